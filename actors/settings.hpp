@@ -49,9 +49,9 @@ struct settings {
   /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error feedback needs
   /// as many bytes as the gradients have that this node sends in 8 bits. Beyond the limit, what was used longest ago is dropped.
   std::uint64_t feedback_limit = std::uint64_t{256} << 20;
-  bool direct_memory = true;                    // large tensors within a machine are read out of the sender's memory
-  bool shared_memory = true;                    // messages within a machine go through shared memory, not TCP
-  network_kind network = network_kind::troupe;  // with `caf` there is only TCP: `shared_memory` has no effect
+  bool direct_memory = true;  // large tensors within a machine are read out of the sender's memory; needs `shared_memory`
+  bool shared_memory = true;  // messages within a machine go through shared memory, not TCP
+  network_kind network = network_kind::troupe;  // with `caf` there is only TCP, and no shared or direct memory
   /// The node's kit, a file that `troupe certs node` made: its key, its certificate and its cluster's authority. With a kit the node
   /// talks only to nodes of its cluster, by TLS 1.3. Needed for a `host` that is not loopback. Empty: no kit; then the node talks
   /// only to programs of its own user on its own machine.

@@ -63,6 +63,12 @@ const char* transport_to(caf::actor_system& system, const caf::node_id& other) {
   return shared != nullptr && shared->has_channel(*socket) ? "shared memory" : "TCP";
 }
 
+std::optional<std::uint64_t> process_beyond(caf::actor_system& system, const caf::node_id& other) {
+  const auto socket = socket_to(system, other);
+  const auto* shared = network::network_of(system);
+  return socket && shared != nullptr ? shared->process_beyond(*socket) : std::nullopt;
+}
+
 std::optional<route> route_to(caf::actor_system& system, const caf::node_id& other) {
   const auto socket = socket_to(system, other);
   if (!socket) return std::nullopt;

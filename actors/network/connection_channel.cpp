@@ -66,6 +66,8 @@ bool connection_channel::take_rings() const {
   return came > 0 || (came < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+std::uint64_t connection_channel::process() const { return process_beyond(bell_); }
+
 /// If the socket is full, the other end has rings that it did not take yet, so one ring may be lost.
 void connection_channel::ring() const {
   const char any = 0;

@@ -92,6 +92,8 @@ class connection_channel {
   /// Tells the other end that this end reads without a ring.
   void wake_reader() { channel_->incoming.wake(); }
 
+  /// The process at the other end, as the kernel says; 0 if the kernel names none.
+  std::uint64_t process() const;
   /// The socket that becomes readable when the other end rings or leaves.
   int bell() const noexcept { return bell_.get(); }
   /// Takes the rings off the bell; false if the other end has left.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <caf/fwd.hpp>
@@ -45,8 +47,9 @@ class connection_host {
   /// The actors that the node is made of.
   virtual const std::shared_ptr<own_actors>& own() const = 0;
 
-  /// Says whether the connection with this socket goes on in shared memory.
-  virtual void note_channel(int socket, bool has_channel) = 0;
+  /// Says whether the connection with this socket goes on in shared memory, and with which process as the kernel says; 0 if the kernel
+  /// names none, because that process is in another namespace of processes.
+  virtual void note_channel(int socket, std::optional<std::uint64_t> process) = 0;
   /// Says how many bytes wait to leave by the connection with this socket. Called for more than `least_noted` bytes and once after.
   virtual void note_waiting(int socket, std::size_t bytes) = 0;
   static constexpr std::size_t least_noted = std::size_t{64} << 10;

@@ -63,11 +63,15 @@ bool has_room_for_more(int connection) {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;
 }
 
-bool is_of_this_user(int socket) {
+std::optional<ucred> other_end_of(int socket) {
   ucred other{};
   socklen_t size = sizeof other;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid() &&
-         gate::names_somebody(other.uid);
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 ? std::optional(other) : std::nullopt;
+}
+
+bool is_of_this_user(int socket) {
+  const auto other = other_end_of(socket);
+  return other && other->uid == ::geteuid() && gate::names_somebody(other->uid);
 }
 
 /// A message that holds the greeting and one descriptor.
@@ -161,6 +165,11 @@ std::string channel_door::name(int connection, bool is_caller) {
   const auto caller = text_of(is_caller ? here : there);
   const auto called = text_of(is_caller ? there : here);
   return caller.empty() || called.empty() ? std::string{} : "troupe/" + caller + "/" + called;
+}
+
+std::uint64_t process_beyond(const support::owned_descriptor& bell) {
+  const auto other = other_end_of(bell.get());
+  return other && other->pid > 0 ? static_cast<std::uint64_t>(other->pid) : 0;
 }
 
 std::optional<channel_door> channel_door::open(int connection) {

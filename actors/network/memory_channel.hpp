@@ -46,6 +46,9 @@ struct channel_with_bell {
   support::owned_descriptor bell;
 };
 
+/// The process at the other end of a bell, as the kernel says; 0 if the kernel names none.
+std::uint64_t process_beyond(const support::owned_descriptor& bell);
+
 /// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a door: a
 /// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the door and passes the
 /// memory. Where there is no door, the connection stays with TCP.

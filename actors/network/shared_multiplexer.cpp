@@ -2,8 +2,11 @@
 #include <troupe/actors/network/shared_multiplexer.hpp>
 
 #include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <exception>
 #include <future>
 #include <string>
@@ -20,6 +23,7 @@
 
 #include <troupe/actors/network/accepting.hpp>
 #include <troupe/actors/network/tcp_scribe.hpp>
+#include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/machine_address.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
@@ -44,6 +48,29 @@ std::string bytes_of(const caf::node_id& who) {
   caf::binary_serializer to(nullptr, bytes);
   caf::node_id copy = who;
   return to(copy) ? std::string() : std::string(bytes.begin(), bytes.end());
+}
+
+/// How long a call for a connection waits until the other end accepts it.
+constexpr int patience_ms = 200;
+
+/// A socket of a connection to the host. The connection may still be under way if the host is given by its address, as nodes give it.
+caf::expected<support::owned_descriptor> connect_soon(const std::string& host, std::uint16_t port) {
+  const auto address = support::read_address(host, port);
+  if (!address) {
+    const auto connected = caf::io::network::new_tcp_connection(host, port);
+    if (!connected) return connected.error();
+    return support::owned_descriptor(*connected);
+  }
+  const auto& to = *address->addresses;
+  support::owned_descriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return caf::make_error(caf::sec::cannot_open_port, std::generic_category().message(errno));
+  int problem = ::connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
+  pollfd accepted{socket.get(), POLLOUT, 0};
+  socklen_t size = sizeof problem;
+  if (problem == EINPROGRESS && ::poll(&accepted, 1, patience_ms) > 0)
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+  if (problem == 0 || problem == EINPROGRESS) return socket;
+  return caf::make_error(caf::sec::cannot_connect_to_node, host, port, std::generic_category().message(problem));
 }
 
 gate::connection_gate gate_of(const caf::actor_system_config& config) {
@@ -206,7 +233,7 @@ caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_de
   if (secured && ids_->own().empty()) ids_->set_own(bytes_of(system().node()));  // CAF has drawn it by now
   caf::io::network::keepalive(socket.get(), true);
   note_waiting(socket.get(), 0);
-  note_channel(socket.get(), false);  // an earlier connection may have had a socket of this number
+  note_channel(socket.get(), std::nullopt);  // an earlier connection may have had a socket of this number
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), std::move(socket), which,
                                        std::move(secured));
 }
@@ -235,15 +262,17 @@ caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_so
   return caf::make_counted<doorman>(*this, socket);
 }
 
-/// Makes the calling end of a connection.
+/// Makes the calling end of a connection. If the other end does not accept the connection soon, the socket goes on with that: a host that
+/// drops what comes for a port would otherwise hold up the connections to all other hosts.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
-  const auto connected = caf::io::network::new_tcp_connection(host, port);
+  auto connected = connect_soon(host, port);
   if (!connected) return connected.error();
-  support::owned_descriptor socket(*connected);
+  auto socket = std::move(*connected);
   if (const auto refused = gate_.check(socket.get(), gate::end::calling)) return make_error(errc::refused, refused->why);
   std::unique_ptr<gate::tls_session> secured;
   if (gate_.proof()) {
-    const auto there = support::other_end_of(socket.get());
+    auto there = support::other_end_of(socket.get());
+    if (there.empty()) there = host + ":" + std::to_string(port);
     set_non_blocking(socket.get());
     secured = std::make_unique<gate::tls_session>(gate_.proof(), socket.get(), gate::end::calling, there);
     // The scribe goes on with the handshake: this thread may lead, and must not wait.
@@ -293,17 +322,18 @@ void shared_multiplexer::go_on() {
   catch_up();
 }
 
-void shared_multiplexer::note_channel(int socket, bool has_channel) {
+void shared_multiplexer::note_channel(int socket, std::optional<std::uint64_t> process) {
   std::lock_guard lock(channel_mutex_);
-  if (has_channel)
-    channels_.insert(socket);
+  if (process)
+    channels_[socket] = *process;
   else
     channels_.erase(socket);
 }
 
-bool shared_multiplexer::has_channel(int socket) const {
+std::optional<std::uint64_t> shared_multiplexer::process_beyond(int socket) const {
   std::lock_guard lock(channel_mutex_);
-  return channels_.contains(socket);
+  const auto found = channels_.find(socket);
+  return found == channels_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void shared_multiplexer::note_wrong(const std::string& address, const std::string& what) {

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -87,7 +86,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void give_up_calls_to(const std::string& host, std::uint16_t port);
 
   /// Whether the connection with this socket goes on in shared memory.
-  bool has_channel(int socket) const;
+  bool has_channel(int socket) const { return process_beyond(socket).has_value(); }
+  /// The process with which the connection with this socket shares memory, as the kernel says. Nothing if the connection shares none; 0
+  /// if the kernel names no process.
+  std::optional<std::uint64_t> process_beyond(int socket) const;
 
   /// How many bytes wait to leave by the connection with this socket; less than connection_host::least_noted may be told as 0.
   std::size_t waiting(int socket) const;
@@ -115,7 +117,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   }
   void catch_up_soon(tcp_scribe* connection) override;
   void read_on_later(tcp_scribe* connection) override;
-  void note_channel(int socket, bool has_channel) override;
+  void note_channel(int socket, std::optional<std::uint64_t> process) override;
   void note_waiting(int socket, std::size_t bytes) override;
   void note_wrong(const std::string& address, const std::string& what) override;
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
@@ -156,9 +158,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
 
-  mutable std::mutex channel_mutex_;              // guards the next two
-  std::unordered_set<int> channels_;              // sockets of the connections that go on in shared memory
-  std::unordered_map<int, std::size_t> waiting_;  // bytes that wait to leave, by socket
+  mutable std::mutex channel_mutex_;                 // guards the next two
+  std::unordered_map<int, std::uint64_t> channels_;  // processes beyond the connections that go on in shared memory, by socket
+  std::unordered_map<int, std::size_t> waiting_;     // bytes that wait to leave, by socket
 
   std::mutex post_mutex_;  // guards posted_
   std::vector<caf::resumable*> posted_;

@@ -469,7 +469,7 @@ void tcp_scribe::stream::wait_for_memory() {
 void tcp_scribe::stream::search_channel() {
   if (!channel_.search(fd())) return;
   bell_ = std::make_unique<bell_handler>(*this);
-  scribe_.host_.note_channel(fd(), true);
+  scribe_.host_.note_channel(fd(), channel_.process());
   watch_channel();
 }
 

@@ -35,13 +35,13 @@ void direct_memory::complete(tensor_offer& offer, node_id reader) const {
   offer.mark = reinterpret_cast<std::uintptr_t>(readers_.at(reader)->words.data());
 }
 
-const memory_mark* direct_memory::draw(node_id sender) {
+const memory_mark* direct_memory::draw(node_id sender, std::uint64_t process) {
   memory_mark result;
   if (::getrandom(result.words.data(), sizeof result.words, 0) != sizeof result.words) return nullptr;
-  return &(drawn_[sender] = result);
+  return &(drawn_[sender] = {result, process}).mark;
 }
 
-const memory_mark* direct_memory::drawn(node_id sender) const {
+const direct_memory::drawn_mark* direct_memory::drawn(node_id sender) const {
   const auto found = drawn_.find(sender);
   return found == drawn_.end() ? nullptr : &found->second;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@ namespace troupe::transfers {
 ///   DM-1  a mark that another node drew is kept until the node is forgotten or can't read. The mark is then overwritten; its
 ///         memory is kept for another mark.
 ///   DM-2  each node is asked for a mark once.
+///   DM-3  a mark belongs to one process of the node that got it: this process reads the memory of no other one for that node.
 class direct_memory {
  public:
   direct_memory() = default;
@@ -31,10 +33,16 @@ class direct_memory {
   /// Fills in the process of the offer and the address of its mark. Pre: reads_here(reader).
   void complete(tensor_offer& offer, node_id reader) const;
 
-  /// Draws a mark for a node whose memory this process will read; null if the system has no random numbers.
-  const memory_mark* draw(node_id sender);
-  /// The mark that draw() drew for the node; null if there is none.
-  const memory_mark* drawn(node_id sender) const;
+  /// A mark that this process has drawn, and the process that got it.
+  struct drawn_mark {
+    memory_mark mark;
+    std::uint64_t process = 0;
+  };
+
+  /// Draws a mark for a process whose memory this process will read; null if the system has no random numbers.
+  const memory_mark* draw(node_id sender, std::uint64_t process);
+  /// What draw() drew for the node last; null if there is nothing.
+  const drawn_mark* drawn(node_id sender) const;
 
   void forget(node_id peer);
 
@@ -42,7 +50,7 @@ class direct_memory {
   std::deque<memory_mark> marks_;
   std::vector<memory_mark*> free_;                     // unused elements of marks_
   std::unordered_map<node_id, memory_mark*> readers_;  // null: the node can't read, or has not answered
-  std::unordered_map<node_id, memory_mark> drawn_;
+  std::unordered_map<node_id, drawn_mark> drawn_;
 };
 
 }  // namespace troupe::transfers

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include <caf/error.hpp>
 #include <caf/result.hpp>
 #include <caf/unit.hpp>
 
+#include <troupe/actors/membership/node_connection.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
@@ -27,23 +30,29 @@ void piece_came(Self self, const tensor_piece& piece) {
   if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
 }
 
-/// Why this node may not read the memory of node `from`; no error if this node may.
-inline caf::error why_not_read(services::node_services& here, node_id from) {
+/// Why this node may not read the memory of this process of node `from`; no error if this node may. The kernel says which process is at
+/// the other end of the connection, and that it is of the same user (LD-1): what the node says would not do.
+inline caf::error why_not_read(services::node_services& here, node_id from, std::uint64_t process) {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here.name() + "' reads no memory of node " + to_string(from) + ": " + why);
   };
   if (!here.networked() || !here.options().direct_memory) return refused("direct memory is turned off there");
-  if (!here.directory().gateway(from)) return refused("that is not up here");
+  const auto gateway = here.directory().gateway(from);
+  if (!gateway) return refused("that is not up here");
   if (!is_loopback(here.directory().host(from))) return refused("that does not listen on loopback");
+  const auto proven = membership::process_beyond(here.system(), gateway.node());
+  if (!proven) return refused("the connection to it goes on in no shared memory");
+  if (*proven != process) return refused("it says that it is another process than the one at the other end of its connection");
+  if (process == this_process()) return refused("it is of the same process");
   return {};
 }
 
 template <class Self>
 caf::result<memory_mark> draw_mark(Self self, const request_mark& from) {
   auto& here = *self->state.here;
-  if (auto why = why_not_read(here, from.from)) return why;
-  const auto* drawn = from.process != this_process() ? self->state.direct.draw(from.from) : nullptr;
-  if (drawn == nullptr) return make_error(errc::refused, "no mark for a node of the same process, or no random numbers");
+  if (auto why = why_not_read(here, from.from, from.process)) return why;
+  const auto* drawn = self->state.direct.draw(from.from, from.process);
+  if (drawn == nullptr) return make_error(errc::refused, "no mark, because the system gives no random numbers");
   return *drawn;
 }
 
@@ -51,10 +60,11 @@ caf::result<memory_mark> draw_mark(Self self, const request_mark& from) {
 template <class Self>
 caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   auto& here = *self->state.here;
-  if (auto why = why_not_read(here, offer.from)) return why;
   const auto* given = self->state.direct.drawn(offer.from);
-  if (given == nullptr) return make_error(errc::refused, "an offer from node " + to_string(offer.from) + ", which has no mark");
-  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, *given, {}, {}});
+  if (given == nullptr || given->process != offer.process)
+    return make_error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
+                                       std::to_string(offer.process) + ", which has no mark");
+  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, given->mark, {}, {}});
   auto promise = job->promise = self->make_response_promise();
   try {
     if (!self->state.parts->memory_reader.read(std::move(job)))

@@ -247,7 +247,7 @@ void add_node_command(CLI::App& app) {
   command->add_flag("--no-direct-memory", options->no_direct_memory,
                     "Send large tensors as messages: processes of this machine then do not read this process's memory");
   command->add_flag("--no-shared-memory", options->no_shared_memory,
-                    "Exchange messages with processes of this machine by TCP, not in shared memory");
+                    "Exchange messages and large tensors with processes of this machine by TCP, not in memory");
   command
     ->add_option(
       "--network", options->network,

@@ -54,16 +54,19 @@ BOOST_AUTO_TEST_CASE(a_mark_lies_here_until_its_node_is_forgotten_or_can_not_rea
   }
 }
 
-BOOST_AUTO_TEST_CASE(each_node_has_a_mark_of_its_own_until_it_is_forgotten) {
+BOOST_AUTO_TEST_CASE(each_node_has_a_mark_of_its_own_until_it_is_forgotten) {  // DM-3
   troupe::transfers::direct_memory all;
   BOOST_TEST(all.drawn(b) == nullptr);
-  BOOST_REQUIRE(all.draw(b) != nullptr);
-  BOOST_REQUIRE(all.draw(c) != nullptr);
-  const auto first = all.drawn(b)->words;
-  BOOST_TEST((first != all.drawn(c)->words));
+  BOOST_REQUIRE(all.draw(b, 17) != nullptr);
+  BOOST_REQUIRE(all.draw(c, 18) != nullptr);
+  const auto first = all.drawn(b)->mark.words;
+  BOOST_TEST(all.drawn(b)->process == 17u);
+  BOOST_TEST(all.drawn(c)->process == 18u);
+  BOOST_TEST((first != all.drawn(c)->mark.words));
   BOOST_TEST((first != words{}));
-  all.draw(b);
-  BOOST_TEST((first != all.drawn(b)->words));
+  all.draw(b, 19);
+  BOOST_TEST((first != all.drawn(b)->mark.words));
+  BOOST_TEST(all.drawn(b)->process == 19u);
   all.forget(b);
   BOOST_TEST(all.drawn(b) == nullptr);
   BOOST_TEST(all.drawn(c) != nullptr);

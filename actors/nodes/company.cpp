@@ -20,11 +20,15 @@
 #include <troupe/actors/passes/cpu_continuation.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::nodes {
 
 namespace {
+
+// Of a node with device workers: so many passes may wait for devices before one more has to wait for them.
+constexpr int threads_for_bursts = 4;
 
 constexpr int starting_threads = 10;  // 6 of the actor system, 2 of the network, 2 of the node
 
@@ -140,7 +144,8 @@ void company::start() {
 /// Later, the network thread would get the error.
 void company::start_threads() {
   try {
-    services().meet(passes::spawn_cpu_continuation(services()));
+    const bool may_wait = services().networked() && services().options().pass_workers > 0 && devices::accelerator_count() > 0;
+    for (int i = may_wait ? threads_for_bursts : 1; i > 0; --i) services().meet(passes::spawn_cpu_continuation(services()));
     if (services().networked()) services().deadlines().start();
     start_pass_workers();
   } catch (const std::system_error& refused) {
@@ -280,7 +285,7 @@ void company::end_actors() {
   for (const auto& actor : parts_.published.stop()) end(actor);
   end(membership);
   end(gateway);
-  end(services().continuation());
+  for (const auto& continuation : services().continuations().all()) end(continuation);
   end(services().tracer());
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
   if (services().networked()) self->wait_for(all);

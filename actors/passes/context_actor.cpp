@@ -79,8 +79,8 @@ struct context_shell {
       sh.work.gathered = sum;
       sh.gather();
     };
-    services::timed_request(self, here, here.continuation(), gathering_deadline, work.expiry, support::merge_atom::value,
-                            std::exchange(work.gathered, nullptr), table)
+    services::timed_request(self, here, here.continuations().first(), gathering_deadline, work.expiry,
+                            support::merge_atom::value, std::exchange(work.gathered, nullptr), table)
       .then(summed, [s = self](const caf::error& reason) { context_shell(s).lose(reason); });
   }
 

@@ -155,7 +155,11 @@ struct participant_shell : pass_shell<Self> {
       const services::node_services::own_thread own(*to);
       run_and_return(*to, work, owner);
     };
-    auto send = [to = here.continuation(), work, owner] { caf::anon_send(to, work, owner); };
+    auto send = [to = &here, work, owner] {
+      auto [thread, turn] = to->continuations().next();
+      work->turn = std::move(turn);
+      caf::anon_send(thread, work, owner);
+    };
     if (!here.run_soon("backward", std::move(run), send)) send();
   }
 

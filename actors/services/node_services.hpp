@@ -23,6 +23,7 @@
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/services/continuations.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/device_maps.hpp>
 #include <troupe/actors/settings.hpp>
@@ -77,7 +78,7 @@ class node_services {
   void meet(tracing::tracer_actor tracer);
   void meet(contracts::gateway_actor gateway) { gateway_ = std::move(gateway); }
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
-  void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
+  void meet(contracts::cpu_continuation_actor continuation) { continuations_.add(std::move(continuation)); }
   /// Sets the workers for large functions of passes (settings::pass_workers); null: none. They outlive the bursts of the node.
   void use_pass_workers(engine::cpu_workers* workers) noexcept { pass_workers_ = workers; }
   /// Sets the port that the node listens at.
@@ -95,7 +96,7 @@ class node_services {
 
   caf::actor_system& system() noexcept { return *system_; }
   const contracts::gateway_actor& gateway() const noexcept { return gateway_; }
-  const contracts::cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  const services::continuations& continuations() const noexcept { return continuations_; }
   /// Null if functions of a pass run on one thread.
   engine::cpu_workers* pass_workers() const noexcept { return pass_workers_; }
   /// Null if the node has no network.
@@ -226,7 +227,7 @@ class node_services {
   arriving_tensors* arriving_ = nullptr;
   contracts::gateway_actor gateway_;
   contracts::membership_actor membership_;
-  contracts::cpu_continuation_actor continuation_;
+  services::continuations continuations_;
   tracing::tracer_actor tracer_;
   std::atomic<engine::cpu_workers*> pass_workers_{nullptr};
   std::optional<services::departures> departures_;

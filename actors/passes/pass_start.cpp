@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/pass_start.hpp>
 
+#include <string>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -43,6 +44,10 @@ contracts::graph_task_actor join_pass(services::node_services& here, const contr
   if (record->id().node == here.id()) return record->task_of(number);
   auto start = record->follow(number);
   if (!start) return record->task_of(number);
+  here.log().debug("passes", [&] {
+    return "pass " + std::to_string(number.value) + " of context " + to_string(record->id()) + ": node '" +
+           here.directory().name(record->id().node) + "' runs it here";
+  });
   auto task = spawn_graph_task(here, make_terms(record, std::move(*start), keep_graph, create_graph));
   if (record->set_task(number, task)) return task;
   caf::anon_send(task, support::close_atom::value);

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/split/cut.hpp"
 
+#include <atomic>
+#include <memory>
+#include <utility>
+
 #include <ATen/ATen.h>
+
+#include <troupe/messages/errors.hpp>
 
 namespace troupe::apps::split {
 
@@ -30,7 +36,12 @@ at::Tensor cut::with_shielded_gradient(const at::Tensor& rows) {
   if (!rows.requires_grad() || (how_.clip <= 0 && how_.noise <= 0)) return rows;
   auto result = rows.view_as(rows);
   // The hook and this object draw from one.
-  result.register_hook([how = how_, random = random_](const at::Tensor& gradient) { return shield(gradient, how, random); });
+  auto is_given = std::make_shared<std::atomic<bool>>(false);
+  result.register_hook([how = how_, random = random_, is_given = std::move(is_given)](const at::Tensor& gradient) {
+    if (how.noise > 0 && is_given->exchange(true))
+      throw error(errc::refused, "the gradient of these rows was given before; with noise it is given once for each call");
+    return shield(gradient, how, random);
+  });
   return result;
 }
 

@@ -27,7 +27,8 @@ class cut {
 
   /// The rows as they cross the cut. `rows`: [rows, columns]. Differentiable: the gradient is that of clipping; noise has none.
   at::Tensor shielded(const at::Tensor& rows);
-  /// The same rows. In the backward pass their gradient is clipped and noised before it goes on.
+  /// The same rows. In the backward pass their gradient is clipped and noised before it goes on. With noise that happens once: a second
+  /// backward pass fails, as the mean of many gradients with a noise of their own would have little of it.
   at::Tensor with_shielded_gradient(const at::Tensor& rows);
 
  private:

@@ -213,6 +213,24 @@ BOOST_AUTO_TEST_CASE(what_crosses_the_cut_is_clipped_and_noised) {
   BOOST_TEST(nothing.shielded(rows).equal(rows));
 }
 
+// Of many gradients of the same rows, each with a noise of its own, the mean or the difference would tell what the noise hides.
+BOOST_AUTO_TEST_CASE(a_noised_gradient_is_given_once) {
+  for (const double noise : {0.0, 1.0}) {
+    cut shield({1, noise}, 1);
+    const auto rows = at::rand({3, 2}).requires_grad_();
+    const auto loss = shield.with_shielded_gradient(rows).square().sum();
+    const auto backward = [&](bool keep) { loss.backward({}, keep); };
+    backward(true);
+    const auto first = rows.grad().clone();
+    if (noise == 0)
+      backward(false);
+    else
+      BOOST_CHECK_EXCEPTION(backward(false), std::exception,
+                            [](const std::exception& why) { return contains(why.what(), "is given once for each call"); });
+    BOOST_TEST(at::equal(rows.grad(), noise == 0 ? first * 2 : first));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_table_with_a_mistake_is_refused_with_its_line) {
   BOOST_TEST(problem_of_table("person,x\n1,2\n") == "none");
   BOOST_TEST(problem_of_table("person\n1\n") == ":1: expected a line of names, as in 'person,x1,x2', got 'person'");

@@ -68,6 +68,12 @@ struct study {
     return result;
   }
 
+  static std::size_t count_of(const std::string& text, const std::string& what) {
+    std::size_t result = 0;
+    for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++result;
+    return result;
+  }
+
   std::string log() const {
     std::ifstream in(all["h1"].folder() / "access.log");
     return {std::istreambuf_iterator<char>(in), {}};
@@ -96,6 +102,10 @@ BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process_and_each_access_i
   BOOST_TEST(serving.how_it_ends() == "exited with 0", serving.text());
   const auto seen = log();
   BOOST_TEST(contains(seen, "'forward' called by node 'features' of the role 'features'"), seen);
+  // A step is a call for the loss, a pass, and a call that the other side learns.
+  const auto passes = count_of(seen, ": node 'features' runs it here");
+  BOOST_TEST(passes > 3U, seen);
+  BOOST_TEST(count_of(seen, "'forward' called by node 'features'") == 2 * passes, seen);
   BOOST_TEST(contains(seen, "refused a request: 'weights' called by node 'features' of the role 'features'"), seen);
   BOOST_TEST(contains(seen, "refused a request: 'troupe.parameters' called by node 'features'"), seen);
 }

@@ -132,6 +132,7 @@ struct graph_task::implementation {
   std::vector<torch::autograd::variable_list> delivered;
   evaluation evaluate;
   std::size_t large_functions = 0;
+  bool is_away = false;  // whether the thread of the pass runs a function without the ownership (run_beside.cpp)
   std::vector<std::uint32_t>* made_ready = nullptr;  // takes the functions that become ready, instead of `ready`, if set
   std::size_t waiting;
   std::uint64_t begun = 0;

@@ -84,6 +84,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
       failure = std::current_exception();
     }
   }
+  notes.has_functions_away = false;
   warnings.replay_and_rethrow(failure);  // no worker runs a job of this pass any more
   workers.busy().store(large_functions > 1, std::memory_order_relaxed);
 }
@@ -112,8 +113,10 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
         own.unlock();
       }
       running = next->index;
+      is_away = true;
       run_alone(*next);
       own.lock();
+      is_away = false;
       hand_on(*next);
     } else if (!board.wait(own)) {
       break;
@@ -122,8 +125,8 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
   }
 }
 
-// Called on the thread of a worker: hands the outputs of finished functions on, and the large functions that are then ready over. All
-// else is left to the thread of the pass.
+// Called on the thread of a worker: hands the outputs of finished functions on, and functions that are then ready over: the large ones, and
+// the small ones too while the thread of the pass is in a function. All else is left to that thread.
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -158,13 +161,13 @@ bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index
   return true;
 }
 
-// Null for a small function, for the end of a graph, and for a function of an accelerator without a lane.
+// Null for a small function unless the thread of the pass is in another one, for the end of a graph, and for a function of an accelerator without a lane.
 lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;
   cpu_workers& workers = *settings.workers;
   const auto kind = cost_book::kind_of(*vertex.function, {slots.data() + vertex.first_slot, vertex.slot_count});
-  if (workers.costs().cost(kind) < workers.grain()) return nullptr;
+  if (!is_away && workers.costs().cost(kind) < workers.grain()) return nullptr;
   const c10::Device device = streams ? vertex.function->device() : c10::Device(at::kCPU);
   return device.is_cpu() ? &workers.cpu_lane() : workers.lane_of(device);
 }

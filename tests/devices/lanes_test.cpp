@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Passes whose functions run on lanes of the CPU and of two accelerators.
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <future>
@@ -172,6 +173,45 @@ BOOST_AUTO_TEST_CASE(functions_may_run_passes_on_their_own_lane) {
     simulated::synchronize();
     BOOST_TEST(x.grad().cpu()[1].item<float>() == 64);
   }
+}
+
+/// Says that the function that made `tensor` takes long.
+void teach(engine::cpu_workers& workers, const at::Tensor& tensor) {
+  workers.costs().note(engine::cost_book::kind_of(*tensor.grad_fn(), {at::ones_like(tensor)}), 1'000'000'000);
+  workers.busy() = true;
+}
+
+// On the device a small function stands between two large ones. The thread of the pass is in a function that ends only after all of them.
+BOOST_AUTO_TEST_CASE(a_small_function_of_a_device_does_not_wait_for_a_thread_that_is_busy) {
+  simulated::lanes lanes(1'000'000);
+  std::promise<void> is_over;                                          // of the pass
+  lanes.post([over = is_over.get_future().share()] { over.wait(); });  // so the thread of the pass runs the function of the CPU
+  const auto x = at::ones({2}).requires_grad_();
+  const auto y = at::ones({2}, at::device(first)).requires_grad_();
+  const auto of_cpu = x * 2;
+  const auto last = y * 3;
+  const auto small = last.sin();
+  const auto large = small.exp();
+  for (const auto& each : {of_cpu, last, large}) teach(lanes, each);
+  const auto root = of_cpu.sum() + large.sum().cpu();
+  std::promise<void> begins;
+  std::promise<void> ends;
+  auto has_begun = begins.get_future();
+  auto has_ended = ends.get_future();
+  bool in_time = true;
+  const auto wait_for = [&](std::future<void>& what) {
+    in_time = what.wait_for(std::chrono::seconds(60)) == std::future_status::ready && in_time;
+  };
+  watch(large, [&] { wait_for(has_begun); });
+  watch(last, [&] { ends.set_value(); });
+  watch(of_cpu, [&] {
+    begins.set_value();
+    wait_for(has_ended);
+  });
+  simulated::synchronize();
+  troupe::backward({root}, {}, {.workers = &lanes});
+  is_over.set_value();
+  BOOST_TEST(in_time);
 }
 
 BOOST_AUTO_TEST_CASE(an_error_of_a_function_ends_the_pass_and_the_lanes_go_on) {

@@ -49,10 +49,9 @@ void graph_task::implementation::seed() {
     }
     plan::vertex& root = graph.vertices[to.vertex];
     at::Tensor& slot = slots.at(root.first_slot + to.input);
-    if (streams)
-      streams->add(root, root.first_slot + to.input, slot, std::move(settings.root_gradients[i]));
-    else
-      accumulate(slot, std::move(settings.root_gradients[i]));
+    at::Tensor gradient = std::move(settings.root_gradients[i]);
+    const auto sum = [&] { accumulate(slot, std::move(gradient)); };
+    streams ? streams->add(root, root.first_slot + to.input, gradient, sum) : sum();
     root.reached = true;
     if (--root.missing == 0) push(to.vertex);
   }

@@ -279,6 +279,27 @@ BOOST_AUTO_TEST_CASE(a_sum_leaves_memory_alone_that_another_stream_reads) {  // 
   BOOST_TEST(values(source.grad()) == (std::vector<float>{35, 35, 35}), boost::test_tools::per_element());
 }
 
+// Two roots have one tensor as their gradient. `stream` reads it, and on `other` it goes into a sum, which could be written into its memory.
+BOOST_AUTO_TEST_CASE(a_sum_leaves_a_roots_gradient_alone_that_another_stream_reads) {  // SO-4
+  const auto sent = on(other, [&] { return leaf * 7; });
+  const auto summed = on(other, [&] { return leaf * 5; });
+  const auto further = on(other, [&] { return summed * 10; });
+  const auto early = on(stream, [&] { return leaf * 2; });
+  engine::graph_task_settings settings;
+  settings.roots = engine::root_edges({early, summed, further});
+  const auto ones = [this] { return at::ones({3}, at::device(first)); };
+  settings.root_gradients = at::TensorList{ones(), ones()}.vec();
+  settings.root_gradients.insert(settings.root_gradients.begin(), settings.root_gradients.front());  // nothing else holds it
+  settings.sends = {{engine::attach_send({1, {1}}, {sent}), 1}};
+  engine::graph_task task(std::move(settings));
+  simulated::synchronize();
+  simulated::gate late(stream);
+  task.deliver(0, {ones()});
+  task.run();
+  finish(late);
+  BOOST_TEST(values(leaf.grad()) == (std::vector<float>{64, 64, 64}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(outputs_that_share_memory_go_to_three_streams_each_when_its_copy_is_made) {  // SO-4
   const auto third = simulated::new_stream();
   const auto one = on(stream, [&] { return leaf * 2; });

@@ -55,10 +55,9 @@ running_pass::way_out running_pass::leaves_by() noexcept {
                          : way_out{pass->settings_.emit_to, !pass->ready_.empty() || pass->notes_.has_functions_away};
 }
 
-same_passes::same_passes(running_pass* outer) noexcept : innermost_(here.innermost), depth_(here.depth) {
-  if (outer != here.innermost) here = {outer, 0};
-}
+// The depth stays: it counts what lies on the stack of this thread, which may run a job while a pass of its own waits.
+same_passes::same_passes(running_pass* outer) noexcept : innermost_(std::exchange(here.innermost, outer)) {}
 
-same_passes::~same_passes() { here = {innermost_, depth_}; }
+same_passes::~same_passes() { here.innermost = innermost_; }
 
 }  // namespace troupe::engine

@@ -89,7 +89,6 @@ class same_passes {
 
  private:
   running_pass* innermost_;
-  std::uint32_t depth_;
 };
 
 }  // namespace troupe::engine

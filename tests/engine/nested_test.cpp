@@ -14,6 +14,7 @@
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/fresh_stack.hpp>
+#include <troupe/engine/running_pass.hpp>
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
@@ -55,6 +56,25 @@ BOOST_AUTO_TEST_CASE(nest_five_thousand_deep) {
   BOOST_TEST(x.grad().item<float>() == 5000);
   BOOST_TEST(threads.size() > 5000u / troupe::engine::most_passes_on_a_stack / 2);  // the system may use thread ids again
   BOOST_TEST(troupe::current_pass_id() == -1);
+}
+
+// A thread that waits for a nested pass may run a function of another pass: the passes that wait are still on its stack.
+BOOST_AUTO_TEST_CASE(count_on_the_stack_whatever_pass_the_thread_works_for) {  // GT-5
+  using troupe::engine::running_pass;
+  const auto x = leaf({1});
+  std::uint32_t for_another = 0;
+  bool is_again = false;
+  troupe::backward({nest(way(true), x, 2, [&](int level) {
+                      if (level != 2) return;
+                      auto* const here = running_pass::innermost();
+                      {
+                        const troupe::engine::same_passes another(nullptr);
+                        for_another = running_pass::depth_of_stack();
+                      }
+                      is_again = running_pass::innermost() == here && running_pass::depth_of_stack() == for_another;
+                    }).sum()});
+  BOOST_TEST(for_another == 2u);
+  BOOST_TEST(is_again);
 }
 
 BOOST_AUTO_TEST_CASE(nest_as_deep_from_hooks) {

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <future>
 #include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <troupe/engine/cost_book.hpp>
 #include <troupe/troupe.hpp>
 
 #include "stopwatch.hpp"
@@ -39,11 +42,12 @@ settings named(std::string name, std::size_t pass_workers) {
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(at::sigmoid(x), weight) / width; }
 at::Tensor step_of_cpu(const at::Tensor& x) { return at::tanh(x) * 1.5; }
 
-/// A function whose backward asks for more memory than any device has.
+/// A function whose backward asks for more memory than any device has, and for so much that no device looks for it without trying: CUDA's
+/// allocator refuses 2^60 elements at once, and the system may promise 2^44 of them to the CPU.
 struct asks_too_much : torch::autograd::Function<asks_too_much> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * 2; }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
-    return {at::empty({std::int64_t{1} << 60}, gradients.at(0).options())};
+    return {at::empty({std::int64_t{1} << (gradients.at(0).is_cpu() ? 60 : 44)}, gradients.at(0).options())};
   }
 };
 
@@ -216,6 +220,37 @@ void compare_compressed(const gpu_device& where, two_nodes& nodes, gpu_report& r
   report.same("nodes: tensors that travel as bfloat16, float16 and int8", expected, came);
 }
 
+/// A function of the device and one of the CPU, each of which ends once the other has begun. The worker of the CPU is busy, so that the thread of the
+/// pass has one of the two, and a device worker the other.
+void compare_device_worker(const gpu_device& where, node& here, gpu_report& report) {
+  const std::string what = "passes: a device worker runs a function beside one of the CPU";
+  if (where.device().is_cpu()) return report.skipped(what, "the CPU has no device worker");
+  worker_team team(here, 1);
+  std::promise<void> over;
+  team.post([is_over = over.get_future().share()] { is_over.wait(); });
+  const auto x = at::ones({8}).requires_grad_();
+  const auto y = at::ones({8}, where.device()).requires_grad_();
+  const std::vector<at::Tensor> products{x * 2, y * 3};
+  std::vector<std::promise<void>> begun(2);
+  std::vector<std::thread::id> threads(2);
+  std::vector<char> in_time(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    team.costs().note(engine::cost_book::kind_of(*products[i].grad_fn(), {at::ones_like(products[i])}), 1'000'000'000);
+    products[i].register_hook([&, i](const at::Tensor&) {
+      threads[i] = std::this_thread::get_id();
+      begun[i].set_value();
+      in_time[i] = begun[1 - i].get_future().wait_for(std::chrono::seconds(60)) == std::future_status::ready ? 1 : 0;
+    });
+  }
+  team.busy() = true;
+  const auto gradients = troupe::grad({products[0].sum() + products[1].sum().cpu()}, {x, y}, {}, {.workers = &team});
+  over.set_value();
+  where.synchronize();
+  if (in_time[0] == 0 || in_time[1] == 0 || threads[0] == threads[1])
+    return report.failure(what, "one thread ran both functions");
+  report.same(what, {at::full({8}, 2.0F), at::full({8}, 3.0F)}, {gradients[0], gradients[1].cpu()});
+}
+
 /// A pass for whose function the memory does not suffice fails, and says where. The nodes go on.
 void compare_without_memory(const gpu_device& where, two_nodes& nodes, gpu_report& report) {
   const auto x = at::rand({8}, where.device()).requires_grad_();
@@ -249,6 +284,7 @@ void compare_nodes(const gpu_device& where, bool quick, gpu_report& report) {
   compare_compressed(where, nodes, report);
   two_nodes with_workers(1);
   compare_programs(where, with_workers, "nodes: gradients of such passes with device workers", programs, {}, report);
+  compare_device_worker(where, with_workers.b, report);
   const std::string mixed = "nodes: gradients of such passes on 4 streams";
   const std::string map = "nodes: a device map";
   if (where.device().is_cpu()) {

@@ -320,10 +320,15 @@ hosts_row hostile_inputs() {
         ++faults;
       }
     }
+    const auto messages = stranger.figure("messages", patience);
+    if (messages < std::stod(count) / 2)
+      throw std::runtime_error("hostile_inputs: expected that at least half of " + count + " inputs come after a proof, got " +
+                               short_number(messages));
     const auto grown = static_cast<double>(process_figures::of(node.pid()).resident_kib - before) / 1024;
     return hosts_figures{{std::stod(count), static_cast<double>(faults), 0},
                          static_cast<double>(faults),
-                         short_number(connections) + " connections; the node grew by " + short_number(grown) + " MiB"};
+                         short_number(connections) + " connections, " + short_number(messages) +
+                           " inputs after a proof; the node grew by " + short_number(grown) + " MiB"};
   };
   return {.name = "hostile_inputs", .unit = "faults", .bar = 0, .at_most = true, .measure = measure};
 }

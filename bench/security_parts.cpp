@@ -179,6 +179,7 @@ void play_hostile_inputs(const part_arguments& with) {
     std::printf("figure played_%d %llu\n", part, static_cast<unsigned long long>(player.connections()));
     std::fflush(stdout);
   }
+  tell("messages", static_cast<double>(player.messages()));
 }
 
 }  // namespace troupe::bench

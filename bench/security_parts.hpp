@@ -16,7 +16,7 @@ void stall_at_the_gate(const part_arguments& with);
 void send_hostile_bytes(const part_arguments& with);
 
 /// Plays `count` hostile inputs to a node, in so many parts (tests/support/hostile_client.hpp). Prints "played_1" and so on: how many
-/// connections it has made when the part is over.
+/// connections it has made when the part is over. At the end "messages": how many of the inputs came after a proof.
 ///   address, port, kit, count, parts
 void play_hostile_inputs(const part_arguments& with);
 

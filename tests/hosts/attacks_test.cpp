@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(each_attack_is_refused_and_the_others_go_on) {
     BOOST_TEST(contains(attacks.line_with(each), "from another node"), attacks.text());
   BOOST_TEST(!a.line_with("'secret' called by node 'mallory' of the role 'guest'").empty(), a.text());
   BOOST_TEST(!contains(a.text(), "peer 'b' is unreachable"), a.text());
-  BOOST_TEST(!contains(a.text(), "peer 'b' has left"), a.text());
+  BOOST_TEST(!contains(a.text(), "peer 'b' is gone"), a.text());
   BOOST_TEST(peak_of(a.pid()) < peak + (64 << 10));  // KiB
   auto asking = all["h2"].troupe({"status", "h1:4001", "--certificates", "b.pem"});
   BOOST_TEST(asking.how_it_ends() == "exited with 0", asking.text());

@@ -113,15 +113,15 @@ class call_pool {
   }
   bool has_idle() const noexcept { return !idle_.empty(); }
 
-  /// How many calls of a depth may have started and not have ended. The deeper, the fewer: calls of 256 depths have 2,000 workers at most.
+  /// How many calls of a depth may have started and not have ended. The deeper, the fewer: calls of 4,096 depths have 9,000 workers at most.
   std::size_t most_begun(std::size_t depth) const noexcept {
-    if (most_begun_ == no_bound) return no_bound;
-    const auto halvings = std::min<std::size_t>(depth / 2, std::numeric_limits<std::size_t>::digits - 1);
-    return std::max({limit_, least_begun, most_begun_ >> halvings});
+    if (most_begun_ == no_bound || depth < 2) return most_begun_;
+    return depth < very_deep ? std::max(least_begun, most_begun_ >> std::min<std::size_t>(depth / 2, 32)) : 1;
   }
 
  private:
-  static constexpr std::size_t least_begun = 4;
+  static constexpr std::size_t least_begun = 16;  // of a depth that is not very deep
+  static constexpr std::size_t very_deep = 256;
 
   struct depth_and_caller {
     std::size_t depth;

@@ -24,7 +24,7 @@ inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
 // A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the other, are
 // taken for a recursion without an end, or for the claim of a node that is none of troupe's.
-inline constexpr std::uint32_t most_depth = 256;
+inline constexpr std::uint32_t most_depth = 4096;
 
 /// The handlers of the `gateway` actor for calls of other nodes. A call waits for its context, for the gradients of earlier
 /// passes and for a worker. Then its result is sent to the caller.

@@ -61,9 +61,11 @@ template <class Self>
 caf::result<void> read_offer(Self self, const tensor_offer& offer) {
   auto& here = *self->state.here;
   const auto* given = self->state.direct.drawn(offer.from);
-  if (given == nullptr || given->process != offer.process)
+  if (given == nullptr || given->process != offer.process) {
+    here.arriving().add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer
     return make_error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
                                        std::to_string(offer.process) + ", which has no mark");
+  }
   auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, given->mark, {}, {}});
   auto promise = job->promise = self->make_response_promise();
   try {

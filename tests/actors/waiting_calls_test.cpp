@@ -16,6 +16,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/node_access.hpp>
+#include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -175,7 +176,7 @@ BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {
 }
 
 // Each call that leads to another one keeps a thread meanwhile. What a request says of its depth may be untrue.
-BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_256) {
+BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_4096) {
   troupe::node here(loopback_settings("here"));
   here.functions().add("nothing", [](troupe::call_arguments&) { return troupe::call_reply{}; });
   caf::scoped_actor self{here.system()};
@@ -189,9 +190,9 @@ BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_256) {
                [&](const caf::error& why) { outcome = troupe::to_exception(why).what(); });
     return outcome;
   };
-  BOOST_TEST(call_at(255) == "done");
-  for (const std::uint32_t depth : {256U, 100'000U, ~0U})
-    BOOST_TEST(troupe::test::contains(call_at(depth), "calls deep, and fewer than 256 are taken"));
+  BOOST_TEST(call_at(4095) == "done");
+  for (const std::uint32_t depth : {4096U, 100'000U, ~0U})
+    BOOST_TEST(troupe::test::contains(call_at(depth), "calls deep, and fewer than 4096 are taken"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -77,7 +77,9 @@ std::vector<member_news> roster::met(const member& who, std::uint32_t incarnatio
   spoke(who.id);
   auto* known = find_entry(who.id);
   if (known == nullptr) return {};
-  if (!has_address_of(*known->who, who)) known->who = std::make_shared<const member>(who);  // what others tell may be older
+  const bool is_same = known->who->name == who.name;
+  if (is_same && !has_address_of(*known->who, who))
+    known->who = std::make_shared<const member>(who);  // what others tell may be older
   return known->state == member_state::up ? std::vector<member_news>{} : about(who.id);
 }
 
@@ -246,7 +248,11 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
   if (news.incarnation > most_incarnation) return;
   const bool is_end = news.state >= member_state::gone;
   auto* known = find_entry(id);
-  if (known != nullptr && known->who->name != news.who.name) return;
+  if (known != nullptr && known->who->name != news.who.name) {
+    if (from != node_id{} || (known->is_listed() && !makes_way(from, news, now_ns))) return;
+    rename(*find_entry(id), news.who);
+    known = find_entry(id);
+  }
   if (known != nullptr) {
     if (!is_newer(news.incarnation, news.state, known->incarnation, known->state)) return;
     if (!is_end && !known->is_listed() && !makes_way(from, news, now_ns)) return;
@@ -314,7 +320,7 @@ void roster::change_to(entry& which, const member_news& news, node_id from, cons
   if (is_new || !has_address_of(*which.who, news.who)) which.who = std::make_shared<const member>(news.who);
   which.incarnation = news.incarnation;
   which.state = news.state;
-  if (was_listed != which.is_listed()) list_name(which);
+  if (was_listed != which.is_listed()) list_name(which, which.is_listed());
   which.is_unreachable = which.is_unreachable && news.state == member_state::suspected && was_listed;
   fresh_[which.id] = {from, ++last_news_};
   if (news.state == member_state::up)
@@ -326,18 +332,24 @@ void roster::change_to(entry& which, const member_news& news, node_id from, cons
   if (was_listed && !which.is_listed()) changes_.push_back({kind::gone, *which.who, reason});
 }
 
-void roster::list_name(const entry& which) {
+/// Another node has told of the member under a wrong name before.
+void roster::rename(entry& which, const member& who) {
+  if (which.is_listed()) list_name(which, false);
+  which.who = std::make_shared<const member>(who);
+  if (which.is_listed()) list_name(which, true);
+}
+
+void roster::list_name(const entry& which, bool is_listed) {
   const std::pair named(hash_of(which.who->name), which.id);
   const auto at = std::lower_bound(names_.begin(), names_.end(), named);
-  if (which.is_listed())
+  if (is_listed)
     names_.insert(at, named);
   else
     names_.erase(at);
 }
 
 void roster::erase(entry& which) {
-  if (which.is_listed())
-    names_.erase(std::lower_bound(names_.begin(), names_.end(), std::pair(hash_of(which.who->name), which.id)));
+  if (which.is_listed()) list_name(which, false);
   for (auto* each : {&since_, &accused_}) each->erase(which.id);
   fresh_.erase(which.id);
   entries_.erase(entries_.begin() + (&which - entries_.data()));

@@ -39,7 +39,8 @@ namespace troupe::membership {
 ///         and that is gone in a list of all news (hear_all) stays unknown: nodes that exchange lists would never forget it.
 ///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an impossible
 ///         name, host or incarnation change nothing.
-///   RT-7  a member has one name: news of a known member under another name change nothing, as no node changes its name.
+///   RT-7  a member has one name: what others tell of a known member under another name changes nothing, as no node changes its name. What
+///         the member itself says of its name counts (met()), if the name is free.
 class roster {
  public:
   static constexpr std::size_t most_gone = 1024;
@@ -161,7 +162,8 @@ class roster {
   void change_to(entry& which, const member_news& news, node_id from, const std::string& reason, std::int64_t now_ns);
   bool makes_way(node_id from, const member_news& for_news, std::int64_t now_ns);
   void settle_clashes(std::int64_t now_ns);
-  void list_name(const entry& which);
+  void rename(entry& which, const member& who);
+  void list_name(const entry& which, bool is_listed);
   void erase(entry& which);
   void tell_full(const member& who);
   void contradict(const member_news& news);

@@ -262,6 +262,26 @@ BOOST_AUTO_TEST_CASE(a_member_keeps_its_name_whoever_tells_another_one) {  // RT
   for (const auto* name : {"n2", "n4"}) BOOST_TEST(mine.find(name) != nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_member_itself_says_of_its_name_counts) {  // RT-7
+  auto mine = roster_of(1, ups(2, 2));
+  auto wrong = fellow(3, "zzz");
+  wrong.port = 9;
+  mine.hear(node_id{2}, {{wrong, 7, member_state::up}}, 0);
+  BOOST_TEST(mine.find("zzz") != nullptr);
+  mine.met(fellow(3), 0, 0);
+  BOOST_TEST(mine.find("zzz") == nullptr);
+  BOOST_TEST_REQUIRE(mine.find("n3") != nullptr);
+  BOOST_TEST(mine.find("n3")->port == fellow(3).port);
+  mine.met(fellow(3, "n2"), 0, 0);  // which another member has
+  BOOST_TEST_REQUIRE(mine.find("n2") != nullptr);
+  BOOST_TEST((mine.find("n2")->id == node_id{2}));
+  BOOST_TEST(mine.find("n3") != nullptr);
+  for (const std::uint64_t id : {2, 3}) mine.end(node_id{id}, member_state::left, "ended", 0);
+  for (const auto* name : {"n2", "n3", "zzz"}) BOOST_TEST(mine.find(name) == nullptr);
+  mine.met(fellow(4), 0, 0);
+  BOOST_TEST(mine.find("n4") != nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(an_incarnation_never_becomes_lower) {  // RT-2
   auto mine = roster_of(1);
   mine.hear({}, {{fellow(1), roster::most_incarnation, member_state::gone}}, 0);

@@ -50,13 +50,14 @@ std::string bytes_of(const caf::node_id& who) {
   return to(copy) ? std::string() : std::string(bytes.begin(), bytes.end());
 }
 
-/// How long a call for a connection waits until the other end accepts it.
-constexpr int patience_ms = 200;
+/// How long a call for a connection waits until the other end accepts it. The thread that waits makes the connections to all hosts, and a
+/// packet that was lost comes again after 1 s.
+constexpr int patience_ms = 2000;
 
-/// A socket of a connection to the host. The connection may still be under way if the host is given by its address, as nodes give it.
+/// A socket that is connected to the host. CAF's function would wait for two minutes for a host that drops what comes for the port.
 caf::expected<support::owned_descriptor> connect_soon(const std::string& host, std::uint16_t port) {
   const auto address = support::read_address(host, port);
-  if (!address) {
+  if (!address) {  // a name, which a program gives, and no node
     const auto connected = caf::io::network::new_tcp_connection(host, port);
     if (!connected) return connected.error();
     return support::owned_descriptor(*connected);
@@ -65,11 +66,15 @@ caf::expected<support::owned_descriptor> connect_soon(const std::string& host, s
   support::owned_descriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return caf::make_error(caf::sec::cannot_open_port, std::generic_category().message(errno));
   int problem = ::connect(socket.get(), to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
-  pollfd accepted{socket.get(), POLLOUT, 0};
-  socklen_t size = sizeof problem;
-  if (problem == EINPROGRESS && ::poll(&accepted, 1, patience_ms) > 0)
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
-  if (problem == 0 || problem == EINPROGRESS) return socket;
+  if (problem == EINPROGRESS) {
+    pollfd accepted{socket.get(), POLLOUT, 0};
+    socklen_t size = sizeof problem;
+    if (::poll(&accepted, 1, patience_ms) <= 0)
+      problem = ETIMEDOUT;
+    else
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+  }
+  if (problem == 0) return socket;
   return caf::make_error(caf::sec::cannot_connect_to_node, host, port, std::generic_category().message(problem));
 }
 
@@ -262,8 +267,7 @@ caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_so
   return caf::make_counted<doorman>(*this, socket);
 }
 
-/// Makes the calling end of a connection. If the other end does not accept the connection soon, the socket goes on with that: a host that
-/// drops what comes for a port would otherwise hold up the connections to all other hosts.
+/// Makes the calling end of a connection.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
   auto connected = connect_soon(host, port);
   if (!connected) return connected.error();
@@ -271,8 +275,7 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
   if (const auto refused = gate_.check(socket.get(), gate::end::calling)) return make_error(errc::refused, refused->why);
   std::unique_ptr<gate::tls_session> secured;
   if (gate_.proof()) {
-    auto there = support::other_end_of(socket.get());
-    if (there.empty()) there = host + ":" + std::to_string(port);
+    const auto there = support::other_end_of(socket.get());
     set_non_blocking(socket.get());
     secured = std::make_unique<gate::tls_session>(gate_.proof(), socket.get(), gate::end::calling, there);
     // The scribe goes on with the handshake: this thread may lead, and must not wait.

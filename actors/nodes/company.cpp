@@ -30,7 +30,7 @@ namespace {
 // Of a node with device workers: so many passes may wait for devices before one more has to wait for them.
 constexpr int threads_for_bursts = 4;
 
-constexpr int starting_threads = 10;  // 6 of the actor system, 2 of the network, 2 of the node
+constexpr int starting_threads = 10;  // 6 of the actor system, 2 of the network, 2 of a node without device workers
 
 /// Throws std::system_error if the system does not let the process start `count` more threads.
 void try_threads(int count) {

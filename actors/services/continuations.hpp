@@ -13,16 +13,16 @@ namespace troupe::services {
 
 /// The compute threads of a node for backward passes. One is enough on a node without accelerators. With device workers, a burst may
 /// wait for a device, and the bursts of other passes go on by another thread meanwhile. Any thread may use it once all actors are in.
-///   CN-1  next() gives the actor with the fewest bursts that wait or run, and of several such actors the one that came first.
+///   CN-1  next() gives the actor with the fewest bursts and sums that wait or run, and of several such actors the one that came first.
 class continuations {
  public:
   using actor = contracts::cpu_continuation_actor;
 
   void add(actor which) { all_.push_back({std::move(which), std::make_shared<char>()}); }
 
-  /// For all work but bursts. No actor before add() and after clear().
+  /// For what nobody waits for. No actor before add() and after clear().
   actor first() const { return all_.empty() ? actor{} : all_.front().which; }
-  /// For a burst, which keeps the second value until it has run. Pre: add() was called.
+  /// For a burst or a sum, which keeps the second value until it is over. Pre: add() was called.
   std::pair<actor, std::shared_ptr<void>> next() const {
     const auto least = std::min_element(
       all_.begin(), all_.end(), [](const entry& a, const entry& b) { return a.bursts.use_count() < b.bursts.use_count(); });
@@ -39,7 +39,7 @@ class continuations {
  private:
   struct entry {
     actor which;
-    std::shared_ptr<char> bursts;  // each burst of the actor holds it
+    std::shared_ptr<char> bursts;  // each burst and each sum of the actor holds it
   };
 
   std::vector<entry> all_;

@@ -10,7 +10,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/network/system_config.hpp>
-#include <troupe/actors/passes/cpu_continuation.hpp>
+#include <troupe/actors/settings.hpp>
 
 namespace {
 
@@ -30,7 +30,7 @@ cpu_continuation_actor spawn(caf::actor_system& on) {
 BOOST_AUTO_TEST_SUITE(continuations)
 
 BOOST_AUTO_TEST_CASE(a_burst_goes_to_the_actor_with_the_fewest) {  // CN-1
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
+  troupe::network::system_config config{troupe::settings()};
   caf::actor_system system{config};
   troupe::services::continuations all;
   BOOST_TEST(!all.first());

@@ -106,14 +106,14 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
       notes.has_functions_away = board.has_away();
       if (!hand_over(board, running)) run_small(running);
     } else if (const auto next = board.take()) {
+      is_away = true;
       own.unlock();
       while (board.has_done()) {
         own.lock();
-        collect();
+        go_on(board);
         own.unlock();
       }
       running = next->index;
-      is_away = true;
       run_alone(*next);
       own.lock();
       is_away = false;
@@ -125,8 +125,8 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
   }
 }
 
-// Called on the thread of a worker: hands the outputs of finished functions on, and functions that are then ready over: the large ones, and
-// the small ones too while the thread of the pass is in a function. All else is left to that thread.
+// Called by a worker, and by the thread of the pass before it is away. Hands the outputs of finished functions on, and functions that are
+// then ready over: the large ones, and the small ones too while the thread of the pass is in a function. All else is left to that thread.
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -161,7 +161,8 @@ bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index
   return true;
 }
 
-// Null for a small function unless the thread of the pass is in another one, for the end of a graph, and for a function of an accelerator without a lane.
+// Null for a small function unless the thread of the pass is in another one, for the end of a graph, and for a function of an
+// accelerator without a lane.
 lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;

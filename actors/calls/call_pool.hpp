@@ -113,10 +113,12 @@ class call_pool {
   }
   bool has_idle() const noexcept { return !idle_.empty(); }
 
-  /// How many calls of a depth may have started and not have ended. The deeper, the fewer: calls of 4,096 depths have 9,000 workers at most.
+  /// How many calls of a depth may have started and not have ended. The deeper, the fewer: if 256 may begin of the first
+  /// depth, calls of 4,096 depths have 9,000 workers at most.
   std::size_t most_begun(std::size_t depth) const noexcept {
     if (most_begun_ == no_bound || depth < 2) return most_begun_;
-    return depth < very_deep ? std::max(least_begun, most_begun_ >> std::min<std::size_t>(depth / 2, 32)) : 1;
+    if (depth >= very_deep) return 1;
+    return std::min(most_begun_, std::max(least_begun, most_begun_ >> std::min<std::size_t>(depth / 2, 32)));
   }
 
  private:

@@ -14,7 +14,7 @@ namespace troupe::calls {
 /// The calls that have come to a node and have not started: they wait for their context, for gradients or for a worker.
 ///   HW-1  add(), erase(), of() and contains() take a time that grows with the logarithm of the number of calls, and of() with what it
 ///         finds. So a peer that makes many calls does not slow the other peers.
-///   HW-2  of() and from() return calls in the order in which they arrived, those of of() always, those of from() in each context.
+///   HW-2  of() returns calls in the order in which they arrived. from() returns the calls of each context in that order.
 /// Pre: the number and the context of a call stay as they are while the call is in here.
 class waiting_calls {
  public:

@@ -42,8 +42,8 @@ settings named(std::string name, std::size_t pass_workers) {
 at::Tensor product(const at::Tensor& x, const at::Tensor& weight) { return at::mm(at::sigmoid(x), weight) / width; }
 at::Tensor step_of_cpu(const at::Tensor& x) { return at::tanh(x) * 1.5; }
 
-/// A function whose backward asks for more memory than any device has, and for so much that no device looks for it without trying: CUDA's
-/// allocator refuses 2^60 elements at once, and the system may promise 2^44 of them to the CPU.
+/// A function whose backward asks for more memory than any device has. CUDA's allocator would refuse 2^60 elements without trying, and
+/// the system may promise 2^44 of them to the CPU.
 struct asks_too_much : torch::autograd::Function<asks_too_much> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * 2; }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
@@ -220,8 +220,8 @@ void compare_compressed(const gpu_device& where, two_nodes& nodes, gpu_report& r
   report.same("nodes: tensors that travel as bfloat16, float16 and int8", expected, came);
 }
 
-/// A function of the device and one of the CPU, each of which ends once the other has begun. The worker of the CPU is busy, so that the thread of the
-/// pass has one of the two, and a device worker the other.
+/// A function of the device and one of the CPU, each of which ends once the other has begun. The worker of the CPU is busy, so that the
+/// thread of the pass has one of the two, and a device worker the other.
 void compare_device_worker(const gpu_device& where, node& here, gpu_report& report) {
   const std::string what = "passes: a device worker runs a function beside one of the CPU";
   if (where.device().is_cpu()) return report.skipped(what, "the CPU has no device worker");

@@ -38,6 +38,30 @@ chain_result verify_chain(X509* theirs, X509* authority, std::chrono::system_clo
   return {fine ? X509_V_OK : code == X509_V_OK ? X509_V_ERR_UNSPECIFIED : code, !fine && is_authority};
 }
 
+int check_time(X509* certificate, std::time_t now) {
+  const int after_begin = X509_cmp_time(X509_get0_notBefore(certificate), &now);
+  const int after_end = X509_cmp_time(X509_get0_notAfter(certificate), &now);
+  if (after_begin == 0) return X509_V_ERR_ERROR_IN_CERT_NOT_BEFORE_FIELD;
+  if (after_begin > 0) return X509_V_ERR_CERT_NOT_YET_VALID;
+  if (after_end == 0) return X509_V_ERR_ERROR_IN_CERT_NOT_AFTER_FIELD;
+  return after_end < 0 ? X509_V_ERR_CERT_HAS_EXPIRED : X509_V_OK;
+}
+
+/// As verify_chain(), for a certificate that it has accepted before: only the time is another one.
+chain_result verify_again(X509* theirs, X509* authority, std::chrono::system_clock::time_point now) {
+  const auto seconds = std::chrono::system_clock::to_time_t(now);
+  const int of_authority = check_time(authority, seconds);
+  if (of_authority != X509_V_OK) return {of_authority, true};
+  return {check_time(theirs, seconds), false};
+}
+
+chain_result verify(X509* theirs, const cluster_facts& own, std::chrono::system_clock::time_point now) {
+  if (own.known != nullptr && own.known->contains(theirs)) return verify_again(theirs, own.authority, now);
+  const auto result = verify_chain(theirs, own.authority, now);
+  if (own.known != nullptr && result.code == X509_V_OK) own.known->add(theirs);
+  return result;
+}
+
 /// A certificate of a node may be used at both ends of a connection, where its key signs the handshake, and signs no others.
 bool is_for_nodes(X509* certificate) {
   constexpr std::uint32_t both = XKU_SSL_SERVER | XKU_SSL_CLIENT;
@@ -67,7 +91,7 @@ refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::
   const auto who = identity_of(theirs);
   const auto what = name_of(who);
   auto now_text = made(ASN1_TIME_set(nullptr, std::chrono::system_clock::to_time_t(now)));
-  const auto [code, is_authority] = verify_chain(theirs, own.authority, now);
+  const auto [code, is_authority] = verify(theirs, own, now);
   auto* late = is_authority ? own.authority : theirs;
   const auto cause = is_authority ? "the authority of cluster '" + own.name + "'" : what;
   switch (code) {

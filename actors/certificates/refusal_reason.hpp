@@ -6,6 +6,7 @@
 
 #include <troupe/actors/certificates/openssl.hpp>
 #include <troupe/actors/certificates/revocations.hpp>
+#include <troupe/actors/certificates/signed_before.hpp>
 
 namespace troupe::certificates {
 
@@ -20,6 +21,7 @@ struct cluster_facts {
   const std::string& name;
   X509* authority;                       // its certificate
   const revocations* revoked = nullptr;  // may be null
+  signed_before* known = nullptr;        // of this authority; null: each signature is verified
 };
 
 /// Verifies the certificate of a node: signed by the authority of the cluster itself, for a node of the cluster, valid `now`, and not

@@ -6,4 +6,5 @@ add_room(certificates
   kit.cpp
   openssl.cpp
   refusal_reason.cpp
-  revocations.cpp)
+  revocations.cpp
+  signed_before.cpp)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -51,13 +52,14 @@ struct credentials::state {
   };
 
   std::shared_ptr<const certificates::kit> kit;
+  std::shared_ptr<certificates::signed_before> known;        // certificates that the kit's authority has signed
   std::shared_ptr<const certificates::revocations> revoked;  // null: no certificate is revoked
   std::unique_ptr<SSL_CTX, free_context> context;
   std::uint64_t number = 1;  // each state has a greater one than the state before it
 
   refusal check(X509* certificate, int& code, std::chrono::system_clock::time_point at) const {
     const auto reason =
-      certificates::why_refused(certificate, {kit->identity.cluster, kit->authority.get(), revoked.get()}, at);
+      certificates::why_refused(certificate, {kit->identity.cluster, kit->authority.get(), revoked.get(), known.get()}, at);
     code = reason.code;
     return {reason.text};
   }
@@ -80,29 +82,34 @@ struct credentials::callbacks {
     return session->problem.why.empty() ? 1 : 0;
   }
 
-  /// Whether the called end resumes a session. The certificate that began the session may have been revoked since then.
-  static SSL_TICKET_RETURN resume(SSL* of, SSL_SESSION* session, const unsigned char*, std::size_t, SSL_TICKET_STATUS status,
-                                  void*) {
-    const bool renews = status == SSL_TICKET_SUCCESS_RENEW;
-    if (status != SSL_TICKET_SUCCESS && !renews)
-      return status == SSL_TICKET_EMPTY || status == SSL_TICKET_NO_DECRYPT ? SSL_TICKET_RETURN_IGNORE_RENEW
-                                                                           : SSL_TICKET_RETURN_ABORT;
-    int code = 0;
+  /// The session that a calling end wants to resume; null if the called end has none of this name, or if the certificate that began it
+  /// does not count any more: then the certificate comes again, and is refused with a reason.
+  static SSL_SESSION* resume(SSL* of, const unsigned char* name, int bytes, int* copy) {
+    *copy = 0;
+    auto* owner = end_of(of);
     try {
-      if (!end_of(of)->own->check(*end_of(of), SSL_SESSION_get0_peer(session), code).why.empty())
-        return SSL_TICKET_RETURN_IGNORE_RENEW;  // then the certificate comes again, and is refused with a reason
-    } catch (const std::exception&) {
-      return SSL_TICKET_RETURN_ABORT;
+      owner->resumed.assign(reinterpret_cast<const char*>(name), static_cast<std::size_t>(bytes));
+      auto found = owner->own->find_here(owner->resumed);
+      int code = 0;
+      const bool counts = found && owner->own->check(*owner, SSL_SESSION_get0_peer(found.get()), code).why.empty();
+      return counts ? found.release() : nullptr;
+    } catch (const std::exception&) {  // no memory
+      return nullptr;
     }
-    return renews ? SSL_TICKET_RETURN_USE_RENEW : SSL_TICKET_RETURN_USE;
   }
 
   /// Takes over a session that a later connection may resume.
   static int keep(SSL* of, SSL_SESSION* session) {
     const auto* owner = end_of(of);
-    if (owner == nullptr || owner->which != end::calling || owner->whom.empty()) return 0;
+    if (owner == nullptr || (owner->which == end::calling && owner->whom.empty())) return 0;
+    unsigned int bytes = 0;
+    const auto* name = SSL_SESSION_get_id(session, &bytes);
     try {
-      owner->own->keep(owner->whom, session);
+      if (owner->which == end::calling)
+        owner->own->keep(owner->whom, session);
+      else
+        owner->own->keep_here({reinterpret_cast<const char*>(name), bytes}, session,
+                              SSL_session_reused(of) == 1 ? owner->resumed : std::string());
       return 1;
     } catch (const std::exception&) {
       return 0;
@@ -149,6 +156,7 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   auto made = std::make_shared<state>();
   if (before != nullptr) made->number = before->number + 1;
   made->kit = reads_kit ? std::make_shared<const certificates::kit>(certificates::read_kit(kit_file_)) : before->kit;
+  made->known = reads_kit ? std::make_shared<certificates::signed_before>() : before->known;
   if (!own_.node.empty() && !(made->kit->identity == own_))
     throw error(errc::misuse, kit_file_.string() + " is now the kit of node '" + made->kit->identity.node + "' of the role " +
                                 made->kit->identity.role + "; expected one of node '" + own_.node + "' of the role " +
@@ -172,15 +180,16 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(context, callbacks::verify, nullptr);
   // A node that ends sends no farewell of TLS. The messages say what is whole.
-  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, read_buffer);
   SSL_CTX_set_num_tickets(context, 1);
   expect(SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1) == 1, what);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  // The called end keeps its sessions itself. In a ticket that holds a session OpenSSL writes and reads the other end's certificate anew.
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_BOTH | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(context, callbacks::keep);
-  SSL_CTX_set_session_ticket_cb(context, nullptr, callbacks::resume, nullptr);
+  SSL_CTX_sess_set_get_cb(context, callbacks::resume);
   return made;
 }
 
@@ -214,6 +223,8 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
   if (!result.has_changed) return result;
   state_ = std::move(after);
   sessions_.clear();
+  sessions_here_.clear();
+  by_name_.clear();
   for (const auto* each : proven_)
     if (int code = 0; !state_->check(each->certificate.get(), code, each->checked_at).why.empty()) {
       ::shutdown(each->socket, SHUT_RDWR);
@@ -255,6 +266,29 @@ void credentials::keep(const std::string& whom, ssl_session_st* session) const {
   std::lock_guard lock(mutex_);
   if (sessions_.size() >= most_sessions && !sessions_.contains(whom)) sessions_.erase(sessions_.begin());
   sessions_[whom].reset(session);
+}
+
+void credentials::keep_here(std::string name, ssl_session_st* session, const std::string& resumed) const {
+  std::lock_guard lock(mutex_);
+  const auto drop = [this](std::list<named_session>::iterator which) {
+    by_name_.erase(which->name);
+    sessions_here_.erase(which);
+  };
+  for (const auto* each : {&resumed, &std::as_const(name)})
+    if (const auto known = by_name_.find(*each); known != by_name_.end()) drop(known->second);
+  if (sessions_here_.size() >= most_sessions) drop(sessions_here_.begin());
+  sessions_here_.push_back({name, nullptr});
+  const auto added = std::prev(sessions_here_.end());
+  by_name_.emplace(std::move(name), added);
+  added->session.reset(session);  // last: if anything throws, the session is still OpenSSL's
+}
+
+credentials::kept_session credentials::find_here(const std::string& name) const {
+  std::lock_guard lock(mutex_);
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return {};
+  auto* session = found->second->session.get();
+  return kept_session(session != nullptr && SSL_SESSION_up_ref(session) == 1 ? session : nullptr);
 }
 
 refusal credentials::add(const proving_end& proven) const {

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <troupe/actors/certificates/identity.hpp>
@@ -28,6 +30,7 @@ struct proving_end {
   int socket;
   end which;
   std::string whom;                        // where a calling end calls; sessions with the same text resume
+  std::string resumed{};                   // the name of the session that a called end resumes
   refusal problem{};                       // why the other end's certificate is refused
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
   std::uint64_t checked_by = 0;            // which reading of the files the other end's certificate was last checked by
@@ -39,7 +42,8 @@ struct proving_end {
 /// Any thread may use it.
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted; also
 ///         when a session is resumed, and whenever the other end lets the handshake end.
-///   CD-2  at most `most_sessions` sessions are kept for later connections.
+///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end. A session that
+///         was resumed makes way for the one that takes its place.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is read
 ///         again by each reload() until it can be used.
 ///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. The time of the
@@ -84,6 +88,10 @@ class credentials {
     void operator()(ssl_session_st* what) const noexcept;
   };
   using kept_session = std::unique_ptr<ssl_session_st, free_session>;
+  struct named_session {
+    std::string name;  // which OpenSSL gave it
+    kept_session session;
+  };
   /// What tells that a file is another one than before.
   struct version {
     std::uint64_t device = 0;
@@ -99,6 +107,10 @@ class credentials {
   /// Empty `why`: the certificate proves who the other end is. `code`: of X509_verify_cert(3), which chooses the alert of TLS.
   refusal check(proving_end& whose, x509_st* certificate, int& code) const;
   void keep(const std::string& whom, ssl_session_st* session) const;
+  /// `resumed`: the name of the session that this one takes the place of; empty if there is none.
+  void keep_here(std::string name, ssl_session_st* session, const std::string& resumed) const;
+  /// The session of this name, which the called end has kept; null if there is none.
+  kept_session find_here(const std::string& name) const;
 
   const std::filesystem::path kit_file_;
   const std::filesystem::path revoked_file_;
@@ -111,7 +123,9 @@ class credentials {
   std::string warning_;  // the last one
   std::string kit_problem_;
   std::string revoked_problem_;
-  mutable std::map<std::string, kept_session> sessions_;
+  mutable std::map<std::string, kept_session> sessions_;  // of the calling end, by whom it called
+  mutable std::list<named_session> sessions_here_;        // of the called end; the oldest first
+  mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_;  // all in sessions_here_
   mutable std::set<const proving_end*> proven_;
 };
 

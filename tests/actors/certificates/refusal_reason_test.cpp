@@ -179,6 +179,67 @@ BOOST_AUTO_TEST_CASE(a_certificate_is_valid_to_its_last_second) {
   BOOST_TEST(late.code == X509_V_ERR_CERT_HAS_EXPIRED);
 }
 
+// What is not verified again is the signature alone.
+BOOST_AUTO_TEST_CASE(a_certificate_that_was_accepted_is_refused_later_for_the_same_reasons_as_a_new_one) {  // SB-1
+  const auto start = clock::from_time_t(clock::to_time_t(clock::now()));
+  const auto end = start + std::chrono::hours(1);
+  const forged_certificate forged(authority, key.get(), "a", of_node(names_of_a), start, end);
+  signed_before known;
+  const auto again = [&](X509* which, clock::time_point now) {
+    return why_refused(which, {name, authority, nullptr, &known}, now);
+  };
+  auto* const certificate = forged.certificate.get();
+  BOOST_TEST(!known.contains(certificate));
+  BOOST_TEST(again(certificate, start).text == "");
+  BOOST_TEST(known.contains(certificate));
+  const std::chrono::hours long_after(24 * 36500);
+  for (const auto now : {start - std::chrono::seconds(1), start, end - std::chrono::seconds(1), end,
+                         end + std::chrono::seconds(1), start - long_after, end + long_after}) {
+    const auto fresh = why(certificate, now);
+    const auto known_one = again(certificate, now);
+    BOOST_TEST(known_one.text == fresh.text);
+    BOOST_TEST(known_one.code == fresh.code);
+  }
+  const std::string other = "other";
+  BOOST_TEST(contains(why_refused(certificate, {other, authority, nullptr, &known}, start).text, "of another cluster"));
+  const auto whole = bytes_of(certificate);
+  for (std::size_t at = 0; at < whole.size(); at += 7) {
+    auto changed = whole;
+    changed[at] = static_cast<unsigned char>(changed[at] ^ 1U);
+    if (const auto read = certificate_in(changed)) BOOST_TEST(again(read.get(), start).text != "", "byte " << at);
+  }
+  BOOST_TEST(known.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_signature_of_a_known_certificate_is_not_verified_again) {
+  const forged_certificate own_word(nullptr, nullptr, "a", without(of_node(names_of_a), NID_authority_key_identifier));
+  signed_before known;
+  const auto text_with = [&] {
+    return why_refused(own_word.certificate.get(), {name, authority, nullptr, &known}, clock::now()).text;
+  };
+  BOOST_TEST(contains(text_with(), "of another authority"));
+  BOOST_TEST(known.size() == 0u);
+  known.add(own_word.certificate.get());  // which why_refused() does for those alone that it has verified
+  BOOST_TEST(text_with() == "");
+}
+
+BOOST_AUTO_TEST_CASE(so_many_certificates_are_known_at_once) {  // SB-2
+  signed_before known;
+  const auto whole = bytes_of(sign(of_node(names_of_a)).certificate.get());
+  std::size_t all = 0;
+  for (std::size_t at = whole.size() - 30; at < whole.size() && all <= signed_before::most; ++at)  // in the signature
+    for (unsigned change = 1; change < 256 && all <= signed_before::most; ++change) {
+      auto changed = whole;
+      changed[at] = static_cast<unsigned char>(changed[at] ^ change);
+      const auto read = certificate_in(changed);
+      if (!read) continue;
+      known.add(read.get());
+      ++all;
+    }
+  BOOST_TEST(all == signed_before::most + 1);
+  BOOST_TEST(known.size() == signed_before::most);
+}
+
 BOOST_AUTO_TEST_CASE(times_are_told_in_utc) {
   const auto time = made(ASN1_TIME_set(nullptr, 1'795'453'200));
   BOOST_TEST(text_of(time.get()) == "2026-11-23 17:00:00 UTC");

@@ -2,9 +2,13 @@
 // A cluster in which some nodes use troupe's own network and others use CAF's.
 #include <boost/test/unit_test.hpp>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -16,6 +20,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
@@ -79,6 +84,30 @@ BOOST_AUTO_TEST_CASE(large_messages_reach_nodes_on_both_kinds_of_network) {
       .receive([](std::uint64_t size) { BOOST_TEST(size == large); },
                [](const caf::error& why) { BOOST_ERROR(troupe::to_exception(why).what()); });
   }
+}
+
+// One thread makes the connections to all programs, so it may not wait for long for one that takes none. The system would wait for two minutes.
+BOOST_AUTO_TEST_CASE(a_program_that_takes_no_connection_holds_up_the_others_for_seconds_only) {
+  using troupe::support::owned_descriptor;
+  troupe::node here(on(troupe::network_kind::troupe, "here"));
+  const owned_descriptor silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  auto* address = reinterpret_cast<sockaddr*>(&at);
+  BOOST_REQUIRE(::bind(silent.get(), address, size) == 0 && ::listen(silent.get(), 0) == 0 &&
+                ::getsockname(silent.get(), address, &size) == 0);
+  std::vector<owned_descriptor> waiting;  // they fill the queue of the socket: the system drops what comes for one more
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    ::connect(waiting.back().get(), address, size);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  BOOST_TEST(!here.system().middleman().connect("127.0.0.1", ntohs(at.sin_port)));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  BOOST_TEST((took > std::chrono::seconds(1)));  // it did wait
+  BOOST_TEST((took < std::chrono::seconds(30)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -21,7 +21,7 @@ namespace {
 constexpr std::array formats{wire_format::bfloat16, wire_format::float16, wire_format::int8};
 
 struct nodes_that_compress : mapped_nodes {
-  nodes_that_compress() : mapped_nodes({}) {
+  nodes_that_compress() : mapped_nodes(no_maps) {
     for (const auto* name : {"square here", "square there"})  // residuals belong to a function
       b.functions().add(name, [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0).square()}}; });
   }

@@ -47,9 +47,12 @@ struct layer : module {
   named_tensors parameters() override { return {{"weight", weight}}; }
 };
 
+inline const std::map<std::string, device_names> no_maps;
+
 /// Node "a" has a map to node "b": its first device is the second of "b", its CPU is the first device of "b".
 struct mapped_nodes : simulated::fixture {
-  explicit mapped_nodes(std::map<std::string, device_names> of_a = crosswise, std::map<std::string, device_names> of_b = {})
+  explicit mapped_nodes(std::map<std::string, device_names> of_a = crosswise,
+                        std::map<std::string, device_names> of_b = no_maps)
       : b(mapped("b", std::move(of_b))), a(mapped("a", std::move(of_a))) {
     for (node* here : {&a, &b}) {
       here->functions().add("echo", [](call_arguments& arguments) {
@@ -83,7 +86,7 @@ struct mapped_nodes : simulated::fixture {
 
 /// Two nodes without maps in their settings.
 struct unmapped_nodes : mapped_nodes {
-  unmapped_nodes() : mapped_nodes({}) {}
+  unmapped_nodes() : mapped_nodes(no_maps) {}
 };
 
 /// Each of the two nodes has a map to the other one.

@@ -126,7 +126,7 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
 }
 
 // Called by a worker, and by the thread of the pass before it is away. Hands the outputs of finished functions on, and functions that are
-// then ready over: the large ones, and the small ones too while the thread of the pass is in a function. All else is left to that thread.
+// then ready over: the large ones, and all of accelerators while the thread of the pass is in a function. All else is left to that thread.
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -161,15 +161,17 @@ bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index
   return true;
 }
 
-// Null for a small function unless the thread of the pass is in another one, for the end of a graph, and for a function of an
-// accelerator without a lane.
+// Null for a small function, for the end of a graph, and for a function of an accelerator without a lane. While the thread of the pass is in
+// a function, a small function of an accelerator has a lane too; one of the CPU would cost more by it than it gains.
 lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;
   cpu_workers& workers = *settings.workers;
-  const auto kind = cost_book::kind_of(*vertex.function, {slots.data() + vertex.first_slot, vertex.slot_count});
-  if (!is_away && workers.costs().cost(kind) < workers.grain()) return nullptr;
   const c10::Device device = streams ? vertex.function->device() : c10::Device(at::kCPU);
+  if (!is_away || device.is_cpu()) {
+    const auto kind = cost_book::kind_of(*vertex.function, {slots.data() + vertex.first_slot, vertex.slot_count});
+    if (workers.costs().cost(kind) < workers.grain()) return nullptr;
+  }
   return device.is_cpu() ? &workers.cpu_lane() : workers.lane_of(device);
 }
 

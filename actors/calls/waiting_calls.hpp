@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/calls/waiting_calls_test.cpp
 #pragma once
 
 #include <cstddef>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <troupe/actors/contracts/jobs.hpp>

@@ -54,7 +54,7 @@ std::string bytes_of(const caf::node_id& who) {
 /// packet that was lost comes again after 1 s.
 constexpr int patience_ms = 2000;
 
-/// A socket that is connected to the host. CAF's function would wait for two minutes for a host that drops what comes for the port.
+/// Connects a socket to the host. CAF's function has no deadline of its own: if the host drops the packets, that function waits for two minutes.
 caf::expected<support::owned_descriptor> connect_soon(const std::string& host, std::uint16_t port) {
   const auto address = support::read_address(host, port);
   if (!address) {  // a name, which a program gives, and no node

@@ -98,7 +98,8 @@ BOOST_AUTO_TEST_CASE(a_program_that_takes_no_connection_holds_up_the_others_for_
   auto* address = reinterpret_cast<sockaddr*>(&at);
   BOOST_REQUIRE(::bind(silent.get(), address, size) == 0 && ::listen(silent.get(), 0) == 0 &&
                 ::getsockname(silent.get(), address, &size) == 0);
-  std::vector<owned_descriptor> waiting;  // they fill the queue of the socket: the system drops what comes for one more
+  std::vector<owned_descriptor>
+    waiting;  // these fill the queue of the listening socket. The system drops the packets of further callers
   for (int i = 0; i < 4; ++i) {
     waiting.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     ::connect(waiting.back().get(), address, size);

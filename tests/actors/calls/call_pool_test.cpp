@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(very_many_calls_are_taken_one_by_one) {
   BOOST_TEST(troupe::test::growth_of_time(take, 3'000, 300'000) < 1'000);  // 10,000 if each call were looked for among all
 }
 
-// PW-1: whoever claims one depth after another gets no more workers.
+// PW-1: a peer may claim a new depth for each call. The number of workers stays bounded.
 BOOST_AUTO_TEST_CASE(all_depths_together_have_a_bounded_number_of_workers) {
   pool calls(1, 0, 256);
   std::size_t all = 0;

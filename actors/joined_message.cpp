@@ -10,6 +10,7 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/missing_tensor.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -99,6 +100,7 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
                 "joined_scope::gradients: no backward pass of the message's context has completed, so it has no gradients; run "
                 "context.backward(...).get() before the message is sent");
   if (const auto context = parts_of(*here_).contexts.find(id).actor) {
+    const support::logger_release lets_go;
     caf::scoped_actor self{here_->system()};
     self->request(context, here_->options().deadline, known)
       .receive([&](const contracts::gradients_ptr& all) { result = all; },

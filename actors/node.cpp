@@ -17,7 +17,10 @@
 #include <troupe/actors/nodes/node_pages.hpp>
 #include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/stop_limit.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -41,11 +44,23 @@ std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
 
 node_status status_of(caf::actor_system& system, const contracts::gateway_actor& who, std::chrono::milliseconds deadline) {
   detail::continuation_scope::refuse_to_wait();
+  const support::logger_release lets_go;
   caf::scoped_actor self{system};
   node_status result;
   self->request(who, deadline, support::status_atom::value)
     .receive([&](node_status& all) { result = std::move(all); },
              [](const caf::error& reason) { throw to_exception(reason, "the status of a node"); });
+  return result;
+}
+
+/// The error of a node whose end takes longer than its limit; it is in the log, too.
+error late_end(const services::node_services& here) {
+  const auto running = here.running().text(support::steady_ns());
+  error result(errc::deadline_passed, "node '" + here.name() + "' has not stopped within " +
+                                        support::seconds_text(here.options().stop_limit) + ": " +
+                                        (running.empty() ? "a device or a peer does not answer" : "still runs " + running) +
+                                        ". The node's threads end after that.");
+  here.log().error("nodes", [&] { return std::string(result.what()); });
   return result;
 }
 
@@ -65,7 +80,7 @@ std::string add_call(const std::string& before, const std::string& label, const 
 
 }  // namespace
 
-node::node(settings options) : company_(std::make_unique<nodes::company>(*this, std::move(options))) {
+node::node(settings options) : company_(std::make_shared<nodes::company>(*this, std::move(options))) {
   start();
   for (const auto& where : this->options().join) {
     const auto [host, port] = parse_address(where);
@@ -75,7 +90,7 @@ node::node(settings options) : company_(std::make_unique<nodes::company>(*this, 
 }
 
 node::node(settings options, caf::actor_system& host)
-    : company_(std::make_unique<nodes::company>(*this, std::move(options), &host)) {
+    : company_(std::make_shared<nodes::company>(*this, std::move(options), &host)) {
   start();
   if (pages_) pages_->serves();
 }
@@ -95,7 +110,19 @@ void node::start() {
   if (with.prepare) with.prepare(*this);
 }
 
-node::~node() { stop(); }
+// The process ends with the error's text if a thread destroys the node that would wait for itself.
+// NOLINTNEXTLINE(bugprone-exception-escape)
+node::~node() {
+  const auto until = std::chrono::steady_clock::now() + options().stop_limit;
+  const bool networked = company_->services().networked();
+  try {
+    stop();
+  } catch (const error& late) {
+    if (late.code() != errc::deadline_passed) throw;
+  }
+  pages_ = nullptr;
+  if (networked) support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); });
+}
 
 const std::string& node::name() const noexcept { return company_->services().name(); }
 
@@ -131,6 +158,7 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
+  const support::logger_release lets_go;
   caf::scoped_actor self{company_->services().system()};
   std::string result;
   self
@@ -155,6 +183,7 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
   if (const auto known = company_->services().directory().find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
   std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
+  const support::logger_release lets_go;
   caf::scoped_actor self{company_->services().system()};
   std::optional<troupe::peer> result;
   self
@@ -208,6 +237,7 @@ void node::set_profiling(bool on) { company_->services().recorder().profile(on);
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
+  const support::logger_release lets_go;
   caf::scoped_actor self{company_->services().system()};
   std::vector<tracing::node_trace> nodes{{name(), 0, {}}};
   self->request(company_->services().tracer(), collect_deadline, support::collect_atom::value)
@@ -234,14 +264,22 @@ void node::serve() {
 
 void node::stop() {
   if (pages_) pages_->stops();
+  bool is_first = false;
   try {
-    company_->stop();
+    is_first = company_->begin_end();
   } catch (...) {
     if (pages_) pages_->serves();
     throw;
   }
+  bool has_ended = true;
+  if (!company_->services().networked()) {
+    if (is_first) company_->end();  // waits for no function
+  } else if (is_first) {
+    has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = company_] { which->end(); });
+  }
   if (pages_) pages_->end();
   company_->parts().end.ask();
+  if (!has_ended) throw late_end(company_->services());
 }
 
 troupe::peer peer::with_devices(device_map map) const {
@@ -264,6 +302,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   detail::continuation_scope::refuse_to_wait();
   auto gateway = here.directory().gateway(id_);
   if (!gateway) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
+  const support::logger_release lets_go;
   caf::scoped_actor self{here.system()};
   caf::strong_actor_ptr result;
   self->request(gateway, here.options().deadline, support::find_atom::value, name)

@@ -124,7 +124,9 @@ class node {
   /// The functions of this node that other nodes may call.
   function_table& functions() noexcept;
 
-  /// The actor system of the node, for your own actors. settings::configure adds their message types.
+  /// The actor system of the node, for your own actors. settings::configure adds their message types. A thread that makes an actor of this
+  /// system, a caf::scoped_actor too, has to end before the node, or to call caf::logger::set_current_actor_system(nullptr): CAF
+  /// leaves something of the system with the thread, and the end of the system waits for it.
   caf::actor_system& system() noexcept;
 
   /// Lets other nodes find the actor by this name (peer::actor). The actor is ended when the node stops.
@@ -184,12 +186,14 @@ class node {
 
   /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop(). Then
   /// stops the node. A second signal ends the process at once. For the main thread of a program that only serves. Throws
-  /// troupe::error (misuse) where stop() would.
+  /// troupe::error where stop() would.
   void serve();
 
-  /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail.
-  /// Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a continuation: stop()
-  /// would wait for its own thread.
+  /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits for calls
+  /// and passes that still run here, for settings::stop_limit at most. Then it throws troupe::error (deadline_passed) with what still
+  /// runs; the destructor logs this error. The threads of what still runs end when it does. It must not use what the program
+  /// destroys, the node included. Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a
+  /// continuation: stop() would wait for its own thread.
   void stop();
 
  private:
@@ -198,7 +202,7 @@ class node {
 
   void start();
 
-  std::unique_ptr<nodes::company> company_;
+  std::shared_ptr<nodes::company> company_;
   std::unique_ptr<nodes::node_pages> pages_;  // null without settings::metrics
 };
 

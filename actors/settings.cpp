@@ -231,6 +231,7 @@ void check(const settings& options) {
     refuse(
       "settings: feedback_limit is 0 bytes; expected at least 1. To compress without error feedback, use bfloat16 or float16");
   check_range("forget_after in ms", options.forget_after.count(), 1, most_milliseconds);
+  check_range("stop_limit in ms", options.stop_limit.count(), 0, most_milliseconds);
 }
 
 settings::settings(int argc, char** argv) {
@@ -252,6 +253,9 @@ settings::settings(int argc, char** argv) {
   });
   add(app, "--heartbeat-ms", [this](const std::string& text) {
     heartbeat = std::chrono::milliseconds(parse_number("--heartbeat-ms", text, 1, most_milliseconds));
+  });
+  add(app, "--stop-limit", [this](const std::string& text) {
+    stop_limit = std::chrono::seconds(parse_number("--stop-limit", text, 0, most_milliseconds / 1000));
   });
   add(app, "--forget-after", [this](const std::string& text) {
     forget_after = std::chrono::seconds(parse_number("--forget-after", text, 1, most_milliseconds / 1000));

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/support/stop_limit.hpp>
+
 namespace caf {
 class actor_system_config;
 }
@@ -40,10 +42,12 @@ struct settings {
   /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass (worker_team); if it
   /// is not 0, each accelerator of the process has one as well. 0: the functions of a pass run on one thread.
   std::size_t pass_workers = 0;
-  std::chrono::milliseconds deadline{60'000};           // default deadline of calls, passes and lookups
-  std::chrono::milliseconds heartbeat{250};             // time between two heartbeats. A peer is unreachable after 3 unanswered
-                                                        // heartbeats, or after 240 while other bytes keep coming from the peer
-  std::chrono::milliseconds forget_after{30'000};       // an unreachable peer is gone after this time
+  std::chrono::milliseconds deadline{60'000};      // default deadline of calls, passes and lookups
+  std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered
+                                                   // heartbeats, or after 240 while other bytes keep coming from the peer
+  std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
+  /// For how long node::stop() and the node's destructor wait for calls and passes that still run here.
+  std::chrono::milliseconds stop_limit = support::stop_limit_of_environment();
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
   /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error feedback needs
@@ -98,7 +102,7 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--pass-workers=`, `--deadline-ms=`,
-  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
+  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--stop-limit=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
   /// `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
   /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`,

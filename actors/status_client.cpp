@@ -15,6 +15,7 @@
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {
@@ -47,6 +48,7 @@ status_client::status_client(std::string host, std::uint16_t port, std::chrono::
     : host_(host),
       where_((host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port)),
       connection_(std::make_unique<connection>(how)) {
+  const support::logger_release lets_go;
   caf::scoped_actor self{connection_->system};
   const auto dialer = membership::spawn_dialer(connection_->system);
   const auto left = std::int64_t{std::chrono::nanoseconds(deadline).count()};
@@ -67,6 +69,7 @@ status_client::status_client(std::string host, std::uint16_t port, std::chrono::
 status_client::~status_client() = default;
 
 node_status status_client::ask(std::chrono::milliseconds deadline) {
+  const support::logger_release lets_go;
   caf::scoped_actor self{connection_->system};
   node_status result;
   self->request(connection_->gateway, deadline, support::status_atom::value)
@@ -87,6 +90,7 @@ cluster_status status_client::ask_cluster(std::chrono::milliseconds deadline) {
   }
   survey->limit = std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::milliseconds(1));
   const auto each_limit = std::chrono::ceil<std::chrono::milliseconds>(survey->limit_of_each());
+  const support::logger_release lets_go;
   caf::scoped_actor self{connection_->system};
   const auto asker = nodes::spawn_status_survey(connection_->system);
   self->request(asker, deadline + std::chrono::seconds(1), survey)

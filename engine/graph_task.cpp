@@ -18,6 +18,7 @@
 
 #include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/cpu_workers.hpp>
+#include <troupe/engine/failure_place.hpp>
 #include <troupe/engine/fresh_stack.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
@@ -311,6 +312,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
       run_callbacks();  // the caller's streams wait for the streams of the pass by now
     }
   } catch (c10::Error& error) {
+    if (streams && running != plan::none) add_place(error, *graph.vertices[running].function);
     fail(running);
     if (!trace.empty()) error.add_context(trace);
     throw;

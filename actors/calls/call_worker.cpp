@@ -120,13 +120,13 @@ error refusal(const contracts::incoming_call& job, const std::string& label, con
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
-  const services::node_services::own_thread own(here);
-  const pool_observer observer(here);
   auto& request = job.request;
+  const auto label = label_of(request.function, request.values);
+  const services::node_services::own_thread own(here, "the call of", label);
+  const pool_observer observer(here);
   const auto begin = support::steady_ns();
   ++here.counts().calls_run;
   ++here.counts().calls_running;
-  const auto label = label_of(request.function, request.values);
   const auto spans = request.span != 0 ? std::make_shared<tracing::span_collector>() : nullptr;
   try {
     const tracing::operator_log log(spans);

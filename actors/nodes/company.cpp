@@ -20,6 +20,7 @@
 #include <troupe/actors/passes/cpu_continuation.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -85,6 +86,7 @@ settings checked(settings options) {
 
 company::company(node& handle, settings options, caf::actor_system* host)
     : parts_(handle, checked(std::move(options)), [this] { tidy(); }) {
+  const support::logger_release lets_go;
   if (host != nullptr)
     services().live_on(*host, nullptr, nullptr);
   else
@@ -92,7 +94,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
   try {
     start();
   } catch (...) {
-    stop();
+    if (begin_end()) end();
     services().let_go();
     throw;
   }
@@ -231,14 +233,14 @@ void company::listen(const std::string& loopback) {
 // The process ends with the error's text if a thread destroys the node that would wait for itself.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 company::~company() {
-  stop();
+  if (begin_end()) end();
   services().let_go();
 }
 
-void company::stop() {
+bool company::begin_end() {
   {
     std::lock_guard lock(mutex_);
-    if (stopped_) return;
+    if (stopped_) return false;
     const auto& name = services().name();
     detail::continuation_scope::refuse_to_wait();
     if (services::node_services::own_thread::of(services()))
@@ -253,6 +255,10 @@ void company::stop() {
   parts_.on_peer_gone.set(nullptr);
   parts_.on_peer_up.set(nullptr);
   parts_.on_left.set(nullptr);
+  return true;
+}
+
+void company::end() noexcept {
   const auto garbage = services().stop_discarding();  // destroyed last
   end_actors();
   services().actors_ended();
@@ -266,6 +272,7 @@ void company::end_actors() {
   services().gradient_credits().stop();
   parts_.objects.close();
   services().departures().finish(std::chrono::steady_clock::now() + device_patience);
+  const support::logger_release lets_go;
   caf::scoped_actor self{services().system()};
   const auto& membership = services().membership();
   if (membership)

@@ -24,8 +24,8 @@ class shared_multiplexer;
 namespace troupe::nodes {
 
 /// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use it.
-///   CM-1  after stop() no actor of the node lives. On the caller's actor system, each actor has been told to end. stop() waits
-///         for functions that run, and at most `device_patience` for elements that a device has not computed yet.
+///   CM-1  after begin_end() and end() no actor of the node lives. On the caller's actor system, each actor has been told to end. end()
+///         waits for functions that run, and at most `device_patience` for elements that a device has not computed yet.
 class company {
  public:
   static constexpr std::chrono::seconds device_patience{1};
@@ -37,9 +37,12 @@ class company {
   company(const company&) = delete;
   company& operator=(const company&) = delete;
 
-  /// Throws troupe::error (misuse) on a thread of a call, a burst or a continuation: stop() would wait for its own thread.
-  void stop();
-  /// Throws troupe::error (stopping) after stop().
+  /// Returns false if it was called before. Throws troupe::error (misuse) on a thread of a call, a burst or a continuation: end() would
+  /// wait for its own thread.
+  bool begin_end();
+  /// Pre: begin_end() has returned true, and nobody has called end() since. Any thread but those of the node may call it.
+  void end() noexcept;
+  /// Throws troupe::error (stopping) after begin_end().
   void check_running() const;
 
   node_parts& parts() noexcept { return parts_; }

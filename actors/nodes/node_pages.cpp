@@ -9,6 +9,7 @@
 #include <troupe/actors/metrics/metrics_text.hpp>
 #include <troupe/actors/nodes/company.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {
@@ -67,6 +68,7 @@ const node_status& node_pages::status() {
   const auto now = std::chrono::steady_clock::now();
   if (asked_ == std::chrono::steady_clock::time_point{} || now - asked_ >= memory) {
     problem_ = {errc::none, {}};
+    const support::logger_release lets_go;
     caf::scoped_actor self{of_.services().system()};
     self->request(of_.services().gateway(), patience, support::status_atom::value)
       .receive([&](node_status& all) { last_ = std::move(all); },

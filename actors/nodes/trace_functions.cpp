@@ -9,6 +9,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/tracing/trace_span.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -20,6 +21,7 @@ constexpr std::chrono::seconds patience{30};
 
 /// Replies with the spans of this node.
 call_reply trace(node_parts& here) {
+  const support::logger_release lets_go;
   caf::scoped_actor self{here.services.system()};
   call_reply reply;
   self->request(here.services.tracer(), patience, support::collect_atom::value)
@@ -31,6 +33,7 @@ call_reply trace(node_parts& here) {
 /// The steady clock of the named node minus that of this node, in nanoseconds.
 std::int64_t clock_of(node_parts& here, const std::string& name) {
   if (!here.services.networked()) return 0;
+  const support::logger_release lets_go;
   caf::scoped_actor self{here.services.system()};
   const auto& membership = here.services.membership();
   const auto fail = [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); };

@@ -21,6 +21,7 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/shared_life.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -187,6 +188,7 @@ class context_host final : public Actor {
 };
 
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
+  const support::logger_release lets_go;
   using on_network_thread = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
   using on_scheduler = std::remove_pointer_t<contracts::context_actor::stateful_pointer<context_state>>;
   if (!here.networked()) return here.system().spawn<context_host<on_scheduler>>(&here, std::move(record));

@@ -19,7 +19,7 @@ namespace {
 auto make_handlers(services::node_services& here) {
   return std::tuple{
     [&here](contracts::burst_ptr& work, const contracts::graph_task_actor& owner) {
-      const services::node_services::own_thread own(here);
+      const services::node_services::own_thread own(here, "a backward pass");
       run_and_return(here, std::move(work), owner);
     },
     [&here](support::merge_atom, contracts::gradients_ptr& all,

@@ -13,6 +13,7 @@
 #include <troupe/actors/passes/participant_shell.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/shared_life.hpp>
 
 namespace troupe::passes {
@@ -113,6 +114,7 @@ contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::
 }
 
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms) {
+  const support::logger_release lets_go;
   using state = graph_task_state;
   const auto gateway = caf::actor_cast<caf::actor>(here.gateway());
   if (here.networked())

@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/lane_threads.hpp>
 
+#include <deque>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include <c10/util/Exception.h>
 #include <caf/actor_system.hpp>
+#include <caf/after.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/stop_limit.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::passes {
 
 namespace {
+
+/// Waits until the actors have ended. Returns how many have not ended at `until`.
+std::size_t wait_for(caf::scoped_actor& self, const std::vector<lane_worker_actor>& actors,
+                     std::chrono::steady_clock::time_point until) {
+  for (const auto& each : actors) self->monitor(each);
+  std::size_t left = actors.size();
+  for (bool is_late = false; left > 0 && !is_late;)
+    self->receive([&](const caf::down_msg&) { --left; },
+                  caf::after(until - std::chrono::steady_clock::now()) >> [&] { is_late = true; });
+  return left;
+}
 
 void send(const lane_worker_actor& worker, const lane_threads::wrapper& within, std::function<void()> work) {
   if (within) work = [within, inner = std::move(work)] { within(inner); };
@@ -24,12 +42,34 @@ void send(const lane_worker_actor& worker, const lane_threads::wrapper& within, 
 
 }  // namespace
 
+/// The work that waits for a CPU worker. A worker that ends late outlives the threads' object, so it shares the queue.
+struct lane_threads::queue {
+  /// Runs the work, and what has come meanwhile and found no idle worker.
+  void serve(std::size_t worker, std::function<void()> work) {
+    for (;;) {
+      work();
+      const std::lock_guard lock(mutex);
+      if (waiting.empty()) return idle.push_back(worker);
+      work = std::move(waiting.front());
+      waiting.pop_front();
+    }
+  }
+
+  std::mutex mutex;                           // guards the members below
+  std::vector<std::size_t> idle;              // indices of CPU workers
+  std::deque<std::function<void()>> waiting;  // work; empty while a worker is idle
+};
+
 lane_threads::lane_threads(caf::actor_system& system, std::size_t count, wrapper within)
-    : system_(system), within_(std::move(within)), type_(devices::accelerator_type()) {
+    : system_(system),
+      stop_limit_(support::stop_limit_of_environment()),
+      within_(std::move(within)),
+      type_(devices::accelerator_type()),
+      queue_(std::make_shared<queue>()) {
   try {
     for (std::size_t i = 0; i < count; ++i) {
       add(spawn_cpu_worker(system));
-      idle_.push_back(count - 1 - i);
+      queue_->idle.push_back(count - 1 - i);
     }
     for (c10::DeviceIndex i = 0; type_ && i < devices::accelerator_count(); ++i) {
       const auto& worker = add(spawn_device_worker(system, {*type_, i}));
@@ -45,26 +85,25 @@ lane_threads::lane_threads(caf::actor_system& system, std::size_t count, wrapper
   }
 }
 
-lane_threads::~lane_threads() { end(); }
-
-void lane_threads::post(std::function<void()> work) {
-  std::unique_lock lock(mutex_);
-  if (idle_.empty()) return waiting_.push_back(std::move(work));
-  const std::size_t worker = idle_.back();
-  idle_.pop_back();
-  lock.unlock();
-  send(workers_[worker], within_, [this, worker, first = std::move(work)]() mutable { serve(worker, std::move(first)); });
+lane_threads::~lane_threads() {
+  const auto late = end();
+  if (late == 0) return;
+  try {
+    TORCH_WARN("troupe: ", late, " of ", workers_.size(), " workers have not ended within ", support::seconds_text(stop_limit_),
+               ": a function still runs there. The actor system waits for them.");
+  } catch (...) {
+    // a handler of warnings throws, and a destructor can't
+  }
 }
 
-/// Runs the work, and what has come meanwhile and found no idle worker.
-void lane_threads::serve(std::size_t worker, std::function<void()> work) {
-  for (;;) {
-    work();
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return idle_.push_back(worker);
-    work = std::move(waiting_.front());
-    waiting_.pop_front();
-  }
+void lane_threads::post(std::function<void()> work) {
+  std::unique_lock lock(queue_->mutex);
+  if (queue_->idle.empty()) return queue_->waiting.push_back(std::move(work));
+  const std::size_t worker = queue_->idle.back();
+  queue_->idle.pop_back();
+  lock.unlock();
+  send(workers_[worker], within_,
+       [own = queue_, worker, first = std::move(work)]() mutable { own->serve(worker, std::move(first)); });
 }
 
 engine::lane* lane_threads::lane_of(c10::Device device) noexcept {
@@ -77,10 +116,12 @@ const lane_worker_actor& lane_threads::add(lane_worker_actor worker) {
   return workers_.emplace_back(std::move(worker));
 }
 
-void lane_threads::end() noexcept {
+/// Returns how many workers have not ended within the limit.
+std::size_t lane_threads::end() noexcept {
+  const support::logger_release lets_go;
   caf::scoped_actor self{system_};
   for (const auto& each : workers_) self->send_exit(each, caf::exit_reason::user_shutdown);
-  self->wait_for(workers_);
+  return wait_for(self, workers_, std::chrono::steady_clock::now() + stop_limit_);
 }
 
 }  // namespace troupe::passes

@@ -2,11 +2,10 @@
 // Tests: tests/actors/worker_team_test.cpp, tests/devices/device_workers_test.cpp
 #pragma once
 
+#include <chrono>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -20,7 +19,9 @@
 namespace troupe::passes {
 
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
-///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more.
+///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more. If work
+///         still runs after the stop limit (support::stop_limit_of_environment), a warning says so, and the destructor returns: this
+///         worker ends with its work, and the actor system waits for it.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
 ///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
 class lane_threads {
@@ -28,7 +29,7 @@ class lane_threads {
   using wrapper = std::function<void(const std::function<void()>& work)>;
 
   /// `count`: the CPU workers, at least one. `within`: called on the worker with each work, which it has to run; null: the work runs as it
-  /// is. Throws troupe::error (function_failed) if the system gives fewer threads.
+  /// is. Throws troupe::error: function_failed if the system gives fewer threads, misuse if the environment's stop limit is no number.
   lane_threads(caf::actor_system& system, std::size_t count, wrapper within = {});
   ~lane_threads();
   lane_threads(const lane_threads&) = delete;
@@ -40,20 +41,19 @@ class lane_threads {
   engine::lane* lane_of(c10::Device device) noexcept;
 
  private:
+  struct queue;
+
   const lane_worker_actor& add(lane_worker_actor worker);
-  void serve(std::size_t worker, std::function<void()> work);
-  void end() noexcept;
+  std::size_t end() noexcept;
 
   caf::actor_system& system_;
+  const std::chrono::milliseconds stop_limit_;
   const wrapper within_;
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first
   std::vector<network::own_actors::hold> guards_;     // other nodes send the workers nothing
   std::vector<std::shared_ptr<engine::lane>> lanes_;  // by accelerator
-
-  std::mutex mutex_;                           // guards the members below
-  std::vector<std::size_t> idle_;              // indices of CPU workers
-  std::deque<std::function<void()>> waiting_;  // work; empty while a worker is idle
+  const std::shared_ptr<queue> queue_;                // of the CPU workers, which share it
 };
 
 }  // namespace troupe::passes

@@ -152,7 +152,7 @@ struct participant_shell : pass_shell<Self> {
     // to wake it at the end of the pass.
     if (terms.outcome && terms.outcome->result().offer([to = &here, work, owner] { run_and_return(*to, work, owner); })) return;
     auto run = [to = &here, work, owner] {
-      const services::node_services::own_thread own(*to);
+      const services::node_services::own_thread own(*to, "a backward pass");
       run_and_return(*to, work, owner);
     };
     auto send = [to = &here, work, owner] {

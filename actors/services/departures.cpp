@@ -10,6 +10,8 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/support/logger_release.hpp>
+
 namespace troupe::services {
 
 namespace {
@@ -61,6 +63,7 @@ void departures::finish(std::chrono::steady_clock::time_point until) {
   finished_ = true;
   const auto all = std::exchange(couriers_, {});
   lock.unlock();
+  const support::logger_release lets_go;
   caf::scoped_actor self{system_};
   const std::int64_t until_ns = until.time_since_epoch() / std::chrono::nanoseconds(1);
   const auto left = until - std::chrono::steady_clock::now() + patience_with_driver;

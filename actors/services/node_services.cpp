@@ -175,7 +175,7 @@ void node_services::free_discarded() {
 }
 
 void node_services::free_garbage(std::vector<contracts::garbage_ptr>& what) {
-  const own_thread own(*this);
+  const own_thread own(*this, "freeing of graphs and tensors");
   const auto begin = support::steady_ns();
   what.clear();
   times_.note(freeing, support::steady_ns() - begin);
@@ -204,7 +204,8 @@ void node_services::let_go() {
 
 /// Libraries that libtorch uses keep a number of threads for each thread. As in libtorch's engine, the first computation of a
 /// thread sets this number to that of the process.
-node_services::own_thread::own_thread(const node_services& of) noexcept : outer_(std::exchange(current_, &of)) {
+node_services::own_thread::own_thread(node_services& of, std::string_view kind, std::string_view name) noexcept
+    : entry_(of.running_, kind, name, support::steady_ns()), outer_(std::exchange(current_, &of)) {
   thread_local bool known = false;
   if (!std::exchange(known, true)) at::init_num_threads();
 }

@@ -26,6 +26,7 @@
 #include <troupe/actors/services/continuations.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/device_maps.hpp>
+#include <troupe/actors/services/running_work.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
@@ -183,10 +184,14 @@ class node_services {
   /// devices.
   void let_go();
 
+  /// What calls and bursts run here now.
+  const running_work& running() const noexcept { return running_; }
+
   /// Marks a thread that runs a call or a burst of the node, as long as the object lives.
   class own_thread {
    public:
-    explicit own_thread(const node_services& of) noexcept;
+    /// `kind`, `name`: for running(); have to live as long as the object.
+    own_thread(node_services& of, std::string_view kind, std::string_view name = {}) noexcept;
     ~own_thread() { current_ = outer_; }
     own_thread(const own_thread&) = delete;
     own_thread& operator=(const own_thread&) = delete;
@@ -194,6 +199,7 @@ class node_services {
 
    private:
     static inline thread_local const node_services* current_ = nullptr;
+    const running_work::entry entry_;
     const node_services* outer_;
   };
 
@@ -216,6 +222,7 @@ class node_services {
   network::send_credits gradient_credits_;
   tensor_memory memory_;
   residual_book residuals_;
+  running_work running_;
 
   std::mutex mutex_;  // guards the next two
   std::vector<contracts::garbage_ptr> discarded_;

@@ -10,4 +10,5 @@ add_room(support
   open_folder.cpp
   process_memory.cpp
   service_end.cpp
+  stop_limit.cpp
   strict_json.cpp)

@@ -13,6 +13,8 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/system_messages.hpp>
 
+#include <troupe/actors/support/logger_release.hpp>
+
 namespace troupe::support {
 
 /// An actor with a thread of its own. The thread handles one message after another until the actor gets an exit message.
@@ -23,6 +25,7 @@ namespace troupe::support {
 /// message, and must not throw. The name of the thread has at most 15 characters.
 template <class MakeHandlers>
 caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
+  const logger_release lets_go;
   auto mailbox = std::make_unique<caf::scoped_actor>(system);
   caf::actor self = *mailbox;
   auto run = [&system, name, mailbox = std::move(mailbox), self, make_handlers = std::move(make_handlers)]() mutable {

@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(device_maps_are_read_and_refused_with_their_text) {
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
   const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1",
                              "--join=[::1]:65535", "--workers=3", "--pass-workers=2", "--deadline-ms=1500", "--heartbeat-ms=50",
-                             "--no-direct-memory", "--no-shared-memory", "--network=caf", "--insecure", "--log-level=debug",
-                             "--log-file=a=b.log", "--log-format=json", "--trace"});
+                             "--stop-limit=7", "--no-direct-memory", "--no-shared-memory", "--network=caf", "--insecure",
+                             "--log-level=debug", "--log-file=a=b.log", "--log-format=json", "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.advertise == "h1");
@@ -82,6 +82,7 @@ BOOST_AUTO_TEST_CASE(every_option_is_read) {
   BOOST_TEST(options.pass_workers == 2);
   BOOST_TEST(options.deadline.count() == 1500);
   BOOST_TEST(options.heartbeat.count() == 50);
+  BOOST_TEST(options.stop_limit.count() == 7000);
   BOOST_TEST(!options.direct_memory);
   BOOST_TEST(!options.shared_memory);
   BOOST_TEST((options.network == troupe::network_kind::caf));
@@ -137,7 +138,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_option_is_refused_with_the_list_of_known_ones) {
 
 BOOST_AUTO_TEST_CASE(a_bad_value_is_refused_with_the_option_and_the_range) {
   for (const auto* argument : {"--port=65536", "--port=-1", "--port=12x", "--port= 1", "--workers=0", "--pass-workers=1025",
-                               "--deadline-ms=0", "--heartbeat-ms=99999999999999999999"}) {
+                               "--deadline-ms=0", "--stop-limit=-1", "--heartbeat-ms=99999999999999999999"}) {
     const std::string given = argument;
     const auto text = refusal([&] { read({given}); });
     BOOST_TEST(contains(text, given.substr(0, given.find('='))), text);
@@ -233,6 +234,9 @@ BOOST_AUTO_TEST_CASE(settings_filled_by_hand_are_checked_too) {
   settings options;
   options.heartbeat = std::chrono::milliseconds(-1);
   BOOST_TEST(contains(refusal([&] { troupe::check(options); }), "heartbeat in ms is -1"));
+  options = {};
+  options.stop_limit = std::chrono::milliseconds(-1);
+  BOOST_TEST(contains(refusal([&] { troupe::check(options); }), "stop_limit in ms is -1"));
   options = {};
   options.join = {"nowhere"};
   BOOST_TEST(contains(refusal([&] { troupe::check(options); }), "'nowhere'"));

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -22,6 +23,8 @@
 #include <troupe/messages/errors.hpp>
 
 #include "actors/loopback_nodes.hpp"
+#include "support/collected_warnings.hpp"
+#include "support/environment_variable.hpp"
 #include "support/no_more_threads.hpp"
 #include "support/thread_name.hpp"
 
@@ -77,6 +80,38 @@ BOOST_AUTO_TEST_CASE(begin_work_in_its_order_when_one_has_finished) {  // LH-3, 
   all_posted.set_value();
   last.get_future().wait();
   BOOST_TEST(order == (std::vector<int>{0, 1, 2, 3, 4}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(end_within_the_limit_although_work_does_not) {  // WT-1, LH-1
+  host here;
+  std::promise<void> begins;
+  std::promise<void> may_end;
+  std::optional<worker_team> team;
+  {
+    const test::environment_variable limit("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "0.05");
+    team.emplace(here.system, 2);
+  }
+  team->post([&] {
+    begins.set_value();
+    may_end.get_future().wait();
+  });
+  begins.get_future().wait();
+  test::collected_warnings warnings;
+  team.reset();
+  BOOST_TEST(
+    warnings.texts == std::vector<std::string>{"troupe: 1 of 2 workers have not ended within 0.05 s: a function still runs "
+                                               "there. The actor system waits for them."},
+    boost::test_tools::per_element());
+  may_end.set_value();  // the actor system waits for the worker
+}
+
+BOOST_AUTO_TEST_CASE(refuse_a_limit_that_is_no_number) {
+  host here;
+  const test::environment_variable limit("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "soon");
+  BOOST_CHECK_EXCEPTION(worker_team(here.system, 1), error, [](const error& why) {
+    return why.code() == errc::misuse &&
+           std::string(why.what()).find("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT") != std::string::npos;
+  });
 }
 
 BOOST_AUTO_TEST_CASE(run_what_is_posted_on_threads_of_their_own) {

@@ -127,6 +127,8 @@ BOOST_AUTO_TEST_CASE(whose_memory_runs_out_anywhere_end_the_pass_and_go_on) {
       BOOST_TEST(!few.refused());
     } catch (const c10::OutOfMemoryError& failed) {
       BOOST_TEST(contains(failed.what(), "simulated:"));
+      BOOST_TEST(contains(failed.what(), "troupe: the error came from function '"));
+      BOOST_TEST(contains(failed.what(), "devices of its gradients: "));
     }
     BOOST_TEST(at::equal(pass(), expected));
     simulated::synchronize();

@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <troupe/troupe.hpp>
 
 #include "engine/notifying_hook.hpp"
+#include "support/contains.hpp"
 #include "support/simulated_fixture.hpp"
 
 using namespace std::chrono_literals;
@@ -21,12 +24,18 @@ using namespace troupe::test;
 
 namespace {
 
-settings with_workers(std::string name) {
+settings with_workers(std::string name, std::chrono::milliseconds stop_limit = 10s) {
   settings result;
+  result.stop_limit = stop_limit;
   result.name = std::move(name);
   result.deadline = 10s;
   result.pass_workers = 1;
   return result;
+}
+
+/// Sets the promise when it is destroyed. A node's functions are destroyed when the last thread of the node has ended.
+std::shared_ptr<void> owner_that_tells(std::promise<void>& freed) {
+  return {nullptr, [&](void*) { freed.set_value(); }};
 }
 
 }  // namespace
@@ -72,6 +81,49 @@ BOOST_AUTO_TEST_CASE(a_pass_does_not_wait_behind_one_that_waits_for_a_device) { 
   may_end.set_value();
   late_pass.get();
   BOOST_TEST(at::equal(late.gradient(x), at::full({2}, 2.0)));
+}
+
+// The node's owner has to get on with the end of the program, whatever a driver or a function does.
+BOOST_AUTO_TEST_CASE(a_driver_that_never_answers_does_not_hold_up_the_end_of_a_node) {  // DP-3
+  std::promise<void> freed;
+  std::optional<simulated::stuck_driver> stuck;
+  std::optional<node> a(with_workers("a", 50ms));
+  node b(with_workers("b"));
+  a->functions().add("owner", [owned = owner_that_tells(freed)](call_arguments&) { return call_reply{}; });
+  b.functions().add("same", [](call_arguments& arguments) { return call_reply{{arguments.tensors}}; });
+  a->join("127.0.0.1", b.port());
+  stuck.emplace();
+  const auto called = a->peer("b").call("same", {at::ones({2}, at::device(first))});
+  simulated::stuck_driver::wait_for_question();
+  BOOST_CHECK_EXCEPTION(a->stop(), error, [](const error& late) { return late.code() == errc::deadline_passed; });
+  a.reset();
+  stuck.reset();
+  freed.get_future().wait();
+}
+
+BOOST_AUTO_TEST_CASE(a_function_of_a_pass_that_never_ends_does_not_hold_up_the_end_of_a_node) {
+  std::promise<void> freed;
+  std::promise<void> begins;
+  std::promise<void> may_end;
+  std::optional<node> a(with_workers("a", 50ms));
+  a->functions().add("owner", [owned = owner_that_tells(freed)](call_arguments&) { return call_reply{}; });
+  {
+    context within(*a);
+    const auto x = at::ones({2}, at::device(first)).requires_grad_();
+    const auto y = x * 2;
+    watch(y, [&] {
+      begins.set_value();
+      may_end.get_future().wait();
+    });
+    const auto pass = within.backward({y.sum()});
+    begins.get_future().wait();
+    BOOST_CHECK_EXCEPTION(a->stop(), error, [](const error& late) {
+      return contains(late.what(), "node 'a' has not stopped within 0.05 s: still runs a backward pass (for ");
+    });
+  }
+  a.reset();
+  may_end.set_value();
+  freed.get_future().wait();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -505,6 +505,37 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_accumulated_on_another_stream_than_its_o
   BOOST_TEST(told_by(late) == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_names_the_function_and_its_devices) {
+  const auto x = at::ones({3}).requires_grad_();
+  const auto sum = at::tanh(x.to(second)).cpu().sum();
+  const simulated::scarce_memory none(0);
+  BOOST_CHECK_EXCEPTION(backward({sum}), c10::OutOfMemoryError, [](const auto& failed) {
+    return failed.context() == std::vector<std::string>{
+                                 "troupe: the error came from function 'ToCopyBackward0' of the backward pass; "
+                                 "devices of its gradients: cpu, simulated:1"};
+  });
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_in_a_nested_pass_names_the_inner_function) {
+  struct outer : torch::autograd::Function<outer> {
+    static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.clone(); }
+    static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                   torch::autograd::variable_list gradients) {
+      const c10::AutoGradMode record(true);
+      const auto y = at::ones({3}, gradients[0].options()).requires_grad_();
+      const auto sum = at::tanh(y).sum();
+      const simulated::scarce_memory none(0);
+      troupe::backward({sum});
+      return gradients;
+    }
+  };
+  const auto x = at::ones({3}, at::device(second)).requires_grad_();
+  const auto y = outer::apply(x);
+  BOOST_CHECK_EXCEPTION(backward({y}, {at::ones({3}, at::device(second))}), c10::OutOfMemoryError, [](const auto& failed) {
+    return failed.context().size() == 1 && failed.context()[0].find("'TanhBackward0'") != std::string::npos;
+  });
+}
+
 BOOST_AUTO_TEST_CASE(a_graph_of_the_cpu_asks_for_no_streams) {
   const auto order_of = [](const at::Tensor& tensor) {
     return engine::make_stream_order(engine::plan(engine::root_edges({tensor}), {}, {}, false));

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -34,6 +35,36 @@ c10::Stream current_stream(c10::DeviceIndex index) {
 }
 
 c10::DeviceIndex index_of(c10::Device which) { return which.has_index() ? which.index() : current_device; }
+
+/// Holds up the threads that ask for events while the driver is stuck.
+struct questions {
+  static questions& all() {
+    static auto* const only = new questions;  // threads may wait in it until the process ends
+    return *only;
+  }
+  void pass() {
+    std::unique_lock lock(mutex);
+    if (!is_stuck) return;
+    is_asked = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return !is_stuck; });
+  }
+  void set(bool stuck) {
+    const std::lock_guard lock(mutex);
+    is_stuck = stuck;
+    is_asked = false;
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return is_asked; });
+  }
+
+  std::mutex mutex;  // guards the members below
+  std::condition_variable changed;
+  bool is_stuck = false;
+  bool is_asked = false;
+};
 
 // Sets every bit, which is a NaN in each floating point type.
 void poison(void* memory, std::size_t bytes) { std::memset(memory, 0xff, bytes); }
@@ -161,6 +192,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
     stream_set::all().wait(*static_cast<event_ptr*>(which), stream);
   }
   bool queryEvent(void* which) const override {
+    questions::all().pass();
     TORCH_CHECK(!stream_set::all().broken(), "the simulated device is broken");
     return stream_set::all().done(*static_cast<event_ptr*>(which));
   }
@@ -218,6 +250,12 @@ std::size_t used_bytes() { return bytes_in_use; }
 
 no_pinned_memory::no_pinned_memory() { pinned_memory::all().is_refused = true; }
 no_pinned_memory::~no_pinned_memory() { pinned_memory::all().is_refused = false; }
+
+stuck_driver::stuck_driver() { questions::all().set(true); }
+
+stuck_driver::~stuck_driver() { questions::all().set(false); }
+
+void stuck_driver::wait_for_question() { questions::all().wait(); }
 
 before_pinned_memory_is_freed::before_pinned_memory_is_freed(std::function<void()> what) {
   auto& pinned = pinned_memory::all();

@@ -61,6 +61,18 @@ class broken_device {
   broken_device& operator=(const broken_device&) = delete;
 };
 
+/// While an object of this class lives, the question whether an event has happened does not return.
+class stuck_driver {
+ public:
+  stuck_driver();
+  ~stuck_driver();
+  stuck_driver(const stuck_driver&) = delete;
+  stuck_driver& operator=(const stuck_driver&) = delete;
+
+  /// Returns when a thread has asked in the object's life.
+  static void wait_for_question();
+};
+
 /// While an object of this class lives, no device from index `begin` on has a primary context.
 class unused_devices {
  public:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -17,10 +18,10 @@
 #include <troupe/actors/nodes/node_pages.hpp>
 #include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/ends_by.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
-#include <troupe/actors/support/stop_limit.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -53,14 +54,13 @@ node_status status_of(caf::actor_system& system, const contracts::gateway_actor&
   return result;
 }
 
-/// The error of a node whose end takes longer than its limit; it is in the log, too.
-error late_end(const services::node_services& here) {
-  const auto running = here.running().text(support::steady_ns());
-  error result(errc::deadline_passed, "node '" + here.name() + "' has not stopped within " +
-                                        support::seconds_text(here.options().stop_limit) + ": " +
-                                        (running.empty() ? "a device or a peer does not answer" : "still runs " + running) +
-                                        ". The node's threads end after that.");
-  here.log().error("nodes", [&] { return std::string(result.what()); });
+/// The error of a node whose end takes longer than its limit; it is in the log, too. `running`: what still runs.
+error late_end(const logging::node_log& log, const settings& options, const std::string& running) {
+  error result(errc::deadline_passed,
+               "node '" + options.name + "' has not stopped within " + support::seconds_text(options.stop_limit) + ": " +
+                 (running.empty() ? "a device, a peer or an actor of the program does not answer" : "still runs " + running) +
+                 ". The node's threads end when nothing of this is left.");
+  log.error("nodes", [&] { return std::string(result.what()); });
   return result;
 }
 
@@ -115,13 +115,20 @@ void node::start() {
 node::~node() {
   const auto until = std::chrono::steady_clock::now() + options().stop_limit;
   const bool networked = company_->services().networked();
+  bool is_late = false;
   try {
     stop();
   } catch (const error& late) {
     if (late.code() != errc::deadline_passed) throw;
+    is_late = true;
   }
   pages_ = nullptr;
-  if (networked) support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); });
+  if (!networked) return;
+  { const support::logger_release lets_go; }  // this thread may have made actors of the node's system
+  const auto log = company_->services().log();
+  const auto with = options();
+  if (!support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); }) && !is_late)
+    static_cast<void>(late_end(log, with, {}));
 }
 
 const std::string& node::name() const noexcept { return company_->services().name(); }
@@ -278,8 +285,11 @@ void node::stop() {
     has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = company_] { which->end(); });
   }
   if (pages_) pages_->end();
-  company_->parts().end.ask();
-  if (!has_ended) throw late_end(company_->services());
+  std::optional<error> late;
+  auto& here = company_->services();
+  if (!has_ended) late = late_end(here.log(), here.options(), here.running().text(support::steady_ns()));
+  company_->parts().end.ask();  // the thread in serve() may destroy the node now
+  if (late) throw *late;
 }
 
 troupe::peer peer::with_devices(device_map map) const {

@@ -191,8 +191,8 @@ class node {
 
   /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits for calls
   /// and passes that still run here, for settings::stop_limit at most. Then it throws troupe::error (deadline_passed) with what still
-  /// runs; the destructor logs this error. The threads of what still runs end when it does. It must not use what the program
-  /// destroys, the node included. Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a
+  /// runs; the destructor logs this error. A function that still runs then keeps its thread, and must not use what the program
+  /// destroys meanwhile, the node included. Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a
   /// continuation: stop() would wait for its own thread.
   void stop();
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -121,7 +122,22 @@ void check_device_map(const std::string& peer, const device_names& names) {
   }
 }
 
+constexpr const char* shutdown_limit = "TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT";
+constexpr double most_seconds = 86'400;
+
 }  // namespace
+
+std::chrono::milliseconds stop_limit_of_environment() {
+  const char* const given = std::getenv(shutdown_limit);
+  if (given == nullptr) return std::chrono::seconds(10);
+  const std::string_view text(given);
+  double seconds = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (problem != std::errc{} || end != text.data() + text.size() || !(seconds >= 0 && seconds <= most_seconds))
+    refuse(std::string("the environment variable ") + shutdown_limit + ": expected a number of seconds from 0 to 86400, got '" +
+           given + "'");
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
 
 bool valid_node_name(const std::string& name) noexcept {
   if (name.empty() || name.size() > 64 || name.front() == '.') return false;

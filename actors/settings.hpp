@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <troupe/actors/support/stop_limit.hpp>
-
 namespace caf {
 class actor_system_config;
 }
@@ -32,6 +30,11 @@ enum class line_format : std::uint8_t { text, json };
 /// A device map as names of devices: of this node, and of the other node (devices/device_map.hpp).
 using device_names = std::map<std::string, std::string>;
 
+/// For how long the end of a node or of a worker_team waits for functions that run: the seconds of the environment variable
+/// TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT, as for the threads of libtorch's engine; 10 s without it. Throws troupe::error (misuse) if the
+/// variable is no number from 0 to 86,400.
+std::chrono::milliseconds stop_limit_of_environment();
+
 /// What a node is started with.
 struct settings {
   std::string name = "node";
@@ -47,7 +50,7 @@ struct settings {
                                                    // heartbeats, or after 240 while other bytes keep coming from the peer
   std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
   /// For how long node::stop() and the node's destructor wait for calls and passes that still run here.
-  std::chrono::milliseconds stop_limit = support::stop_limit_of_environment();
+  std::chrono::milliseconds stop_limit = stop_limit_of_environment();
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
   /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error feedback needs

@@ -5,6 +5,7 @@
 
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/passes/lane_threads.hpp>
+#include <troupe/actors/settings.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -23,7 +24,8 @@ std::size_t checked(std::size_t count) {
 worker_team::worker_team(node& here, std::size_t count) : worker_team(here.system(), count) {}
 
 worker_team::worker_team(caf::actor_system& system, std::size_t count)
-    : cpu_workers(checked(count)), threads_(std::make_unique<passes::lane_threads>(system, count)) {
+    : cpu_workers(checked(count)),
+      threads_(std::make_unique<passes::lane_threads>(system, count, stop_limit_of_environment())) {
   measure_grain();
 }
 

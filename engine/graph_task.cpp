@@ -312,8 +312,8 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
       run_callbacks();  // the caller's streams wait for the streams of the pass by now
     }
   } catch (c10::Error& error) {
-    if (streams && running != plan::none) add_place(error, *graph.vertices[running].function);
     fail(running);
+    if (streams && running != plan::none) add_place(error, *graph.vertices[running].function);
     if (!trace.empty()) error.add_context(trace);
     throw;
   } catch (...) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,8 @@ namespace troupe::calls {
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the workers
 ///         that were idle all the time since its last call.
 ///   PW-4  a call that take() has taken never starts; the others keep their order.
-///   PW-5  add(), take() and idle() take a time that grows with the logarithm of the number of calls at most; next() takes one that grows
-///         with the number of depths and callers of the calls.
+///   PW-5  add(), take() and idle() take a time that grows with the logarithm of the number of calls at most. next() takes one that grows
+///         with the number of callers, and of the depths at which no call of a caller may start; a caller without room costs one look.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -43,14 +44,21 @@ class call_pool {
 
   /// `caller`: the node that made the call. Returns the number of the call, for take(); no call has the number 0.
   std::uint64_t add(Call call, std::size_t depth = 0, node_id caller = {}) {
-    queues_[{depth, caller}].emplace(++last_, std::move(call));
+    auto& waiting = callers_[caller];
+    auto& queue = waiting.queues[depth];
+    if (queue.empty()) waiting.heads.insert({last_ + 1, depth});
+    queue.emplace(++last_, std::move(call));
     return last_;
   }
   /// Takes a call out of the queue, by its number and what add() was given. False if the call is not in the queue.
   bool take(std::uint64_t number, std::size_t depth = 0, node_id caller = {}) {
-    const auto queue = queues_.find({depth, caller});
-    if (queue == queues_.end() || queue->second.erase(number) == 0) return false;
-    if (queue->second.empty()) queues_.erase(queue);
+    const auto of = callers_.find(caller);
+    if (of == callers_.end()) return false;
+    const auto queue = of->second.queues.find(depth);
+    if (queue == of->second.queues.end()) return false;
+    const auto call = queue->second.find(number);
+    if (call == queue->second.end()) return false;
+    remove(of, queue, call);
     return true;
   }
   /// To be called when a call of this depth has ended.
@@ -75,17 +83,23 @@ class call_pool {
   template <class Predicate>
   std::optional<start> next(const Predicate& has_room) {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
-    auto first = queues_.end();
-    for (auto at = queues_.begin(); at != queues_.end(); ++at) {
-      const bool is_earlier = first == queues_.end() || at->second.begin()->first < first->second.begin()->first;
-      if (is_earlier && may_start(at->first.depth) && has_room(at->first.caller)) first = at;
+    auto first = callers_.end();
+    place call{std::numeric_limits<std::uint64_t>::max(), 0};
+    for (auto at = callers_.begin(); at != callers_.end(); ++at) {
+      const auto& waiting = at->second.heads;
+      if (waiting.begin()->number > call.number || !has_room(at->first)) continue;
+      const auto found =
+        std::find_if(waiting.begin(), waiting.end(), [this](const auto& each) { return may_start(each.depth); });
+      if (found == waiting.end() || found->number > call.number) continue;
+      first = at;
+      call = *found;
     }
-    if (first == queues_.end()) return std::nullopt;
+    if (first == callers_.end()) return std::nullopt;
     ++computing_;
-    ++begun_[first->first.depth];
-    start result{std::nullopt, std::move(first->second.begin()->second)};
-    first->second.erase(first->second.begin());
-    if (first->second.empty()) queues_.erase(first);
+    ++begun_[call.depth];
+    const auto queue = first->second.queues.find(call.depth);
+    start result{std::nullopt, std::move(queue->second.begin()->second)};
+    remove(first, queue, queue->second.begin());
     if (!idle_.empty()) {
       result.worker = std::move(idle_.back());
       idle_.pop_back();
@@ -125,11 +139,29 @@ class call_pool {
   static constexpr std::size_t least_begun = 16;  // of a depth that is not very deep
   static constexpr std::size_t very_deep = 256;
 
-  struct depth_and_caller {
+  using queue = std::map<std::uint64_t, Call>;  // by the numbers of the calls; none is empty
+  struct place {
+    std::uint64_t number;  // of a call
     std::size_t depth;
-    node_id caller;
-    auto operator<=>(const depth_and_caller&) const = default;
+    auto operator<=>(const place&) const = default;
   };
+  struct waiting_calls {
+    std::map<std::size_t, queue> queues;  // by depth
+    std::set<place> heads;                // of the first call of each queue
+  };
+  using callers = std::map<node_id, waiting_calls>;  // those that have calls
+
+  void remove(typename callers::iterator of, typename std::map<std::size_t, queue>::iterator from,
+              typename queue::iterator call) {
+    auto& [depth, calls] = *from;
+    of->second.heads.erase({calls.begin()->first, depth});
+    calls.erase(call);
+    if (!calls.empty())
+      of->second.heads.insert({calls.begin()->first, depth});
+    else
+      of->second.queues.erase(from);
+    if (of->second.queues.empty()) callers_.erase(of);
+  }
 
   bool may_start(std::size_t depth) const {
     const auto found = begun_.find(depth);
@@ -141,10 +173,10 @@ class call_pool {
   std::size_t most_begun_;
   std::ptrdiff_t computing_ = 0;  // may exceed the limit for a while after resumed()
   std::uint64_t last_ = 0;
-  std::map<depth_and_caller, std::map<std::uint64_t, Call>> queues_;  // by the numbers of the calls; none is empty
-  std::map<std::size_t, std::size_t> begun_;                          // calls that have started and have not ended, by depth
-  std::vector<Worker> idle_;                                          // the one at the end was used last
-  std::size_t least_idle_ = 0;                                        // the fewest since the last unneeded()
+  callers callers_;
+  std::map<std::size_t, std::size_t> begun_;  // calls that have started and have not ended, by depth
+  std::vector<Worker> idle_;                  // the one at the end was used last
+  std::size_t least_idle_ = 0;                // the fewest since the last unneeded()
 };
 
 }  // namespace troupe::calls

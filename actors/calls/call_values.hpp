@@ -65,10 +65,12 @@ inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attr
   return result;
 }
 
-/// An estimate of the bytes that a call takes while it waits.
+/// An estimate of the bytes that a call takes while it waits: its contracts::incoming_call, its places in the tables of a node, and what
+/// CAF keeps to answer it.
 inline std::uint64_t bytes_of(const call_request& call) {
+  constexpr std::uint64_t of_waiting = 1280;
   const auto& payload = call.payload;
-  return bytes_of(payload.tensors, call.values) + call.function.size() + call.calls.size() +
+  return of_waiting + bytes_of(payload.tensors, call.values) + call.function.size() + call.calls.size() +
          call.failed.size() * sizeof call.failed[0] + payload.place.size() * sizeof payload.place[0] +
          payload.requires_grad.size() + payload.devices.size() * sizeof payload.devices[0];
 }

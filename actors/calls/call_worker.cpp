@@ -2,6 +2,9 @@
 #include <troupe/actors/calls/call_worker.hpp>
 
 #include <exception>
+#include <functional>
+#include <random>
+#include <string>
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -96,13 +99,26 @@ std::string description(const contracts::incoming_call& job, const std::string& 
          (payload.context ? " in context " + to_string(payload.context) : "");
 }
 
+/// For the limit on lines of the log: a number of the peer that calls, and of the function. A peer can call any number of names, so the names of
+/// a peer share 64 numbers. No peer knows which names share one, nor chooses the numbers of another peer.
+auto subject_of(const contracts::incoming_call& job) {
+  return [&job] {
+    static const auto salt = std::to_string(std::random_device()());
+    constexpr std::uint64_t most_of_peer = 64;
+    const std::hash<std::string> number;
+    return number(salt + std::to_string(job.request.payload.message.node.value) + ' ' +
+                  std::to_string(number(salt + job.request.function) % most_of_peer));
+  };
+}
+
 void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns,
               services::node_services& here) {
   const auto text = [&](const char* how) {
     return description(job, label, here) + ": " + how + " after " + support::duration_text(took_ns);
   };
   if (job.failure)
-    here.log().info("calls", [&] { return text("failed") + ": " + job.failure->what(); });
+    here.log().info(
+      "calls", [&] { return text("failed") + ": " + job.failure->what(); }, subject_of(job));
   else
     here.log().debug("calls", [&] { return text("done"); });
 }
@@ -113,7 +129,8 @@ error refusal(const contracts::incoming_call& job, const std::string& label, con
   const auto& request = job.request;
   if (request.from_itself) return why;
   ++here.counts().requests_refused;
-  here.log().warn("calls", [&] { return "refused a request: " + description(job, label, here) + ": " + why.what(); });
+  here.log().warn(
+    "calls", [&] { return "refused a request: " + description(job, label, here) + ": " + why.what(); }, subject_of(job));
   return {why.code(), "refused to " + name_and_role(request.payload.message.node, here) + ": " + why.what()};
 }
 
@@ -131,6 +148,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   try {
     const tracing::operator_log log(spans);
     here.witness(request.payload.message.number);
+    if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' is stopping");
     if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
       throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
     const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
@@ -176,9 +194,10 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
 }  // namespace
 
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
-  here.log().info("calls", [&] {
-    return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what();
-  });
+  here.log().info(
+    "calls",
+    [&] { return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what(); },
+    subject_of(job));
   job.promise.deliver(make_error(why.code(), why.what()));
 }
 

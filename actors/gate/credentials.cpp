@@ -185,6 +185,7 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, read_buffer);
   SSL_CTX_set_num_tickets(context, 1);
+  SSL_CTX_set_max_cert_list(context, longest_certificates);
   expect(SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1) == 1, what);
   // The called end keeps its sessions itself. In a ticket that holds a session OpenSSL writes and reads the other end's certificate anew.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_BOTH | SSL_SESS_CACHE_NO_INTERNAL);

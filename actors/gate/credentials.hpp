@@ -51,8 +51,11 @@ struct proving_end {
 ///   CD-5  a list that is older than the one that counts, of the same authority, changes nothing: who was revoked stays so.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was revoked, has
 ///         expired, or is about to expire.
+///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before it has proven who
+///         it is.
 class credentials {
  public:
+  static constexpr std::size_t longest_certificates = std::size_t{16} << 10;
   static constexpr std::size_t most_sessions = 1024;
 
   /// `kit`: what `troupe certs node` made. `revoked`: the authority's list of revoked certificates; empty: no certificate is revoked.

@@ -128,12 +128,12 @@ class node_log::writer {
     }
   }
 
-  bool admits(severity level, std::string_view room, const void* kind) {
+  bool admits(severity level, std::string_view room, line_limit::kind what) {
     if (level == severity::debug) return true;
     line_limit::verdict verdict;
     {
       std::lock_guard lock(mutex_);
-      verdict = limit_.ask(kind, support::steady_ns());
+      verdict = limit_.ask(what, support::steady_ns());
     }
     if (verdict.left_out > 0) put(level, room, lines_text(verdict.left_out) + " like the next one were left out");
     return verdict.admitted;
@@ -183,8 +183,8 @@ node_log::node_log(std::string node, severity least, const std::string& file, li
   writer_ = std::make_shared<writer>(std::move(node), form, std::move(to));
 }
 
-bool node_log::admits(severity level, std::string_view room, const void* kind) const {
-  return writer_->admits(level, room, kind);
+bool node_log::admits(severity level, std::string_view room, const void* place, std::uint64_t about) const {
+  return writer_->admits(level, room, {place, about});
 }
 
 void node_log::put(severity level, std::string_view room, std::string_view text) const { writer_->put(level, room, text); }

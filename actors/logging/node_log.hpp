@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,7 +18,7 @@ namespace troupe::logging {
 ///         process. If more than `most_waiting` lines wait for that thread the oldest are lost, and the log says how many. If
 ///         the system gives no such thread, the thread that logs writes its lines itself.
 ///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug
-///         have no such limit.
+///         have no such limit. Lines of one place in the code that are `about` different things are different events.
 ///   NL-4  an event is one line of at most 4,096 bytes, whatever its text holds.
 ///   NL-5  when the last log of the process is destroyed, all lines have been written, except lines that a slow reader did not
 ///         read in time.
@@ -33,7 +34,8 @@ class node_log {
 
   bool is_on(severity level) const noexcept { return level >= least_; }
 
-  /// `text`: a function that returns the text. The function is called only if the level is on.
+  /// `text`: a function that returns the text. The function is called only if the level is on. `about`: a function that returns a number for
+  /// whom or what the line is about, so that nobody can hide lines about others in a flood.
   template <class Text>
   void debug(std::string_view room, const Text& text) const noexcept {
     write(severity::debug, room, text);
@@ -42,9 +44,17 @@ class node_log {
   void info(std::string_view room, const Text& text) const noexcept {
     write(severity::info, room, text);
   }
+  template <class Text, class About>
+  void info(std::string_view room, const Text& text, const About& about) const noexcept {
+    write(severity::info, room, text, about);
+  }
   template <class Text>
   void warn(std::string_view room, const Text& text) const noexcept {
     write(severity::warn, room, text);
+  }
+  template <class Text, class About>
+  void warn(std::string_view room, const Text& text, const About& about) const noexcept {
+    write(severity::warn, room, text, about);
   }
   template <class Text>
   void error(std::string_view room, const Text& text) const noexcept {
@@ -54,23 +64,28 @@ class node_log {
  private:
   class writer;
 
-  template <class Text>
-  void write(severity level, std::string_view room, const Text& text) const noexcept {
+  struct all {
+    std::uint64_t operator()() const noexcept { return 0; }
+  };
+
+  template <class Text, class About = all>
+  void write(severity level, std::string_view room, const Text& text, const About& about = {}) const noexcept {
     if (is_on(level)) [[unlikely]]
-      add(level, room, text);
+      add(level, room, text, about);
   }
 
-  // `Text` is the type of a lambda: each place in the code that logs has its own type, and so its own `kind`.
-  template <class Text>
-  [[gnu::noinline, gnu::cold]] void add(severity level, std::string_view room, const Text& text) const noexcept {
-    static char kind;
+  // `Text` is the type of a lambda: each place in the code that logs has its own type, and so its own `place`.
+  template <class Text, class About>
+  [[gnu::noinline, gnu::cold]] void add(severity level, std::string_view room, const Text& text,
+                                        const About& about) const noexcept {
+    static char place;
     try {
-      if (admits(level, room, &kind)) put(level, room, text());
+      if (admits(level, room, &place, about())) put(level, room, text());
     } catch (...) {
       // A text that could not be made must not make the caller fail.
     }
   }
-  bool admits(severity level, std::string_view room, const void* kind) const;
+  bool admits(severity level, std::string_view room, const void* place, std::uint64_t about) const;
   void put(severity level, std::string_view room, std::string_view text) const;
 
   severity least_ = severity::off;

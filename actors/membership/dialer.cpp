@@ -88,15 +88,17 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
         to->promise.deliver(std::move(to->found.problem));
         return;
       }
+      auto* const network = network::network_of(self->system());
+      const auto offer = network == nullptr ? nullptr : network->offer(to->found.host, to->port, std::move(to->found.made));
+      to->found.made = {};  // CAF's own network makes a connection of its own
       const auto left = std::max(to->deadline - dial_thread::clock::now(), least_wait);
       self->request(self->system().middleman().actor_handle(), left, caf::connect_atom::value, to->found.host, to->port)
         .then(
-          [to](caf::node_id& who, caf::strong_actor_ptr& gateway, std::set<std::string>& interface) {
+          [to, offer](caf::node_id& who, caf::strong_actor_ptr& gateway, std::set<std::string>& interface) {
             to->promise.deliver(std::move(who), std::move(gateway), std::move(interface));
           },
-          [to, self](caf::error& problem) {
+          [to, network, offer](caf::error& problem) {
             // The middleman knows no deadline, and lets later calls of the address wait for the connection that it has begun.
-            auto* network = network::network_of(self->system());
             if (problem == caf::sec::request_timeout && network != nullptr) network->give_up_calls_to(to->found.host, to->port);
             to->promise.deliver(std::move(problem));
           });

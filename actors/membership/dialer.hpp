@@ -18,8 +18,9 @@ namespace troupe::membership {
 /// enough for an address that a person typed: it blocks while it connects and trusts any answer. If a program accepts the
 /// connection and sends nothing, the middleman waits for ever and keeps the actor system from ending.
 ///   DI-1  an answer comes by the deadline: the gateway, or an error. If the system gives no thread, the error comes at once.
-///   DI-2  the middleman is asked only after the other program has begun CAF's handshake on a connection made for this test.
-///         The middleman gets the address that answered: a host name may have addresses where nobody listens.
+///   DI-2  the middleman is asked only after the other program has begun CAF's handshake. With troupe's network the middleman gets the
+///         connection on which that happened. CAF's own network makes another connection, to the address that answered: a host name may
+///         have addresses where nobody listens.
 ///   DI-3  many addresses are dialled at once, by one thread of the process (`network::dial_thread`). When the dialer exits, all its
 ///         attempts end, and no thread of theirs keeps the actor system from ending, not even one that looks a host name up.
 ///   DI-4  a connection of the middleman on which nothing has come by the deadline ends, with troupe's network. The middleman would wait

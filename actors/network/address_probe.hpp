@@ -9,14 +9,15 @@
 #include <caf/error.hpp>
 
 #include <troupe/actors/gate/connection_gate.hpp>
+#include <troupe/actors/gate/reception.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::network {
 
-/// A connection that is opened only to see what program listens at an address, and whether this node talks to it. Never waits: the
-/// caller waits until the socket is ready, then calls go_on().
+/// A connection to an address, made to see what program listens there, and whether this node talks to it. Takes no byte from a node that
+/// listens: release() gives the connection away. Never waits: the caller waits until the socket is ready, then calls go_on().
 class address_probe {
  public:
   enum class verdict { undecided, node, stranger, nobody, refused };
@@ -35,6 +36,8 @@ class address_probe {
 
   /// The address that accepted the connection, as numbers. Pre: the verdict is `node`.
   std::string reached() const;
+  /// The connection, which then belongs to the caller; with certificates both ends are proven. Pre: the verdict is `node`.
+  gate::proven_connection release() { return {std::move(socket_), std::move(session_)}; }
   /// Why no program was reached, or why this node does not talk to it. Pre: the verdict is `nobody` or `refused`.
   caf::error problem() const;
 

@@ -87,7 +87,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       try {
         wait(lock);
       } catch (const std::exception& reason) {  // no memory
-        for (auto& [number, each] : attempts_) finish(each, {{}, make_error(reason, "dialling")});
+        for (auto& [number, each] : attempts_) finish(each, {{}, make_error(reason, "dialling"), {}});
       }
       sweep();
     }
@@ -118,7 +118,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     }
     const auto now = clock::now();
     for (auto& [number, each] : attempts_)
-      if (each.deadline <= now) finish(each, {{}, caf::sec::request_timeout});
+      if (each.deadline <= now) finish(each, {{}, caf::sec::request_timeout, {}});
   }
 
   /// Forgets the attempts that are over. Without attempts the thread ends; that is settled here, so the next dial() begins another.
@@ -145,7 +145,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       try {
         std::rethrow_exception(result.failure);
       } catch (const std::exception& reason) {
-        finish(of, {{}, make_error(reason, "dialling")});
+        finish(of, {{}, make_error(reason, "dialling"), {}});
       }
     ring();
   }
@@ -159,14 +159,14 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       case address_probe::verdict::node:
         // The middleman takes only the first address of a host name.
         if (auto address = of.probe.reached(); !address.empty()) of.host = std::move(address);
-        finish(of, {of.host, {}});
+        finish(of, {of.host, {}, of.probe.release()});
         break;
       case address_probe::verdict::stranger:
-        finish(of, {{}, caf::sec::unexpected_message});
+        finish(of, {{}, caf::sec::unexpected_message, {}});
         break;
       case address_probe::verdict::nobody:
       case address_probe::verdict::refused:
-        finish(of, {{}, of.probe.problem()});
+        finish(of, {{}, of.probe.problem(), {}});
         break;
     }
   }

@@ -10,6 +10,7 @@
 #include <caf/error.hpp>
 
 #include <troupe/actors/gate/connection_gate.hpp>
+#include <troupe/actors/gate/reception.hpp>
 
 namespace troupe::network {
 
@@ -26,8 +27,9 @@ class dial_thread {
   using clock = std::chrono::steady_clock;
 
   struct outcome {
-    std::string host;    // the address that answered, as numbers
-    caf::error problem;  // see `membership::dialer_actor`
+    std::string host;              // the address that answered, as numbers
+    caf::error problem;            // see `membership::dialer_actor`
+    gate::proven_connection made;  // without a problem: the connection to the address
   };
   /// Is called under a lock: it must be short, must not throw and must not use the dial_thread.
   using receiver = std::function<void(outcome)>;

@@ -131,7 +131,10 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
   }
 
   bool let_in(support::owned_descriptor socket, std::unique_ptr<gate::tls_session> secured) {
-    if (detached()) return false;
+    if (detached()) {
+      secured.reset();  // before its socket: another connection may get the same number
+      return false;
+    }
     auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
     made->expect_first(network_.silent_.add(made->socket()));
     const auto handle = made->hdl();
@@ -267,22 +270,50 @@ caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_so
   return caf::make_counted<doorman>(*this, socket);
 }
 
-/// Makes the calling end of a connection.
-caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
+std::shared_ptr<void> shared_multiplexer::offer(std::string host, std::uint16_t port, gate::proven_connection made) {
+  auto result = std::make_shared<offered_connection>(offered_connection{std::move(host), port, std::move(made)});
+  std::lock_guard lock(offered_mutex_);
+  std::erase_if(offered_, [](const auto& each) { return each.expired(); });
+  offered_.push_back(result);
+  return result;
+}
+
+std::optional<gate::proven_connection> shared_multiplexer::take_offered(const std::string& host, std::uint16_t port) {
+  std::lock_guard lock(offered_mutex_);
+  for (auto at = offered_.begin(); at != offered_.end(); ++at) {
+    const auto found = at->lock();
+    if (!found || found->port != port || found->host != host) continue;
+    offered_.erase(at);
+    return std::move(found->made);
+  }
+  return std::nullopt;
+}
+
+/// Makes the calling end of a connection that nobody has offered. With certificates its scribe has to go on with the proof.
+caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std::string& host, std::uint16_t port) const {
   auto connected = connect_soon(host, port);
   if (!connected) return connected.error();
-  auto socket = std::move(*connected);
-  if (const auto refused = gate_.check(socket.get(), gate::end::calling)) return make_error(errc::refused, refused->why);
-  std::unique_ptr<gate::tls_session> secured;
-  if (gate_.proof()) {
-    const auto there = support::other_end_of(socket.get());
-    set_non_blocking(socket.get());
-    secured = std::make_unique<gate::tls_session>(gate_.proof(), socket.get(), gate::end::calling, there);
-    // The scribe goes on with the handshake: this thread may lead, and must not wait.
-    if (secured->shake_hands() == gate::tls_session::progress::failed)
-      return make_error(errc::refused, "the program at " + there + ": " + secured->problem().why);
+  gate::proven_connection result{std::move(*connected), nullptr};
+  if (const auto refused = gate_.check(result.socket.get(), gate::end::calling)) return make_error(errc::refused, refused->why);
+  if (!gate_.proof()) return result;
+  const auto there = support::other_end_of(result.socket.get());
+  set_non_blocking(result.socket.get());
+  result.session = std::make_unique<gate::tls_session>(gate_.proof(), result.socket.get(), gate::end::calling, there);
+  // This thread may lead, and must not wait.
+  if (result.session->shake_hands() == gate::tls_session::progress::failed)
+    return make_error(errc::refused, "the program at " + there + ": " + result.session->problem().why);
+  return result;
+}
+
+/// Makes the calling end of a connection.
+caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
+  auto offered = take_offered(host, port);
+  if (!offered) {
+    auto called = begin_call(host, port);
+    if (!called) return called.error();
+    offered = std::move(*called);
   }
-  auto made = make_scribe(std::move(socket), gate::end::calling, std::move(secured));
+  auto made = make_scribe(std::move(offered->socket), gate::end::calling, std::move(offered->session));
   made->expect_channel();
   auto silence = std::make_shared<const int>(made->socket());
   {

@@ -81,6 +81,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Says that all actors that the system has now are its own ones or the node's.
   void guard_first() { own_->add_first(system().latest_actor_id()); }
 
+  /// Keeps a connection that was made to the address, and whose other end has proven itself, for as long as the result lives: the next
+  /// new_tcp_scribe() for the address takes it, and makes no connection. Any thread may call it.
+  std::shared_ptr<void> offer(std::string host, std::uint16_t port, gate::proven_connection made);
+
   /// Ends the connections that this node makes to the address and on which nothing has come yet: nobody waits for them any more. Any
   /// thread may call it.
   void give_up_calls_to(const std::string& host, std::uint16_t port);
@@ -141,6 +145,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
                                              std::unique_ptr<gate::tls_session> secured);
   void admit(gate::proven_connection arrived, std::uint64_t door);
   void refuse(const gate::refusal& why) const;
+  caf::expected<gate::proven_connection> begin_call(const std::string& host, std::uint16_t port) const;
 
   const bool shares_memory_;
   const gate::connection_gate gate_;
@@ -174,6 +179,15 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     std::uint16_t port;
     std::weak_ptr<const int> socket;  // expired: something has come, or the connection is over
   };
+  struct offered_connection {
+    std::string host;
+    std::uint16_t port;
+    gate::proven_connection made;
+  };
+  std::optional<gate::proven_connection> take_offered(const std::string& host, std::uint16_t port);
+
+  std::mutex offered_mutex_;  // guards the next one
+  std::vector<std::weak_ptr<offered_connection>> offered_;
   std::mutex unanswered_mutex_;  // guards the next one
   std::vector<unanswered_call> unanswered_;
   std::vector<caf::resumable*> own_posted_;

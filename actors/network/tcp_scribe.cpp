@@ -50,7 +50,7 @@ void tcp_scribe::meet_broker() {
 void tcp_scribe::configure_read(receive_policy::config config) {
   meet_broker();
   stream_.wanted = config;
-  stream_.launch();
+  if (stream_.launch() && stream_.has_unread()) read_on_later();
 }
 
 void tcp_scribe::flush() {
@@ -130,10 +130,11 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, suppo
   if (secured_ && secured_->is_proven()) meet_sender();
 }
 
-void tcp_scribe::stream::launch() {
-  if (phase_ != phase::created) return;
+bool tcp_scribe::stream::launch() {
+  if (phase_ != phase::created) return false;
   phase_ = phase::open;
   start();
+  return true;
 }
 
 void tcp_scribe::stream::start() {

@@ -136,8 +136,8 @@ class tcp_scribe final : public caf::io::scribe {
 
     /// Says that the broker is BASP's. No effect after the first call.
     void expect_messages();
-    /// Starts the reading for the first time; no effect later.
-    void launch();
+    /// Starts the reading for the first time. False, and no effect, later.
+    bool launch();
     void start();
     void stop();
     void handle_event(caf::io::network::operation op) override;

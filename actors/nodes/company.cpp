@@ -255,6 +255,7 @@ bool company::begin_end() {
   parts_.on_peer_gone.set(nullptr);
   parts_.on_peer_up.set(nullptr);
   parts_.on_left.set(nullptr);
+  services().begin_end();
   return true;
 }
 

@@ -47,7 +47,7 @@ caf::result<Answer> pass_on(Self self, Ts&&... message) {
 template <class Self>
 caf::error refuse_gateway(Self self, const hello& greeting) {
   auto why = "the greeting of node '" + greeting.name + "' names as its gateway an actor of another node";
-  note_refusal(*self->state.here, why);
+  note_refusal(*self->state.here, why, self->current_sender());
   return make_error(errc::refused, std::move(why));
 }
 
@@ -151,7 +151,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
       const auto* came = own->current_mailbox_element();
       caf::error why = take_read_error({came->sender ? came->sender->id() : 0, came->mid.integer_value()});
       if (!why) why = take_read_error();  // CAF's own network tells no numbers
-      if (why && to_exception(why).code() == errc::refused) note_refusal(here, to_exception(why).what());
+      if (why && to_exception(why).code() == errc::refused) note_refusal(here, to_exception(why).what(), came->sender);
       return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
     });
   self->state.pool = calls::call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>(

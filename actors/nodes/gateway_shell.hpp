@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,9 +19,13 @@
 
 namespace troupe::nodes {
 
-inline void note_refusal(services::node_services& here, const std::string& why) {
+/// Counts and logs what the node has refused. `sender`: the actor that has sent it, if it is known: a flood of one node then hides no line
+/// about another.
+inline void note_refusal(services::node_services& here, const std::string& why, const caf::strong_actor_ptr& sender) {
   ++here.counts().requests_refused;
-  here.log().warn("nodes", [&] { return "refused a message: " + why; });
+  here.log().warn(
+    "nodes", [&] { return "refused a message: " + why; },
+    [&] { return sender ? std::hash<caf::node_id>()(sender->node()) : 0; });
 }
 
 /// What the handlers of the `gateway` actor share. A shell is made for each message; its state is the actor's.
@@ -67,7 +72,7 @@ struct gateway_shell {
   caf::error why_not_asked(bool rights::role_rights::*right, const char* what) const {
     const auto why = parts.rights.why_not(self->current_sender(), right, what);
     if (why.empty()) return {};
-    note_refusal(here, why);
+    note_refusal(here, why, self->current_sender());
     return make_error(errc::refused, why);
   }
 

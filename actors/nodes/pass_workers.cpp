@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/nodes/pass_workers.hpp>
 
+#include <optional>
+
 namespace troupe::nodes {
 
 pass_workers::pass_workers(services::node_services& here, std::size_t count)
-    : cpu_workers(count), here_(here), threads_(here.system(), count, [&here](const std::function<void()>& work) {
+    : cpu_workers(count), here_(here), threads_(here.system(), count, std::nullopt, [&here](const std::function<void()>& work) {
         const services::node_services::own_thread own(here, "a large function of a backward pass");
         work();
       }) {

@@ -45,7 +45,7 @@ struct routing_shell : gateway_shell<Self> {
 
   void gradients(propagate_gradients& message) {
     here.directory().received(message.from, message.gradients, message.packings);
-    if (const auto why = why_not_from(message); !why.empty()) return note_refusal(here, why);
+    if (const auto why = why_not_from(message); !why.empty()) return note_refusal(here, why, self->current_sender());
     to_pass(message);
   }
 
@@ -61,8 +61,8 @@ struct routing_shell : gateway_shell<Self> {
     const auto context = parts.contexts.find(message.context);
     if (!context.record) return say_unknown(message, {});
     if (!may_take_part(message.from, message.context))
-      return note_refusal(here,
-                          without_part("a report of node '" + here.directory().name(message.from) + "'", message.context));
+      return note_refusal(here, without_part("a report of node '" + here.directory().name(message.from) + "'", message.context),
+                          self->current_sender());
     if (auto task = context.record->task_of(message.pass)) self->send(task, std::move(message));
   }
 
@@ -72,7 +72,7 @@ struct routing_shell : gateway_shell<Self> {
     if (!context.record) return base::no_context(question.context);
     if (context.record->lacks_room_for(question.pass)) {
       const auto why = without_room(question.context);
-      note_refusal(here, why);
+      note_refusal(here, why, self->current_sender());
       return make_error(errc::refused, why);
     }
     if (auto task = join_pass(context, question)) return self->delegate(task, std::move(question));
@@ -98,7 +98,8 @@ struct routing_shell : gateway_shell<Self> {
     } else if (is_up && context.record) {
       if (!may_take_part(news.from, news.context))
         return note_refusal(
-          here, without_part("the news that node '" + here.directory().name(news.from) + "' has joined", news.context));
+          here, without_part("the news that node '" + here.directory().name(news.from) + "' has joined", news.context),
+          self->current_sender());
       context.record->announced(news.from);
     } else if (is_up) {
       caf::anon_send(here.directory().gateway(news.from), release_context{news.context});
@@ -172,7 +173,7 @@ struct routing_shell : gateway_shell<Self> {
     if (!context.record) return say_unknown(message, sender);
     if (context.record->lacks_room_for(message.pass)) {
       const auto why = without_room(message.context);
-      note_refusal(here, why);
+      note_refusal(here, why, self->current_sender());
       return say_failed(message, sender, errc::refused, why);
     }
     if (auto task = join_pass(context, message)) self->send(task, std::move(message));

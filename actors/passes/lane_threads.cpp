@@ -16,7 +16,6 @@
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
-#include <troupe/actors/support/stop_limit.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -60,9 +59,10 @@ struct lane_threads::queue {
   std::deque<std::function<void()>> waiting;  // work; empty while a worker is idle
 };
 
-lane_threads::lane_threads(caf::actor_system& system, std::size_t count, wrapper within)
+lane_threads::lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
+                           wrapper within)
     : system_(system),
-      stop_limit_(support::stop_limit_of_environment()),
+      stop_limit_(stop_limit),
       within_(std::move(within)),
       type_(devices::accelerator_type()),
       queue_(std::make_shared<queue>()) {
@@ -88,9 +88,14 @@ lane_threads::lane_threads(caf::actor_system& system, std::size_t count, wrapper
 lane_threads::~lane_threads() {
   const auto late = end();
   if (late == 0) return;
+  std::deque<std::function<void()>> never;
+  {
+    const std::lock_guard lock(queue_->mutex);
+    never.swap(queue_->waiting);
+  }
   try {
-    TORCH_WARN("troupe: ", late, " of ", workers_.size(), " workers have not ended within ", support::seconds_text(stop_limit_),
-               ": a function still runs there. The actor system waits for them.");
+    TORCH_WARN("troupe: ", late, " of ", workers_.size(), " workers have not ended within ",
+               support::seconds_text(*stop_limit_), ": a function still runs there. The actor system waits for them.");
   } catch (...) {
     // a handler of warnings throws, and a destructor can't
   }
@@ -121,7 +126,9 @@ std::size_t lane_threads::end() noexcept {
   const support::logger_release lets_go;
   caf::scoped_actor self{system_};
   for (const auto& each : workers_) self->send_exit(each, caf::exit_reason::user_shutdown);
-  return wait_for(self, workers_, std::chrono::steady_clock::now() + stop_limit_);
+  if (stop_limit_) return wait_for(self, workers_, std::chrono::steady_clock::now() + *stop_limit_);
+  self->wait_for(workers_);
+  return 0;
 }
 
 }  // namespace troupe::passes

@@ -19,9 +19,8 @@
 namespace troupe::passes {
 
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
-///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more. If work
-///         still runs after the stop limit (support::stop_limit_of_environment), a warning says so, and the destructor returns: this
-///         worker ends with its work, and the actor system waits for it.
+///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more. Work that runs
+///         when the stop limit is over is an exception: a warning tells of it, and its worker ends with it. Nothing else begins.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
 ///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
 class lane_threads {
@@ -29,8 +28,10 @@ class lane_threads {
   using wrapper = std::function<void(const std::function<void()>& work)>;
 
   /// `count`: the CPU workers, at least one. `within`: called on the worker with each work, which it has to run; null: the work runs as it
-  /// is. Throws troupe::error: function_failed if the system gives fewer threads, misuse if the environment's stop limit is no number.
-  lane_threads(caf::actor_system& system, std::size_t count, wrapper within = {});
+  /// is. `stop_limit`: for LH-1; none: the destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system
+  /// gives fewer threads.
+  lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
+               wrapper within = {});
   ~lane_threads();
   lane_threads(const lane_threads&) = delete;
   lane_threads& operator=(const lane_threads&) = delete;
@@ -47,7 +48,7 @@ class lane_threads {
   std::size_t end() noexcept;
 
   caf::actor_system& system_;
-  const std::chrono::milliseconds stop_limit_;
+  const std::optional<std::chrono::milliseconds> stop_limit_;
   const wrapper within_;
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first

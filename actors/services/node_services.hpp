@@ -184,6 +184,9 @@ class node_services {
   /// devices.
   void let_go();
 
+  /// To be called when the node's end begins: calls that have not begun are refused from now on.
+  void begin_end() noexcept { is_ending_ = true; }
+  bool is_ending() const noexcept { return is_ending_; }
   /// What calls and bursts run here now.
   const running_work& running() const noexcept { return running_; }
 
@@ -223,6 +226,7 @@ class node_services {
   tensor_memory memory_;
   residual_book residuals_;
   running_work running_;
+  std::atomic<bool> is_ending_{false};
 
   std::mutex mutex_;  // guards the next two
   std::vector<contracts::garbage_ptr> discarded_;

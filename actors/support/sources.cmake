@@ -4,11 +4,11 @@ add_room(support
   data_folder.cpp
   deadline_clock.cpp
   durable_file.cpp
+  ends_by.cpp
   host_lookup.cpp
   machine_address.cpp
   name_lookups.cpp
   open_folder.cpp
   process_memory.cpp
   service_end.cpp
-  stop_limit.cpp
   strict_json.cpp)

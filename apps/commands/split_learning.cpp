@@ -219,9 +219,9 @@ void add_cut(CLI::App& to, split::cut_options& cut, std::optional<std::uint64_t>
              const char* what) {
   to.add_option(clip, cut.clip, std::string("Largest norm of a row of ") + what + "; 0: any")
     ->check(within(0.0, 1e9, "0 or more"));
-  to.add_option(noise, cut.noise,
-                std::string("Gaussian noise on ") + what + ": its deviation, in multiples of " + clip + " (of 1 without it)")
-    ->check(within(0.0, 1e9, "0 or more"));
+  to.add_option(noise, cut.noise, std::string("Gaussian noise on ") + what + ": its deviation, in multiples of " + clip)
+    ->check(within(0.0, 1e9, "0 or more"))
+    ->needs(clip);
   to.add_option(std::string(noise) + "-seed", seed,
                 "Seed of this noise, for tests: who knows it can take the noise away. Without it nobody can")
     ->check(between<std::int64_t>(0, split::normal_numbers::greatest_seed))

@@ -20,15 +20,18 @@ at::Tensor shield(const at::Tensor& rows, const cut_options& how, const normal_n
     result = result * (how.clip / norms.clamp_min(how.clip));
   }
   if (how.noise > 0) {
-    const auto deviation = how.noise * (how.clip > 0 ? how.clip : 1.0);
-    result = result + deviation * random.draw(rows.sizes()).to(rows.scalar_type());
+    result = result + how.noise * how.clip * random.draw(rows.sizes()).to(rows.scalar_type());
   }
   return result;
 }
 
 }  // namespace
 
-cut::cut(cut_options how, std::optional<std::uint64_t> seed) : how_(how), random_(seed) {}
+cut::cut(cut_options how, std::optional<std::uint64_t> seed) : how_(how), random_(seed) {
+  if (how.noise > 0 && how.clip <= 0)
+    throw error(errc::misuse,
+                "noise at the cut without clipping hides nothing: rows of any size would outweigh it; give a clip, too");
+}
 
 at::Tensor cut::shielded(const at::Tensor& rows) { return shield(rows, how_, random_); }
 

@@ -15,14 +15,13 @@ namespace troupe::apps::split {
 /// the parts of which differential privacy is made. What privacy they give is not computed here: that depends on the data, on how often
 /// a row is sent, and on how batches are drawn.
 struct cut_options {
-  double clip = 0;  // largest norm (L2) of a row; longer rows are made shorter. 0: no clipping
-  double noise =
-    0;  // standard deviation of the noise that is added to each number, in multiples of `clip`; of 1 without clipping
+  double clip = 0;   // largest norm (L2) of a row; longer rows are made shorter. 0: no clipping
+  double noise = 0;  // standard deviation of the noise that is added to each number, in multiples of `clip`; needs a clip
 };
 
 class cut {
  public:
-  /// `seed`: of the noise; see normal_numbers.
+  /// `seed`: of the noise; see normal_numbers. Throws troupe::error (misuse) for noise without a clip.
   cut(cut_options how, std::optional<std::uint64_t> seed);
 
   /// The rows as they cross the cut. `rows`: [rows, columns]. Differentiable: the gradient is that of clipping; noise has none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/split/label_side.hpp"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,13 @@ call_reply label_side::forward(call_arguments& arguments) {
 
 at::Tensor label_side::labels_of(const at::Tensor& people) const {
   std::vector<float> result;
+  std::set<std::int64_t> seen;  // the mean of many gradients of one person would have little of their noise
   for (std::int64_t i = 0; i < people.numel(); ++i) {
     const auto person = people[i].item<std::int64_t>();
     const auto found = labels_.find(person);
     if (found == labels_.end()) refuse("there is no label of person " + std::to_string(person));
+    if (!seen.insert(person).second)
+      refuse("person " + std::to_string(person) + " is named twice; each person has one row of a batch");
     result.push_back(found->second);
   }
   return at::tensor(result).view({people.numel(), 1});

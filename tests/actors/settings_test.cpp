@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/settings.hpp>
 
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/messages/errors.hpp>
 
 #include "support/contains.hpp"
+#include "support/environment_variable.hpp"
 
 namespace {
 
 using troupe::settings;
+using namespace std::chrono_literals;
+
+constexpr auto shutdown_limit = "TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT";
 
 settings read(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "program");
@@ -228,6 +238,27 @@ BOOST_AUTO_TEST_CASE(the_address_of_pages_is_a_port_of_loopback_or_a_host_and_a_
   BOOST_TEST((troupe::parse_page_address("[::]:9100") == std::pair<std::string, std::uint16_t>("::", 9100)));
   for (const std::string bad : {"", "x", "-1", "host:0", "9100 "})
     BOOST_TEST(!refusal([&] { troupe::parse_page_address(bad); }).empty(), bad);
+}
+
+BOOST_AUTO_TEST_CASE(the_limit_of_a_stop_is_ten_seconds_or_what_the_environment_says) {
+  {
+    const troupe::test::environment_variable none(shutdown_limit, nullptr);
+    BOOST_TEST((troupe::stop_limit_of_environment() == 10s));
+  }
+  for (const auto& [text, expected] : {std::pair{"0", 0ms}, {"0.25", 250ms}, {"7", 7000ms}, {"86400", 86'400'000ms}}) {
+    const troupe::test::environment_variable given(shutdown_limit, text);
+    BOOST_TEST((troupe::stop_limit_of_environment() == expected));
+  }
+}
+
+BOOST_DATA_TEST_CASE(a_limit_of_a_stop_that_is_no_number_of_seconds_is_refused,
+                     (std::vector<std::string>{"", "-1", "ten", "5s", "nan", "86401"}), text) {
+  const troupe::test::environment_variable given(shutdown_limit, text.c_str());
+  BOOST_CHECK_EXCEPTION(troupe::stop_limit_of_environment(), troupe::error, [&](const troupe::error& why) {
+    return why.code() == troupe::errc::misuse && why.what() == std::string("the environment variable ") + shutdown_limit +
+                                                                 ": expected a number of seconds from 0 to 86400, got '" +
+                                                                 text + "'";
+  });
 }
 
 BOOST_AUTO_TEST_CASE(settings_filled_by_hand_are_checked_too) {

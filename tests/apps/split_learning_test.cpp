@@ -182,6 +182,7 @@ BOOST_AUTO_TEST_CASE(the_label_side_takes_rows_of_the_cut_and_people_that_it_kno
   const auto people = at::tensor(std::vector<std::int64_t>{1, 2});
   BOOST_TEST(refusal({rows, people}) == "taken");
   BOOST_TEST(contains(refusal({rows, at::tensor(std::vector<std::int64_t>{1, 100'000})}), "no label of person 100000"));
+  BOOST_TEST(contains(refusal({rows, at::tensor(std::vector<std::int64_t>{2, 2})}), "person 2 is named twice"));
   for (const auto& bad : {std::vector<at::Tensor>{rows.narrow(1, 0, 3), people},
                           {rows, people.narrow(0, 0, 1)},
                           {rows.to(at::kDouble), people},
@@ -211,6 +212,11 @@ BOOST_AUTO_TEST_CASE(what_crosses_the_cut_is_clipped_and_noised) {
   BOOST_TEST(!noise.equal(noises.shielded(zero)));
   cut nothing({}, 1);
   BOOST_TEST(nothing.shielded(rows).equal(rows));
+}
+
+BOOST_AUTO_TEST_CASE(noise_needs_a_clip) {
+  BOOST_CHECK_EXCEPTION(cut({0, 1}, 1), troupe::error,
+                        [](const auto& refused) { return refused.code() == troupe::errc::misuse; });
 }
 
 // Of many gradients of the same rows, each with a noise of its own, the mean or the difference would tell what the noise hides.

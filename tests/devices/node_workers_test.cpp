@@ -105,23 +105,27 @@ BOOST_AUTO_TEST_CASE(a_function_of_a_pass_that_never_ends_does_not_hold_up_the_e
   std::promise<void> freed;
   std::promise<void> begins;
   std::promise<void> may_end;
-  std::optional<node> a(with_workers("a", 50ms));
-  a->functions().add("owner", [owned = owner_that_tells(freed)](call_arguments&) { return call_reply{}; });
-  {
-    context within(*a);
-    const auto x = at::ones({2}, at::device(first)).requires_grad_();
-    const auto y = x * 2;
-    watch(y, [&] {
-      begins.set_value();
-      may_end.get_future().wait();
+  node a(with_workers("a"));
+  std::optional<node> b(with_workers("b", 50ms));
+  b->functions().add(
+    "late", [this, &begins, end = may_end.get_future().share(), owned = owner_that_tells(freed)](call_arguments& given) {
+      const auto y = given.tensors.at(0).to(first) * 2;
+      watch(y, [&begins, end] {
+        begins.set_value();
+        end.wait();
+      });
+      return call_reply{{y.cpu()}};
     });
-    const auto pass = within.backward({y.sum()});
-    begins.get_future().wait();
-    BOOST_CHECK_EXCEPTION(a->stop(), error, [](const error& late) {
-      return contains(late.what(), "node 'a' has not stopped within 0.05 s: still runs a backward pass (for ");
-    });
-  }
-  a.reset();
+  a.join("127.0.0.1", b->port());
+  context within(a);
+  const auto x = at::ones({2}).requires_grad_();
+  const auto pass = within.backward({a.peer("b").call("late", {x}).get().tensor(0).sum()});
+  begins.get_future().wait();
+  BOOST_CHECK_EXCEPTION(b->stop(), error, [](const error& late) {
+    return contains(late.what(), "node 'b' has not stopped within 0.05 s: still runs a backward pass (for ");
+  });
+  b.reset();
+  BOOST_CHECK_THROW(pass.get(), error);
   may_end.set_value();
   freed.get_future().wait();
 }

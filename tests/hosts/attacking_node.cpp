@@ -82,6 +82,13 @@ node_id call_what_is_not_allowed(const target& at) {
     create_script(there, script);
   });
   attack("file", [&] { there.call("troupe.optimizer.save", {}, {{"folder", std::string("../../etc/passwd")}}).get(); });
+  for (const auto* folder : {"../outside", "/outside", "link"})
+    attack(std::string("folder ") + folder, [&] {
+      there
+        .call("troupe.optimizer.remove", {},
+              {{"folder", std::string(folder)}, {"save", std::string("0123456789abcdef")}, {"others", true}})
+        .get();
+    });
   attack("weights", [&] { there.call("troupe.parameters").get(); });
   attack("status", [&] { there.status(); });
   return own.peer(at.victim, liar::patience).status().self.id;

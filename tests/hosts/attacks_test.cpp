@@ -120,6 +120,31 @@ BOOST_AUTO_TEST_CASE(each_attack_is_refused_and_the_others_go_on) {
   BOOST_TEST(asking.how_it_ends() == "exited with 0", asking.text());
 }
 
+// Who may save may not write, nor remove, outside of the folder for it.
+BOOST_AUTO_TEST_CASE(no_path_leads_out_of_the_folder_of_a_node_that_lets_others_save) {
+  const auto home = all["h1"].folder();
+  std::ofstream(home / "policy.json") << R"({"roles": {"member": {"call": ["*"], "status": true, "members": true},
+    "guest": {"call": ["name"], "save": true}}})";
+  fs::create_directories(home / "data");
+  fs::create_directories(home / "outside");
+  fs::create_symlink(home / "outside", home / "data" / "link");
+  const auto precious = home / "outside" / "a.0000000000000000.pt";
+  std::ofstream(precious) << "precious";
+  auto a = node("a", "h1", {"--policy", "policy.json", "--data-dir", "data"});
+  BOOST_REQUIRE(!a.line_with("listens at").empty());
+  auto b = friend_of_a();
+  BOOST_REQUIRE(!b.line_with("b called a").empty());
+  auto attacks = attacker();
+  BOOST_TEST(attacks.how_it_ends(std::chrono::seconds(100)) == "exited with 0", attacks.text());
+  for (const auto* folder : {"../outside", "/outside"})
+    BOOST_TEST(contains(attacks.line_with("folder " + std::string(folder) + ": "), "the path '" + std::string(folder) + "'"),
+               attacks.text());
+  BOOST_TEST(contains(attacks.line_with("folder link: "), "links are not followed"), attacks.text());
+  BOOST_TEST(fs::exists(precious));
+  BOOST_TEST(!a.line_with("refused a request: 'troupe.optimizer.remove' called by node 'mallory' of the role 'guest'").empty(),
+             a.text());
+}
+
 BOOST_AUTO_TEST_CASE(an_attacker_that_freezes_or_is_cut_off_disturbs_nobody) {
   auto a = defender();
   BOOST_REQUIRE(!a.line_with("listens at").empty());

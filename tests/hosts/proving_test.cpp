@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nodes on several hosts that prove who they are, and those that can't.
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -8,10 +9,14 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
+#include <troupe/actors/certificates/authority.hpp>
+#include <troupe/actors/certificates/kit.hpp>
+
 #include "hosts/testbed.hpp"
 #include "support/contains.hpp"
 
 using namespace troupe::hosts;
+namespace certificates = troupe::certificates;
 using troupe::test::contains;
 
 namespace {
@@ -122,6 +127,34 @@ BOOST_AUTO_TEST_CASE(a_revoked_node_loses_its_connections_and_gets_none) {
   kit("c", "h2");
   auto c = all["h2"].troupe({"status", "h1:4001", "--certificates", "c.pem"});
   BOOST_TEST(c.how_it_ends() == "exited with 0", c.text());
+}
+
+// The authority's clock was wrong: the certificates count before today alone, or from tomorrow on.
+BOOST_AUTO_TEST_CASE(certificates_of_another_time_are_named_at_both_ends) {
+  kit("a", "h1");
+  auto a = node("a", "h1");
+  address_of(a);
+  const auto now = std::chrono::system_clock::now();
+  const certificates::authority authority(all["h1"].folder() / "troupe-authority");
+  const auto text_with = [&](const std::string& name, std::chrono::hours from_now) {
+    const auto made = authority.issue(name, "member", {}, now + from_now, certificates::authority::days(1));
+    certificates::write_kit(made, all["h2"].folder() / (name + ".pem"));
+    return failure_of(all["h2"].troupe({"status", "h1:4001", "--certificates", name + ".pem"}));
+  };
+  const auto late = text_with("late", std::chrono::hours(-72));
+  BOOST_TEST(contains(late, "has expired, or is not valid yet"), late);
+  BOOST_TEST(!a.line_with("the certificate of node 'late' of cluster 'mine' expired at").empty(), a.text());
+  const auto early = text_with("early", std::chrono::hours(72));
+  BOOST_TEST(contains(early, "has expired, or is not valid yet"), early);
+  BOOST_TEST(!a.line_with("'early' of cluster 'mine' is not valid before").empty(), a.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_kit_that_others_can_read_is_not_used) {
+  kit("b", "h2");
+  fs::permissions(all["h2"].folder() / "b.pem", fs::perms::group_read, fs::perm_options::add);
+  const auto text = failure_of(all["h2"].troupe({"status", "h1:4001", "--certificates", "b.pem"}));
+  BOOST_TEST(contains(text, "b.pem"), text);
+  BOOST_TEST(contains(text, "chmod 600"), text);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_others_reach_does_not_start_without_a_proof) {

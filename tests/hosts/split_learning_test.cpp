@@ -40,10 +40,11 @@ struct study {
     return run.text();
   }
 
-  program labels() {
-    return all["h1"].troupe({"split-learning", "labels", "--labels", "labels.csv", "--host", "0.0.0.0", "--port", "4001",
-                             "--certificates", "labels.pem", "--policy", "policy.json", "--seed", "1", "--log-file",
-                             "access.log"});
+  program labels(const words& more = {}) {
+    words arguments{"split-learning", "labels",     "--labels", "labels.csv",  "--host", "0.0.0.0", "--port",     "4001",
+                    "--certificates", "labels.pem", "--policy", "policy.json", "--seed", "1",       "--log-file", "access.log"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return all["h1"].troupe(arguments);
   }
 
   words features(const words& more = {}) const {
@@ -108,6 +109,31 @@ BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process_and_each_access_i
   BOOST_TEST(count_of(seen, "'forward' called by node 'features'") == 2 * passes, seen);
   BOOST_TEST(contains(seen, "refused a request: 'weights' called by node 'features' of the role 'features'"), seen);
   BOOST_TEST(contains(seen, "refused a request: 'troupe.parameters' called by node 'features'"), seen);
+}
+
+BOOST_AUTO_TEST_CASE(what_crosses_the_cut_is_clipped_and_noised_as_each_party_says) {
+  auto serving = labels({"--clip", "0.05", "--noise", "0.2", "--noise-seed", "3"});
+  address_of(serving);
+  const auto text = done("h2", features({"--epochs", "3", "--clip", "2", "--noise", "0.1", "--noise-seed", "4"}));
+  const words of_both{"--epochs",
+                      "3",
+                      "--clip",
+                      "2",
+                      "--noise",
+                      "0.1",
+                      "--noise-seed",
+                      "4",
+                      "--clip-gradients",
+                      "0.05",
+                      "--noise-of-gradients",
+                      "0.2",
+                      "--noise-of-gradients-seed",
+                      "3"};
+  BOOST_TEST(losses_in(text) == expected(of_both), boost::test_tools::per_element());
+  BOOST_TEST((losses_in(text) != expected({"--epochs", "3"})), text);
+  auto noise_alone = all["h2"].troupe(features({"--noise", "0.1"}));
+  BOOST_TEST(noise_alone.how_it_ends() != "exited with 0", noise_alone.text());
+  BOOST_TEST(contains(noise_alone.text(), "--clip"), noise_alone.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_wrong_name_of_the_other_party_is_no_reason_to_try_again) {

@@ -164,6 +164,44 @@ BOOST_AUTO_TEST_CASE(very_many_calls_are_taken_one_by_one) {
   BOOST_TEST(troupe::test::growth_of_time(take, 3'000, 300'000) < 1'000);  // 10,000 if each call were looked for among all
 }
 
+// PW-5: a peer that takes no answers may have calls of every depth in the queue. Each look at them would be paid by the calls of others.
+BOOST_AUTO_TEST_CASE(a_caller_without_room_costs_one_look) {
+  pool calls(1);
+  const troupe::node_id full{1};
+  const troupe::node_id other{2};
+  for (int depth = 0; depth < 4096; ++depth) calls.add(depth, static_cast<std::size_t>(depth), full);
+  calls.add(-1, 0, other);
+  int looks = 0;
+  const auto found = calls.next([&](troupe::node_id caller) {
+    ++looks;
+    return caller == other;
+  });
+  BOOST_TEST_REQUIRE(found.has_value());
+  BOOST_TEST(found->call == -1);
+  BOOST_TEST(looks == 2);
+}
+
+// PW-2
+BOOST_AUTO_TEST_CASE(calls_of_many_depths_and_callers_start_in_their_order) {
+  pool calls(1);
+  std::vector<std::uint64_t> numbers;
+  for (int call = 0; call < 60; ++call)
+    numbers.push_back(calls.add(call, static_cast<std::size_t>(call * 7 % 5), {static_cast<std::uint64_t>(call % 3 + 1)}));
+  BOOST_TEST(!calls.take(numbers[10], 4, {2}));  // of another depth: 10 * 7 % 5 is 0
+  for (const int taken : {0, 13, 30, 59})
+    BOOST_TEST(calls.take(numbers[static_cast<std::size_t>(taken)], static_cast<std::size_t>(taken * 7 % 5),
+                          {static_cast<std::uint64_t>(taken % 3 + 1)}));
+  std::vector<int> order;
+  for (auto next = calls.next(); next; next = calls.next()) {
+    order.push_back(next->call);
+    calls.idle(0, static_cast<std::size_t>(next->call * 7 % 5));
+  }
+  std::vector<int> expected;
+  for (int call = 0; call < 60; ++call)
+    if (call != 0 && call != 13 && call != 30 && call != 59) expected.push_back(call);
+  BOOST_TEST(order == expected, boost::test_tools::per_element());
+}
+
 // PW-1: a peer may claim a new depth for each call. The number of workers stays bounded.
 BOOST_AUTO_TEST_CASE(all_depths_together_have_a_bounded_number_of_workers) {
   pool calls(1, 0, 256);

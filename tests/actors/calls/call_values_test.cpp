@@ -15,6 +15,7 @@ BOOST_AUTO_TEST_SUITE(values_of_calls)
 BOOST_AUTO_TEST_CASE(all_that_a_call_holds_counts) {
   constexpr std::size_t many = 100'000;
   const auto empty = troupe::calls::bytes_of(troupe::call_request());
+  BOOST_TEST(empty >= sizeof(troupe::contracts::incoming_call) + 256);  // and the tables where the call waits
   struct {
     std::function<void(troupe::call_request&)> fill;
     std::uint64_t bytes;

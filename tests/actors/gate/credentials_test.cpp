@@ -71,10 +71,15 @@ BOOST_AUTO_TEST_CASE(a_certificate_that_expires_while_the_node_runs_is_refused) 
   const auto a = of(mine.kit("a"));
   const auto until = clock::now() + std::chrono::seconds(10);
   std::pair<std::string, std::string> said;
+  int resumed = 0;
   while (clock::now() < until) {
-    tls_pair both(late, a);
+    tls_pair both(late, a, "there");
     both.shake_hands();
-    if (both.at_called == progress::proven) continue;
+    if (both.at_called == progress::proven) {
+      move(*both.answering, *both.caller, "x");  // the ticket comes with it
+      resumed += both.answering->is_resumed() ? 1 : 0;
+      continue;
+    }
     char byte = 0;
     BOOST_TEST(both.caller->peek({&byte, 1}) <= 0);
     said = {both.caller->problem().why, both.answering->problem().why};
@@ -82,6 +87,27 @@ BOOST_AUTO_TEST_CASE(a_certificate_that_expires_while_the_node_runs_is_refused) 
   }
   BOOST_TEST(contains(said.second, "node 'late' of cluster 'mine' expired at"), said.second);
   BOOST_TEST(contains(said.first, "has expired, or is not valid yet"), said.first);
+  BOOST_TEST(resumed > 0);  // there was a session that could have been resumed
+}
+
+// Each unproven connection may take as much memory as its certificate.
+BOOST_AUTO_TEST_CASE(a_certificate_that_is_too_long_is_refused) {  // CD-7
+  const own_cluster mine;
+  const auto a = of(mine.kit("a"));
+  const auto with_hosts = [&](const std::string& name, int count) {
+    std::vector<std::string> hosts;
+    for (int i = 0; i < count; ++i) hosts.push_back("host" + std::to_string(i) + ".a-long-name.example.org");
+    const auto kit = mine.file(name + ".pem");
+    troupe::certificates::write_kit(mine.authority().issue(name, "member", hosts, clock::now()), kit, true);
+    return of(kit);
+  };
+  tls_pair short_one(with_hosts("short", 200), a);
+  short_one.shake_hands();
+  BOOST_TEST((short_one.at_called == progress::proven));
+  tls_pair long_one(with_hosts("long", 1000), a);
+  long_one.shake_hands();
+  BOOST_TEST((long_one.at_called == progress::failed));
+  BOOST_TEST(contains(long_one.answering->problem().why, "excessive message size"), long_one.answering->problem().why);
 }
 
 BOOST_AUTO_TEST_CASE(later_connections_resume_the_session) {

@@ -15,6 +15,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
+#include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/troupe.hpp>
@@ -88,9 +89,10 @@ struct node_that_hangs {
     options.stop_limit = limit;
     here.emplace(options);
     here->functions().add(
-      "hangs", [this, owned = std::shared_ptr<void>(nullptr, [this](void*) { freed.set_value(); })](troupe::call_arguments&) {
+      "hangs", [this, end = go_on.get_future().share(),
+                owned = std::shared_ptr<void>(nullptr, [this](void*) { freed.set_value(); })](troupe::call_arguments&) {
         begun.set_value();
-        go_on.get_future().wait();
+        end.wait();
         return troupe::call_reply{};
       });
     called = here->self().call("hangs");
@@ -107,6 +109,12 @@ struct node_that_hangs {
 
 BOOST_AUTO_TEST_CASE(waits_no_longer_than_its_limit_and_tells_what_still_runs) {
   node_that_hangs all(50ms);
+  std::atomic<bool> has_begun_late{false};
+  all.here->functions().add("late", [&](troupe::call_arguments&) {
+    has_begun_late = true;
+    return troupe::call_reply{};
+  });
+  const auto late = all.here->self().call("late");  // its worker is busy
   BOOST_CHECK_EXCEPTION(all.here->stop(), troupe::error, [](const troupe::error& late) {
     return late.code() == troupe::errc::deadline_passed &&
            contains(late.what(), "node 'here' has not stopped within 0.05 s: still runs the call of 'hangs' (for ");
@@ -119,6 +127,7 @@ BOOST_AUTO_TEST_CASE(waits_no_longer_than_its_limit_and_tells_what_still_runs) {
   BOOST_TEST((freed.wait_for(0s) == std::future_status::timeout));  // what still runs may use it
   all.go_on.set_value();
   freed.wait();
+  BOOST_TEST(!has_begun_late);
 }
 
 // CAF leaves something of an actor system with each thread that makes actors, and waits for these threads when the system ends.
@@ -153,7 +162,10 @@ BOOST_AUTO_TEST_CASE(does_not_wait_for_threads_that_have_used_it) {
     within.backward({here->peer("other").call("same", {x}).get().tensor(0).sum()}).get();
     BOOST_TEST(within.gradient(x).defined());
   }));
-  const auto ended = std::async(std::launch::async, [&] { here.reset(); });
+  const auto ended = std::async(std::launch::async, [&] {
+    { const caf::scoped_actor of_the_user{here->system()}; }
+    here.reset();
+  });
   const bool in_time = ended.wait_for(20s) == std::future_status::ready;
   may_end.set_value();
   BOOST_TEST(in_time);

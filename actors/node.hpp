@@ -100,7 +100,7 @@ class node {
   /// A node on the caller's actor system, without a network: for tests and simulations of many nodes. The node knows another
   /// such node after introduce().
   node(settings options, caf::actor_system& host);
-  ~node();
+  ~node();  // NOLINT(bugprone-exception-escape)
   node(const node&) = delete;
   node& operator=(const node&) = delete;
 

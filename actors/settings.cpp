@@ -128,7 +128,7 @@ constexpr double most_seconds = 86'400;
 }  // namespace
 
 std::chrono::milliseconds stop_limit_of_environment() {
-  const char* const given = std::getenv(shutdown_limit);
+  const char* const given = std::getenv(shutdown_limit);  // NOLINT(concurrency-mt-unsafe): nothing here sets the environment
   if (given == nullptr) return std::chrono::seconds(10);
   const std::string_view text(given);
   double seconds = 0;

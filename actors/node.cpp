@@ -124,7 +124,7 @@ node::~node() {
   }
   pages_ = nullptr;
   if (!networked) return;
-  { const support::logger_release lets_go; }  // this thread may have made actors of the node's system
+  support::let_go_of_logger();  // this thread may have made actors of the node's system
   const auto log = company_->services().log();
   const auto with = options();
   if (!support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); }) && !is_late)

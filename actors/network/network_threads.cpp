@@ -11,9 +11,8 @@
 #include <exception>
 #include <system_error>
 
-#include <caf/logger.hpp>
-
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/spin_pause.hpp>
 
 namespace troupe::network {
@@ -39,10 +38,6 @@ int opened(int descriptor, const char* what) {
   if (descriptor < 0) throw std::system_error(errno, std::generic_category(), what);
   return descriptor;
 }
-
-/// CAF leaves the logger of a system with each thread that worked for the system. The system's destructor waits until no thread
-/// has the logger.
-void let_go_of_logger() { caf::logger::set_current_actor_system(nullptr); }
 
 void add_to(int polled, int descriptor, void* whose) {
   epoll_event event{};
@@ -199,7 +194,7 @@ bool network_threads::try_to_lead() noexcept {
 }
 
 void network_threads::release() noexcept {
-  let_go_of_logger();
+  support::let_go_of_logger();
   leads = nullptr;
   led_.store(false, std::memory_order_release);
 }
@@ -252,7 +247,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
   while (next) {
     without_exceptions(next->work.run);
     next->work = {};  // before finish_jobs() may return: the node that the job uses may end after that
-    let_go_of_logger();
+    support::let_go_of_logger();
     std::lock_guard lock(turn_mutex_);
     if (--next->of->jobs_ == 0) job_ended_.notify_all();
     next.reset();
@@ -403,7 +398,7 @@ void network_threads::let_go(event_loop& loop) {
     std::erase(loops_, &loop);
     std::erase(noted_, &loop);
   }
-  let_go_of_logger();
+  support::let_go_of_logger();
   auto gone = std::move(loop.gone_);  // the loop may be destroyed once the future is ready
   gone.set_value();
 }

@@ -6,13 +6,16 @@
 
 namespace troupe::support {
 
-/// CAF leaves the logger of an actor system with each thread that has made an actor of this system. The system's destructor waits until no
-/// living thread has the logger. So a function that makes actors on threads of the user begins with an object of this class: the thread
-/// then lets go of the logger when the function returns.
+/// CAF leaves the logger of an actor system with each thread that has made an actor of this system, or worked for it. The system's
+/// destructor waits until no living thread has the logger. Here the calling thread lets go of it.
+inline void let_go_of_logger() { caf::logger::set_current_actor_system(nullptr); }
+
+/// A function that makes actors on threads of the user begins with an object of this class: the thread then lets go of the logger when the
+/// function returns.
 class logger_release {
  public:
   logger_release() = default;
-  ~logger_release() { caf::logger::set_current_actor_system(nullptr); }
+  ~logger_release() { let_go_of_logger(); }
   logger_release(const logger_release&) = delete;
   logger_release& operator=(const logger_release&) = delete;
 };

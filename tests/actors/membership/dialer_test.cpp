@@ -226,6 +226,30 @@ class stalling_relay {
   std::thread thread_;
 };
 
+/// A node of CAF that listens at a free port of 127.0.0.1.
+class listening_node {
+ public:
+  listening_node() {
+    const auto port = node_.system.middleman().publish(gateway_, 0, "127.0.0.1");
+    BOOST_TEST_REQUIRE(port.engaged());
+    port_ = *port;
+  }
+  ~listening_node() {
+    node_.system.middleman().unpublish(gateway_, port_);
+    caf::anon_send_exit(gateway_, caf::exit_reason::user_shutdown);
+  }
+
+  std::uint16_t port() const noexcept { return port_; }
+
+ private:
+  caller node_;
+  const caf::actor gateway_ = node_.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+    self->set_default_handler(caf::drop);
+    return {[](int) {}};
+  });
+  std::uint16_t port_ = 0;
+};
+
 std::ptrdiff_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return std::distance(begin(all), end(all));
@@ -235,30 +259,20 @@ std::ptrdiff_t open_descriptors() {
 
 BOOST_AUTO_TEST_CASE(a_node_is_reached_by_address_and_by_name) {
   caller here;
-  caller there;
-  auto gateway = there.system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
-  const auto port = there.system.middleman().publish(gateway, 0, "127.0.0.1");
-  BOOST_TEST_REQUIRE(static_cast<bool>(port));
-  BOOST_TEST(!here.call(*port));
-  BOOST_TEST(!here.call(*port, 5s, "localhost"));
-  there.system.middleman().unpublish(gateway, *port);
-  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
+  const listening_node there;
+  BOOST_TEST(!here.call(there.port()));
+  BOOST_TEST(!here.call(there.port(), 5s, "localhost"));
 }
 
 // DI-2. One thread makes the connections of all of CAF's calls. A host that took no second connection would hold that thread up.
 BOOST_AUTO_TEST_CASE(a_node_is_reached_by_one_connection) {
   caller here;
-  caller there;
-  auto gateway = there.system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
-  const auto port = there.system.middleman().publish(gateway, 0, "127.0.0.1");
-  BOOST_TEST_REQUIRE(static_cast<bool>(port));
+  const listening_node there;
   {
-    stalling_relay between(*port, 0);
+    stalling_relay between(there.port(), 0);
     BOOST_TEST(!here.call(between.port()));
     BOOST_TEST(between.accepted() == 1);
   }
-  there.system.middleman().unpublish(gateway, *port);
-  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
 }
 
 // DI-1. The system ends, each time: a handshake that the middleman waits for would keep it one time in five.
@@ -273,36 +287,22 @@ BOOST_AUTO_TEST_CASE(a_mute_server_is_given_up_at_the_deadline_and_the_system_en
 // DI-1, DI-4. A middleman whose connection nobody answered waited for ever, and each later call of the address waited with it.
 BOOST_AUTO_TEST_CASE(an_address_that_stalled_once_is_reached_again) {
   caller here;
-  caller node;
-  const auto gateway = node.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-    self->set_default_handler(caf::drop);
-    return {[](int) {}};
-  });
-  const auto port = node.system.middleman().publish(gateway, 0, "127.0.0.1");
-  BOOST_TEST_REQUIRE(port.engaged());
+  const listening_node there;
   {
-    stalling_relay between(*port);
+    stalling_relay between(there.port());
     BOOST_TEST((here.call(between.port(), 500ms) == caf::sec::request_timeout));
     BOOST_TEST(between.accepted() == 1);
     BOOST_TEST(between.stalled() == 1);
     // The connection that stalled may still be ending while the next call begins.
     BOOST_TEST(troupe::test::becomes_true([&] { return !here.call(between.port(), 500ms); }));
   }
-  node.system.middleman().unpublish(gateway, *port);
-  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
 }
 
 // DI-3, DI-4
 BOOST_AUTO_TEST_CASE(the_system_ends_while_its_connection_stalls) {
-  caller node;
-  const auto gateway = node.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-    self->set_default_handler(caf::drop);
-    return {[](int) {}};
-  });
-  const auto port = node.system.middleman().publish(gateway, 0, "127.0.0.1");
-  BOOST_TEST_REQUIRE(port.engaged());
+  const listening_node there;
   {
-    stalling_relay between(*port);
+    stalling_relay between(there.port());
     const auto begun = clock::now();
     {
       caller here;
@@ -312,8 +312,6 @@ BOOST_AUTO_TEST_CASE(the_system_ends_while_its_connection_stalls) {
     }
     BOOST_TEST((clock::now() - begun < 10s));
   }
-  node.system.middleman().unpublish(gateway, *port);
-  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
 }
 
 // DI-1
@@ -404,16 +402,8 @@ BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_is_reached_at_its_second
 // DI-2
 BOOST_AUTO_TEST_CASE(a_node_is_reached_at_the_second_address_of_its_host) {
   caller here;
-  caller node;
-  const auto gateway = node.system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-    self->set_default_handler(caf::drop);
-    return {[](int) {}};
-  });
-  const auto port = node.system.middleman().publish(gateway, 0, "127.0.0.1");
-  BOOST_TEST_REQUIRE(port.engaged());
-  BOOST_TEST(!here.call(*port, 5s, two_addresses));
-  node.system.middleman().unpublish(gateway, *port);
-  caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
+  const listening_node there;
+  BOOST_TEST(!here.call(there.port(), 5s, two_addresses));
 }
 
 // DI-1

@@ -52,12 +52,12 @@ struct lone_services {
   /// Runs the actors of the deterministic scheduler until none of them has anything to do.
   void run() { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
 
+  std::function<void()> tidy = [] {};
+  services::node_services services;  // as in a node, threads of the system's actors use the services until the system has ended
   network::system_config config{network::system_config::for_tests{}};
   caf::actor_system system{config};
   arriving_tensors arriving;
   caf::scoped_actor gateway{system};
-  std::function<void()> tidy = [] {};
-  services::node_services services;
 };
 
 }  // namespace troupe::test

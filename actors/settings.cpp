@@ -30,6 +30,7 @@ std::uint64_t parse_number(std::string_view option, std::string_view text, std::
 
 constexpr std::uint64_t most_workers = 1024;
 constexpr std::uint64_t most_mebibytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t most_short_work = 1'000'000;  // microseconds
 constexpr std::uint64_t most_milliseconds = 7ull * 24 * 3600 * 1000;
 
 void check_range(const char* what, long long value, long long least, long long most) {
@@ -242,6 +243,7 @@ void check(const settings& options) {
   check_range("pass_workers", static_cast<long long>(options.pass_workers), 0, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
   check_range("heartbeat in ms", options.heartbeat.count(), 1, most_milliseconds);
+  check_range("short_work in microseconds", options.short_work.count(), 0, most_short_work);
   if (options.send_limit == 0) refuse("settings: send_limit is 0 bytes; expected at least 1");
   if (options.feedback_limit == 0)
     refuse(
@@ -269,6 +271,9 @@ settings::settings(int argc, char** argv) {
   });
   add(app, "--heartbeat-ms", [this](const std::string& text) {
     heartbeat = std::chrono::milliseconds(parse_number("--heartbeat-ms", text, 1, most_milliseconds));
+  });
+  add(app, "--short-work-us", [this](const std::string& text) {
+    short_work = std::chrono::microseconds(parse_number("--short-work-us", text, 0, most_short_work));
   });
   add(app, "--stop-limit", [this](const std::string& text) {
     stop_limit = std::chrono::seconds(parse_number("--stop-limit", text, 0, most_milliseconds / 1000));

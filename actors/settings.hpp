@@ -51,6 +51,9 @@ struct settings {
   std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
   /// For how long node::stop() and the node's destructor wait for calls and passes that still run here.
   std::chrono::milliseconds stop_limit = stop_limit_of_environment();
+  /// A call, a burst of a pass, or memory to free, whose kind took less time than this lately, runs on the network thread that read its
+  /// message. Longer work goes to a thread of its own, which costs a hand-over, so that it holds up no other message. 0: all goes there.
+  std::chrono::microseconds short_work{500};
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
   /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error feedback needs
@@ -105,7 +108,7 @@ struct settings {
 
   settings() = default;
   /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--pass-workers=`, `--deadline-ms=`,
-  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--stop-limit=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
+  /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--short-work-us=` (microseconds), `--stop-limit=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
   /// `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
   /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`,

@@ -44,6 +44,7 @@ node_services::node_services(settings options, std::function<void()> tidy)
             devices::present_devices()},
       tidy_(std::move(tidy)),
       maps_(options_.device_maps, self_.devices, directory_),
+      times_(std::chrono::nanoseconds(options_.short_work).count()),
       gradient_credits_(options_.send_limit),
       residuals_(options_.feedback_limit) {}
 

@@ -168,7 +168,7 @@ class node_services {
   wire_format format_for(node_id to, wire_format wanted) const;
 
   /// Frees objects that may take long to free: on the network thread within a millisecond, or on the compute thread if freeing
-  /// took more than half a millisecond lately or if the network is CAF's own.
+  /// took longer than settings::short_work lately or if the network is CAF's own.
   void discard(contracts::garbage_ptr what);
   /// Frees the discarded objects. To be called by `tidy`.
   void free_discarded();

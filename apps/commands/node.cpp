@@ -47,6 +47,7 @@ struct node_options {
   int deadline_ms = 60'000;
   int heartbeat_ms = 250;
   int forget_after = 30;
+  int short_work_us = 500;
   int send_limit = 256;
   int feedback_limit = 256;
   std::string until_left;
@@ -76,6 +77,7 @@ struct node_options {
     s.deadline = std::chrono::milliseconds(deadline_ms);
     s.heartbeat = std::chrono::milliseconds(heartbeat_ms);
     s.forget_after = std::chrono::seconds(forget_after);
+    s.short_work = std::chrono::microseconds(short_work_us);
     s.send_limit = static_cast<std::uint64_t>(send_limit) << 20;
     s.feedback_limit = static_cast<std::uint64_t>(feedback_limit) << 20;
     s.direct_memory = !no_direct_memory;
@@ -196,6 +198,10 @@ void add_node_command(CLI::App& app) {
     ->add_option("--forget-after", options->forget_after,
                  "Seconds after which an unreachable peer is gone: its objects and contexts are dropped")
     ->check(between(1, 86'400));
+  command
+    ->add_option("--short-work-us", options->short_work_us,
+                 "Microseconds below which a network thread runs calls and parts of passes itself; 0: none")
+    ->check(between(0, 1'000'000));
   command
     ->add_option("--send-limit", options->send_limit,
                  "MiB of calls to a peer, of answers and of gradients that may be under way; what sends more waits until the "

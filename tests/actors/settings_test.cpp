@@ -118,6 +118,16 @@ BOOST_AUTO_TEST_CASE(the_send_limit_is_read_in_mebibytes) {
   BOOST_CHECK_THROW(check(none), troupe::error);
 }
 
+BOOST_AUTO_TEST_CASE(the_length_of_short_work_is_read_in_microseconds) {
+  std::string program = "program";
+  std::string option = "--short-work-us=0";
+  char* arguments[] = {program.data(), option.data()};
+  BOOST_TEST(troupe::settings(2, arguments).short_work.count() == 0);
+  troupe::settings longest;
+  longest.short_work = std::chrono::seconds(2);
+  BOOST_TEST(troupe::test::contains(refusal([&] { check(longest); }), "short_work in microseconds is 2000000, expected 0 to"));
+}
+
 BOOST_AUTO_TEST_CASE(the_feedback_limit_is_read_in_mebibytes) {
   std::string program = "program";
   std::string option = "--feedback-limit=16";

@@ -78,6 +78,16 @@ BOOST_AUTO_TEST_CASE(free_at_once_what_is_discarded_after_the_end) {
   BOOST_TEST(freed);
 }
 
+BOOST_AUTO_TEST_CASE(call_short_what_the_settings_call_short) {
+  for (const int limit : {0, 20}) {
+    auto options = test::lone_services::named();
+    options.short_work = std::chrono::microseconds(limit);
+    test::lone_services here(true, options);
+    here.services.times().note("f", 10'000);
+    BOOST_TEST(here.services.times().is_short("f") == (limit > 10));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(pack_tensors_detached_with_the_send_that_leads_back) {
   test::lone_services here;
   const auto leaf = at::ones({2}).requires_grad_();

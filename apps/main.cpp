@@ -9,6 +9,7 @@
 #include <troupe/actors/process_limits.hpp>
 
 #include "apps/command_line.hpp"
+#include "apps/commands/bench.hpp"
 #include "apps/commands/certs.hpp"
 #include "apps/commands/generate.hpp"
 #include "apps/commands/launch.hpp"
@@ -31,6 +32,7 @@ int run(int argc, char** argv) {
   troupe::apps::add_node_command(app);
   troupe::apps::add_launch_command(app);
   troupe::apps::add_status_command(app);
+  troupe::apps::add_bench_command(app);
   troupe::apps::add_certs_command(app);
   troupe::apps::add_split_learning_command(app);
   return troupe::apps::run_command_line(app, argc, argv);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -13,8 +14,14 @@
 
 #include "report.hpp"
 #include "row_choice.hpp"
+#include "row_texts.hpp"
+#include "suite_actors.hpp"
+#include "suite_grain.hpp"
+#include "suite_memory.hpp"
 #include "suite_parts.hpp"
 #include "suite_plots.hpp"
+#include "suite_scheduling.hpp"
+#include "suite_shapes.hpp"
 #include "suite_training.hpp"
 
 using namespace troupe::bench;
@@ -22,19 +29,11 @@ using namespace troupe::bench;
 namespace {
 
 constexpr const char* what_it_does =
-  "Measures what actors, messages, trainings and idle things cost, beside raw CAF, raw shared memory and PyTorch, prints a "
-  "table, and writes "
-  "suite.json, suite.txt and suite.curves.json. Each figure is taken in processes of its own, in turns. Rows: "
-  "small_call_over_caf is "
-  "troupe's small call by a request of CAF with 200 bytes, both over CAF's network; small_call_own_network the same with "
-  "troupe's network "
-  "on troupe's side; small_call_memory the call through shared memory (floor: two processes that watch shared memory without a "
-  "pause); "
-  "heartbeat_late the 99th percentile of a heartbeat's way while all cores compute; fairness the slowest of 1,000 equal passes "
-  "by their "
-  "median; idle_context and idle_object bytes; training_pipelining tokens per second of `troupe train` by those of PyTorch's "
-  "pipelining, "
-  "where Python has PyTorch (`make test-python` installs it). Plots: call_by_size, call_percentiles, training_by_stages.";
+  "Measures what actors, messages, schedulers, shapes of calls, trainings and idle things cost, beside raw CAF, gRPC, raw "
+  "sockets, raw "
+  "shared memory and PyTorch. Each figure is taken in processes of its own, in turns. Prints a table of the rows, and writes "
+  "suite.json, "
+  "suite.txt and suite.curves.json. training_pipelining needs a Python with PyTorch (`make test-python` installs it).";
 constexpr const char* example = "Example: suite_bench --only small_call_memory fairness --out out/bench";
 
 /// What one definition has measured. Neither a row nor a plot: it could not be measured here, and has printed why.
@@ -112,13 +111,37 @@ measured fair_passes(bool quick) {
   return {row{.value = {median(found), slowest, 0}, .ratio = slowest / median(found), .note = "peer: the median"}};
 }
 
-measured idle(const std::function<std::vector<double>(int)>& bytes_of, bool quick) {
-  const auto found = in_own_process([&] { return bytes_of(quick ? 40 : 4'000); });
+measured idle(const std::function<std::vector<double>(int)>& bytes_of, bool quick, int count = 4'000) {
+  const auto found = in_own_process([&] { return bytes_of(quick ? std::max(4, count / 100) : count); });
   const auto more = std::max({found[0], found[1], 1.0});
   return {row{.value = {0, more, 0},
               .ratio = more,
               .note = "ratio: bytes; the one node " + std::to_string(static_cast<long>(found[0])) + ", the other " +
                       std::to_string(static_cast<long>(found[1]))}};
+}
+
+/// One of the figures of bytes_of_actor() or bytes_of_node().
+measured idle_part(const std::function<std::vector<double>(int)>& bytes_of, std::size_t part, int count, bool quick) {
+  const auto found = in_own_process([&] { return bytes_of(quick ? std::max(4, count / 100) : count); });
+  const auto bytes = std::max(found[part], 1.0);
+  return {row{.value = {0, bytes, 0}, .ratio = bytes, .note = "ratio: bytes"}};
+}
+
+/// What a small call takes beside its link, CAF, its headers and its tensors.
+measured layers(bool quick) {
+  const int runs = quick ? 20 : 5'000;
+  const auto call = percentile(in_own_process([=] { return small_calls(carrier::tcp, runs); }), 0.5);
+  const auto part = in_own_process([=] {
+    const auto found = layers_of_call(runs);
+    return std::vector{found.link, found.caf, found.headers, found.tensors};
+  });
+  const auto known = part[0] + part[1] + part[2] + part[3];
+  const auto rest = std::max(0.01, call - known);
+  char note[160];
+  std::snprintf(note, sizeof note,
+                "ratio: the rest by the whole; us: link %.1f, CAF %.1f, headers %.1f, tensors %.1f, the rest %.1f", part[0],
+                part[1], part[2], part[3], call - known);
+  return {row{.value = {part[1], call, part[0]}, .ratio = rest / call, .note = note}};
 }
 
 /// See python_with_torch(). It takes seconds to find out.
@@ -156,16 +179,63 @@ std::vector<definition> all_rows() {
     {"fairness", "ms", 2, true, fair_passes},
     {"idle_context", "bytes", 2048, true, [](bool quick) { return idle(bytes_of_context, quick); }},
     {"idle_object", "bytes", 512, true, [](bool quick) { return idle(bytes_of_object, quick); }},
+    {"idle_actor", "bytes", 1'024, true, [](bool quick) { return idle_part(bytes_of_actor, 0, 10'000, quick); }},
+    {"idle_thread_actor", "bytes", 65'536, true, [](bool quick) { return idle_part(bytes_of_actor, 1, 10'000, quick); }},
+    {"idle_node", "bytes", 1 << 20, true, [](bool quick) { return idle_part(bytes_of_node, 0, 64, quick); }},
+    {"idle_connection", "bytes", 1 << 18, true, [](bool quick) { return idle_part(bytes_of_node, 1, 64, quick); }},
+    {"small_call_layers", "us", 0.5, true, layers},
     {"training_pipelining", "tokens/s", 1.1, false, training},
-    {"call_by_size", "", 0, true, [](bool quick) { return measured{.curves = call_by_size(quick)}; }},
-    {"call_percentiles", "", 0, true, [](bool quick) { return measured{.curves = call_percentiles(quick)}; }},
+  };
+}
+
+definition of_plot(const std::string& name, plot (*measure)(bool quick)) {
+  return {name, "", 0, true, [=](bool quick) { return measured{.curves = measure(quick)}; }};
+}
+
+std::vector<definition> all_plots() {
+  return {
+    of_plot("call_by_size", call_by_size),
+    of_plot("call_percentiles", call_percentiles),
+    of_plot("messages_in_a_process", messages_in_a_process),
+    of_plot("scheduler_policies", scheduler_policies),
+    of_plot("scheduler_throughput", scheduler_throughput),
+    of_plot("middleman_workers", middleman_workers),
+    of_plot("who_runs_a_call", who_runs_a_call),
+    of_plot("who_waits_for_a_call", who_waits_for_a_call),
+    of_plot("wake_up", wake_up),
+    of_plot("late_messages", late_messages),
+    of_plot("fairness_by_passes", fairness_by_passes),
+    of_plot("functions_in_a_message", functions_in_a_message),
+    of_plot("pass_by_grain", pass_by_grain),
+    of_plot("shapes_without_work", shapes_without_work),
+    of_plot("shapes_at_work", shapes_at_work),
+    of_plot("work_spread_over_processes", work_spread_over_processes),
+    of_plot("nodes_of_a_process", nodes_of_a_process),
+    of_plot("bubbles_by_micro_batches", bubbles_by_micro_batches),
+    of_plot("memory_by_calls", memory_by_calls),
+    of_plot("memory_by_passes", memory_by_passes),
     {"training_by_stages", "", 0, true, [](bool quick) { return measured{.curves = training_by_stages(the_python(), quick)}; }},
   };
 }
 
+/// The names of rows and plots, for --help.
+std::string list_of_names() {
+  std::string text = "Rows:\n";
+  for (const auto& each : all_rows())
+    text +=
+      "  " + each.name + std::string(24 - std::min<std::size_t>(each.name.size(), 23), ' ') + text_of_row(each.name) + "\n";
+  text += "\nPlots:";
+  std::size_t width = 0;
+  for (const auto& each : all_plots()) {
+    text += (width % 4 == 0 ? "\n  " : ", ") + each.name;
+    ++width;
+  }
+  return text + "\n\n" + example;
+}
+
 int measure(int argc, char** argv) {
   CLI::App app{what_it_does, "suite_bench"};
-  app.footer(example);
+  app.footer(list_of_names());
   std::vector<std::string> only;
   std::string folder = "out/bench";
   bool quick = false;
@@ -174,12 +244,16 @@ int measure(int argc, char** argv) {
   app.add_flag("--quick", quick, "A few runs a row: checks that it works, measures nothing");
   CLI11_PARSE(app, argc, argv);
   auto chosen = all_rows();
+  for (auto& each : all_plots()) chosen.push_back(std::move(each));
   keep_only(chosen, only);
   std::vector<row> rows;
   std::vector<plot> plots;
   for (const auto& each : chosen) {
-    std::fprintf(stderr, "%s\n", each.name.c_str());
+    std::fprintf(stderr, "-- %s\n", each.name.c_str());
+    const auto begin = std::chrono::steady_clock::now();
     auto [figure, curves] = each.measure(quick);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    std::fprintf(stderr, "-- %s: %.0f s\n", each.name.c_str(), taken.count());
     if (curves) plots.push_back(std::move(*curves));
     if (!figure) continue;
     figure->name = each.name;

@@ -9,7 +9,7 @@
 namespace troupe::bench {
 
 /// What carries the messages of two processes on loopback.
-enum class carrier { caf, tcp, shared_memory };
+enum class carrier { caf, tcp, tls, shared_memory };
 
 /// Runs `measure` in a process of its own and returns what it returns: actor systems of different parts then do not disturb each other.
 /// To be called while this process has one thread. Throws std::runtime_error if the process fails; the process has printed why.
@@ -26,6 +26,9 @@ inline constexpr std::size_t small_message = 200;
 
 /// A request of CAF with `bytes` bytes to an actor of another process and its answer with as many, over CAF's own network.
 std::vector<double> caf_requests(int runs, std::size_t bytes = small_message);
+/// `bytes` bytes to another process and back by gRPC, over TCP. Throws std::runtime_error if the suite was built without gRPC.
+std::vector<double> grpc_calls(int runs, std::size_t bytes);
+bool has_grpc();
 /// `bytes` bytes to another process and back over TCP, and nothing else.
 std::vector<double> tcp_exchanges(int runs, std::size_t bytes);
 /// A call of troupe with two tensors of one element.

@@ -24,12 +24,15 @@ struct way {
 
 std::vector<way> ways() {
   const auto calls = [](carrier by) { return [by](int runs, std::size_t bytes) { return echo_calls(by, runs, bytes); }; };
-  return {
+  std::vector<way> all{
     {"bare TCP", role::floor, tcp_exchanges},
     {"a request of CAF", role::peer, [](int runs, std::size_t bytes) { return caf_requests(runs, bytes); }},
     {"a call of troupe over TCP", role::variant, calls(carrier::tcp)},
+    {"a call of troupe over TLS", role::variant, calls(carrier::tls)},
     {"a call of troupe within a machine", role::troupe, calls(carrier::shared_memory)},
   };
+  if (has_grpc()) all.insert(all.begin() + 2, {"a call of gRPC", role::variant, grpc_calls});
+  return all;
 }
 
 /// As many as take about a second.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trainings of suite_bench, each in programs of its own.
+// The parts of suite_bench that are programs of their own: trainings, and gRPC.
 #include "suite_training.hpp"
 
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 
 #include <unistd.h>
@@ -14,6 +16,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/process_group.hpp"
+
+#include "scratch_folder.hpp"
+#include "suite_parts.hpp"
 
 namespace troupe::bench {
 
@@ -48,29 +53,16 @@ void add_size(std::vector<std::string>& to, const training_size& what) {
     add(to, {"--blocks", "2", "--width", "16", "--heads", "2", "--context", "16", "--batch", "8", "--micro-batches", "4"});
 }
 
-struct scratch_folder {
-  scratch_folder() {
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("can't make a folder like " + name + " for the training");
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(name, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  std::string name = std::filesystem::temp_directory_path() / "troupe_suite_XXXXXX";
-};
-
 }  // namespace
 
 std::vector<double> tokens_of_troupe(const training_size& what, bool compare) {
   const scratch_folder out;
-  std::vector<std::string> arguments{TROUPE_PROGRAM_FILE, "train", "--out", out.name, "--no-trace"};
+  std::vector<std::string> arguments{TROUPE_PROGRAM_FILE, "train", "--out", out.path().string(), "--no-trace"};
   add_size(arguments, what);
   add(arguments, {"--verify-steps", "0", "--sample", "0", "--validate-every", "1000000", "--checkpoint-every", "1000000"});
   add(arguments, {"--single-process-seconds", compare ? "6" : "0"});
   lines_of("troupe train", arguments);
-  std::ifstream file(std::filesystem::path(out.name) / "summary.json");
+  std::ifstream file(out.path() / "summary.json");
   const auto summary = nlohmann::json::parse(file);
   return {summary.at("tokens_per_second").get<double>(), summary.at("single_process_tokens_per_second").get<double>()};
 }
@@ -82,6 +74,25 @@ std::vector<double> tokens_of_pipelining(const training_size& what, const std::s
     if (line.starts_with("{")) return {nlohmann::json::parse(line).at("tokens_per_second").get<double>()};
   throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
 }
+
+#ifdef TROUPE_GRPC_ECHO
+bool has_grpc() { return true; }
+
+std::vector<double> grpc_calls(int runs, std::size_t bytes) {
+  const auto lines = lines_of("grpc_echo", {TROUPE_GRPC_ECHO, std::to_string(bytes), std::to_string(runs)});
+  std::istringstream words(lines.empty() ? "" : lines.back());
+  std::string first;
+  words >> first;
+  std::vector<double> taken(std::istream_iterator<double>(words), {});
+  if (first != "times" || taken.size() != static_cast<std::size_t>(runs))
+    throw std::runtime_error("grpc_echo wrote no line of times: " + (lines.empty() ? "nothing" : lines.back().substr(0, 100)));
+  return taken;
+}
+#else
+bool has_grpc() { return false; }
+
+std::vector<double> grpc_calls(int, std::size_t) { throw std::runtime_error("the suite was built without gRPC"); }
+#endif
 
 std::string python_with_torch() {
   const char* given = std::getenv("TROUPE_PYTHON");  // NOLINT(concurrency-mt-unsafe): no thread changes the environment

@@ -7,13 +7,13 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # The Debian packages. Packages on one line serve one purpose. libboost-test-dev brings the headers of all of Boost: actors/metrics
-# uses those of Asio and Beast, actors/passes those of its containers.
+# uses those of Asio and Beast, actors/passes those of its containers. gRPC is a peer in the benchmarks.
 packages="
   clang clang-format clang-tidy codespell lld g++ cmake ninja-build ccache
   libcaf-dev libssl-dev
   libprotobuf-dev protobuf-compiler
   libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev
-  libboost-test-dev libbenchmark-dev
+  libboost-test-dev libbenchmark-dev libgrpc++-dev
   iproute2 iptables
   python3-venv python3-clang-14 python3-yaml
   patchelf xz-utils

@@ -24,6 +24,7 @@
 #include "apps/kit_from_stdin.hpp"
 #include "apps/load_library.hpp"
 #include "apps/log_options.hpp"
+#include "apps/probe/probe_module.hpp"
 #include "apps/proof_options.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
@@ -129,6 +130,7 @@ void run_node(const node_options& options) {
   if (with.certificates == "-") with.certificates = kit.emplace().path();
   with.prepare = [&](node& made) {
     add_charlm_modules(made);
+    probe::add_type(made);
     for (const auto& file : options.load) load_library(made, file);
     made.on_peer_gone([&](const std::string& name, const std::string&) {
       if (name == options.until_left) stop.request();

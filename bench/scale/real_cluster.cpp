@@ -116,6 +116,8 @@ void add_functions(node& here, expert& mine) {
     here.functions().add(name, [name](call_arguments& arguments) {
       return call_reply{{call_and_return(arguments.here, name, arguments.tensors.at(0), step::of(arguments.values))}};
     });
+  here.functions().add(
+    "stage", [](call_arguments& arguments) { return call_reply{{slow(arguments.tensors.at(0), step::of(arguments.values))}}; });
   here.functions().add("ring", [](call_arguments& arguments) {
     const auto how = step::of(arguments.values);
     ask(arguments.here, how.here - 1, how.here == 1 ? "arrive" : "ring", slow(arguments.tensors.at(0), how), how).get();
@@ -199,6 +201,37 @@ double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::c
   return backward_ms(pass, end, x, expected, "over the shape '" + shape + "' of " + std::to_string(nodes) + " nodes");
 }
 
+double real_cluster::pipeline_ms(std::int64_t batches, std::chrono::microseconds function, bool own_contexts) {
+  const step how{0, static_cast<std::int64_t>(others_.size()) + 1, 1, function.count(), 0};
+  const auto x = at::ones({1}).requires_grad_();
+  const auto forward = [&] {
+    auto y = x;
+    for (std::int64_t node = 1; node < how.nodes; ++node) y = ask(*here_, node, "stage", y, how).get().tensors.at(0);
+    return y;
+  };
+  if (!own_contexts) {
+    context pass(*here_);
+    at::Tensor sum;
+    for (std::int64_t i = 0; i < batches; ++i) sum = sum.defined() ? sum + forward() : forward();
+    return backward_ms(pass, sum, x, static_cast<double>(batches), "over micro-batches");
+  }
+  std::vector<std::unique_ptr<context>> contexts;
+  std::vector<at::Tensor> roots;
+  for (std::int64_t i = 0; i < batches; ++i)
+    std::thread([&] {  // contexts of one thread do not nest
+      contexts.push_back(std::make_unique<context>(*here_));
+      roots.push_back(forward().sum());
+    })
+      .join();
+  std::vector<future<done>> passes;
+  const auto begun = clock::now();
+  for (std::size_t i = 0; i < contexts.size(); ++i) passes.push_back(contexts[i]->backward({roots[i]}));
+  for (const auto& each : passes) each.get();
+  const auto took = std::chrono::duration<double, std::milli>(clock::now() - begun).count();
+  for (const auto& each : contexts) check(each->gradient(x), 1, "over a micro-batch");
+  return took;
+}
+
 double real_cluster::busy_pass_ms(std::int64_t calls) {
   const step how{0, 2, 1, 0, 0};
   const auto x = at::ones({1}).requires_grad_();
@@ -215,11 +248,14 @@ double real_cluster::backward_ms(context& pass, const at::Tensor& end, const at:
   const auto begun = clock::now();
   pass.backward({root}).get();
   const auto took = std::chrono::duration<double, std::milli>(clock::now() - begun).count();
-  const auto gradient = pass.gradient(x);
+  check(pass.gradient(x), expected, what);
+  return took;
+}
+
+void real_cluster::check(const at::Tensor& gradient, double expected, const std::string& what) {
   if (!gradient.defined() || gradient.item<double>() != expected)
     throw std::runtime_error("a real pass " + what + ": expected the gradient " + std::to_string(expected) + ", got " +
                              (gradient.defined() ? std::to_string(gradient.item<double>()) : "none"));
-  return took;
 }
 
 double real_cluster::slept_ms(std::chrono::microseconds wanted) {

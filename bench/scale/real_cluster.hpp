@@ -36,6 +36,11 @@ class real_cluster {
   /// function sleeps; 0: not at all. Throws std::invalid_argument if there is no such shape, and std::runtime_error if the gradient is wrong.
   double pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function);
 
+  /// `batches` micro-batches through all other nodes, one node after the other, and back. Only the backward is measured, in ms. Each node
+  /// has one function for a micro-batch, and runs them one after the other. `own_contexts`: each micro-batch has a context, and all passes
+  /// are under way at once; else one pass is over all.
+  double pipeline_ms(std::int64_t batches, std::chrono::microseconds function, bool own_contexts);
+
   /// A backward pass over `calls` calls of node 1, whose functions do not sleep, in ms: what messages take while both processes have work.
   double busy_pass_ms(std::int64_t calls);
 
@@ -44,6 +49,8 @@ class real_cluster {
 
  private:
   double backward_ms(context& pass, const at::Tensor& end, const at::Tensor& x, double expected, const std::string& what);
+
+  static void check(const at::Tensor& gradient, double expected, const std::string& what);
 
   std::vector<std::unique_ptr<other_process>> others_;
   std::promise<at::Tensor> arrived_;  // what came around the ring

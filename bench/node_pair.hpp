@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <troupe/troupe.hpp>
+
+#include "other_process.hpp"
+#include "scratch_folder.hpp"
+#include "suite_parts.hpp"
+
+namespace troupe::bench {
+
+/// How the two nodes of a pair are started. All else is as the code has it.
+struct pair_settings {
+  carrier by = carrier::shared_memory;
+  std::chrono::microseconds short_work = settings().short_work;
+  std::function<void(caf::actor_system_config&)> configure{};
+};
+
+/// This process's node "a", and the node "b" of another process. To be made before this process has other threads. Functions of b:
+///   add       the sum of two tensors                    echo      the tensors of the call
+///   spin      computes for `us` microseconds            compute   computes for 50 ms
+///   resident  `bytes`, as resident_bytes()              throws    the tensor; its function in backward throws
+///   peak      `bytes`: the most since "forget_peak"
+/// b has the module type "empty", without parameters: what libtorch takes for tensors is not measured.
+class node_pair {
+ public:
+  explicit node_pair(pair_settings how);
+
+  node& here() { return *here_; }
+  const peer& to() const { return *to_; }
+  double resident_there() const { return get<double>(to_->call("resident").get().values, "bytes"); }
+
+ private:
+  scratch_folder kits_;
+  other_process server_;
+  std::optional<node> here_;
+  std::optional<peer> to_;
+};
+
+/// Computes for about so long.
+void compute(std::chrono::microseconds for_long);
+
+/// The memory of this process that is in RAM, in bytes, after unused memory of the allocator was given back.
+double resident_bytes();
+
+/// The microseconds since `begin`.
+inline double microseconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Runs `run` again and again, `warm_up_of(runs)` times before it counts, and returns the microseconds of each run that counts.
+template <class Run>
+std::vector<double> times_of(int runs, Run run) {
+  std::vector<double> taken;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    if (i >= 0) taken.push_back(microseconds_since(begin));
+  }
+  return taken;
+}
+
+/// Opens a context and runs `within` in it. Contexts of one thread do not nest, so another thread opens the context and ends.
+template <class Run>
+std::unique_ptr<context> open_context(node& here, Run within) {
+  std::unique_ptr<context> result;
+  std::thread([&] {
+    result = std::make_unique<context>(here);
+    within();
+  }).join();
+  return result;
+}
+
+}  // namespace troupe::bench

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <boost/test/unit_test.hpp>
+
+#include <signal.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <troupe/actors/settings.hpp>
+
+#include "apps/ready_line.hpp"
+#include "support/program.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe::apps;
+using namespace troupe::apps::test;
+
+namespace {
+
+ready_line ready(program& node) {
+  auto line = ready_line::parse(node.line_that([](auto& text) { return ready_line::parse(text).has_value(); }));
+  BOOST_REQUIRE_MESSAGE(line, "the node said: " << node.text());
+  return *line;
+}
+
+/// What the command wrote to stdout: the progress on stderr comes before.
+nlohmann::json json_of(program& bench) {
+  const auto text = bench.text();
+  const auto begin = text.find("\n{\n");
+  BOOST_REQUIRE_MESSAGE(begin != std::string::npos, text);
+  return nlohmann::json::parse(text.substr(begin));
+}
+
+struct two_nodes {
+  program first{{"node", "--name", "stage1"}};
+  std::string address = ready(first).address();
+  program second{{"node", "--name", "stage2", "--join", address}};
+  ready_line of_second = ready(second);
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(each_way_between_two_running_nodes_is_measured, two_nodes) {
+  program json({"bench", "--join", address, "--seconds", "0.05", "--json"});
+  BOOST_TEST(json.how_it_ends() == "exited with 0", json.text());
+  const auto found = json_of(json);
+  BOOST_TEST(found.at("nodes").size() == 2u);
+  for (const auto& node : found.at("nodes")) BOOST_TEST(node.at("gigaflops").get<double>() > 0);
+  std::vector<std::string> ways;
+  for (const auto& way : found.at("ways")) {
+    ways.push_back(way.at("from").get<std::string>() + ">" + way.at("to").get<std::string>());
+    BOOST_TEST(way.at("transport") == "shared memory");
+    for (const auto* figure : {"call_us", "pass_us", "mib_per_s"}) BOOST_TEST(way.at(figure).get<double>() > 0);
+    BOOST_TEST(way.at("call_us") <= way.at("call_p99_us"));
+    BOOST_TEST(way.at("call_p99_us") <= way.at("call_p999_us"));
+  }
+  BOOST_TEST((ways == std::vector<std::string>{"bench>stage1", "bench>stage2", "stage1>stage2", "stage2>stage1"}));
+
+  program table({"bench", "--join", address, "--seconds", "0.05"});
+  BOOST_TEST(table.how_it_ends() == "exited with 0", table.text());
+  BOOST_TEST(table.line_with("2 nodes, 4 ways between them; this takes about 0:01") != "", table.text());
+  BOOST_TEST(table.line_with("6 of 6: stage2 -> stage1") != "", table.text());
+  BOOST_TEST(table.line_with("stage1  stage2  shared memory") != "", table.text());
+}
+
+BOOST_FIXTURE_TEST_CASE(the_nodes_of_a_cluster_file_are_measured, two_nodes) {
+  const temporary_folder folder;
+  const auto file = (folder.path() / "cluster.json").string();
+  const auto write = [&](const std::string& second_name) {
+    std::ofstream(file) << nlohmann::json{{"nodes",
+                                           {{{"name", "stage1"}, {"port", troupe::parse_address(address).second}},
+                                            {{"name", second_name}, {"port", of_second.port}}}}};
+  };
+  write("stage2");
+  program bench({"bench", "--cluster", file, "--seconds", "0.05", "--json"});
+  BOOST_TEST(bench.how_it_ends() == "exited with 0", bench.text());
+  BOOST_TEST(json_of(bench).at("ways").size() == 4u);
+  write("stage3");
+  program wrong({"bench", "--cluster", file});
+  BOOST_TEST(wrong.how_it_ends() == "exited with 1");
+  BOOST_TEST(wrong.line_with("expected node stage3 at 127.0.0.1:") != "", wrong.text());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_that_ends_meanwhile_is_told_and_the_rest_measured, two_nodes) {  // BN-2
+  program third({"node", "--name", "stage3", "--join", address});
+  ready(third);
+  program bench({"bench", "--join", address, "--seconds", "0.3", "--json"});
+  BOOST_TEST(bench.line_with("12: bench -> stage1") != "", bench.text());
+  third.signal(SIGKILL);
+  BOOST_TEST(bench.how_it_ends() == "exited with 1", bench.text());
+  for (const auto& way : json_of(bench).at("ways")) {
+    const bool with_third = way.at("from") == "stage3" || way.at("to") == "stage3";
+    BOOST_TEST(way.contains("problem") == with_third, way.dump());
+    if (with_third) BOOST_TEST(way.at("problem").get<std::string>().find("stage3") != std::string::npos, way.dump());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(without_nodes_to_measure_the_command_says_which_options_name_them) {
+  program none({"bench"});
+  BOOST_TEST(none.how_it_ends() == "exited with 2");
+  BOOST_TEST(none.line_with("--cluster FILE or --join HOST:PORT") != "", none.text());
+  program nobody({"bench", "--join", "127.0.0.1:1"});
+  BOOST_TEST(nobody.how_it_ends() == "exited with 1");
+  BOOST_TEST(nobody.lines().size() == 1u, nobody.text());
+}

@@ -37,7 +37,7 @@ other_process::other_process(const std::function<void(int, const std::function<v
       if (::write(told.write.get(), &number, sizeof number) != sizeof number) throw std::runtime_error("the parent is gone");
     });
   } catch (const std::exception& failed) {
-    std::fprintf(stderr, "distributed_bench, other process: %s\n", failed.what());
+    std::fprintf(stderr, "benchmark, other process: %s\n", failed.what());
     code = 1;
   }
   ::_exit(code);
@@ -47,7 +47,7 @@ void other_process::watch(std::string name, std::function<void()> lost) {
   watcher_ = std::thread([this, name = std::move(name), lost = std::move(lost)] {
     siginfo_t how{};
     if (::waitid(P_PID, static_cast<id_t>(child_), &how, WEXITED | WNOWAIT) != 0 || may_end_) return;
-    std::fprintf(stderr, "distributed_bench: the process of %s ended in the middle of the run, %s %d; nothing was written\n",
+    std::fprintf(stderr, "benchmark: the process of %s ended in the middle of the run, %s %d; nothing was written\n",
                  name.c_str(), how.si_code == CLD_EXITED ? "with status" : "by signal", how.si_status);
     lost();
     ::_exit(1);

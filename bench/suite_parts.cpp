@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -114,7 +115,7 @@ std::vector<double> in_own_process(const std::function<std::vector<double>()>& m
   return values;
 }
 
-std::vector<double> caf_requests(int runs, std::size_t bytes) {
+std::vector<double> caf_requests(int runs, std::size_t bytes, std::chrono::microseconds pause) {
   const other_process server([](int stop, const auto& tell) { serve_caf(tell, stop); });
   const auto port = server.told();
   caf_config config;
@@ -125,6 +126,7 @@ std::vector<double> caf_requests(int runs, std::size_t bytes) {
   const std::string text(bytes, 'x');
   std::vector<double> taken;
   for (int i = -warm_up_of(runs); i < runs; ++i) {
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const auto begin = clock::now();
     self->request(*echo, answer_deadline, text)
       .receive(

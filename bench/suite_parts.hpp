@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -19,13 +20,14 @@ std::vector<double> in_own_process(const std::function<std::vector<double>()>& m
 /// each run, unless said otherwise.
 
 /// Runs that are not counted before `runs` that are.
-constexpr int warm_up_of(int runs) { return runs < 200 ? runs / 5 + 2 : 200; }
+constexpr int warm_up_of(int runs) { return runs < 1'000 ? runs / 5 + 2 : 200; }
 
 /// The bytes of a small call of troupe, with its header.
 inline constexpr std::size_t small_message = 200;
 
-/// A request of CAF with `bytes` bytes to an actor of another process and its answer with as many, over CAF's own network.
-std::vector<double> caf_requests(int runs, std::size_t bytes = small_message);
+/// A request of CAF with `bytes` bytes to an actor of another process and its answer with as many, over CAF's own network. `pause`: before
+/// each.
+std::vector<double> caf_requests(int runs, std::size_t bytes = small_message, std::chrono::microseconds pause = {});
 /// `bytes` bytes to another process and back by gRPC, over TCP. Throws std::runtime_error if the suite was built without gRPC.
 std::vector<double> grpc_calls(int runs, std::size_t bytes);
 bool has_grpc();

@@ -38,7 +38,7 @@ std::vector<way> ways() {
 /// As many as take about a second.
 int runs_for(std::size_t bytes, bool quick) {
   if (quick) return 3;
-  return std::clamp(static_cast<int>((std::size_t{64} << 20) / (bytes + 1)), 20, 3'000);
+  return std::clamp(static_cast<int>((std::size_t{64} << 20) / (bytes + 1)), 8, 2'000);
 }
 
 point point_of(double x, const std::vector<double>& runs) {
@@ -83,7 +83,7 @@ plot call_percentiles(bool quick) {
             .y = {"time until the answer", "us", true}};
   for (const auto& each : ways()) {
     curve line{each.name, each.part};
-    const auto runs = in_own_process([&] { return each.run(quick ? 20 : 20'000, small_message); });
+    const auto runs = in_own_process([&] { return each.run(quick ? 20 : 10'000, small_message); });
     for (const double one_of : {2, 10, 100, 1'000}) line.points.push_back({one_of, percentile(runs, 1 - 1 / one_of)});
     made.curves.push_back(std::move(line));
   }

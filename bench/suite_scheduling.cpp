@@ -18,6 +18,7 @@
 #include "node_pair.hpp"
 #include "suite_parts.hpp"
 #include "suite_plots.hpp"
+#include "tcp_floor.hpp"
 
 namespace troupe::bench {
 
@@ -50,7 +51,7 @@ point best_of_turns(double x, const std::function<std::vector<double>()>& part, 
 }
 
 point point_of_calls(double x, carrier by, const std::function<void(caf::actor_system_config&)>& configure, bool quick) {
-  const int runs = quick ? 5 : 1'500;
+  const int runs = quick ? 5 : 500;
   return best_of_turns(
     x, [=] { return calls_in_flight({.by = by, .configure = configure}, runs); }, quick);
 }
@@ -137,23 +138,30 @@ std::vector<double> answers_beside_calls(std::chrono::microseconds function, std
   return taken;
 }
 
-std::vector<double> calls_after_pauses(std::chrono::microseconds pause, bool loaded, int runs) {
-  const node_pair nodes({});
-  std::atomic<bool> over{false};
-  std::thread busy([&] {
-    while (loaded && !over) nodes.to().call("compute").get();
-  });
-  const auto x = at::ones({1});
+/// The microseconds of `run`, each time after a pause.
+template <class Run>
+std::vector<double> times_after_pauses(std::chrono::microseconds pause, int runs, Run run) {
   std::vector<double> taken;
   for (int i = -5; i < runs; ++i) {
     std::this_thread::sleep_for(pause);
     const auto begin = clock::now();
-    nodes.to().call("add", {x, x}).get();
+    run();
     if (i >= 0) taken.push_back(microseconds_since(begin));
   }
-  over = true;
-  busy.join();
   return taken;
+}
+
+std::vector<double> answers_after_pauses(std::chrono::microseconds pause, bool loaded, int runs) {
+  const node_pair nodes({});
+  std::optional<load> busy;
+  if (loaded) busy.emplace(nodes);
+  return times_after_pauses(pause, runs, [&] { ask(nodes); });
+}
+
+std::vector<double> exchanges_after_pauses(std::chrono::microseconds pause, int runs) {
+  const other_process server([](int, const auto& tell) { serve_echo(tell); });
+  tcp_floor floor(server.told());
+  return times_after_pauses(pause, runs, [&] { floor.seconds(1, small_message); });
 }
 
 const std::vector<std::chrono::microseconds>& lengths_of_functions(bool quick) {
@@ -288,15 +296,25 @@ plot who_waits_for_a_call(bool quick) {
 plot wake_up(bool quick) {
   plot made{.group = "scheduling",
             .name = "wake_up",
-            .title = "A small call after a pause",
-            .how_to_read = "Lower is better. A thread that has slept for long has to be woken, and its core too.",
-            .x = {"pause before the call", "us", true},
-            .y = {"time of the call", "us", true}};
-  for (const bool loaded : {false, true}) {
-    curve one{loaded ? "the node's worker computes" : "the node is idle", loaded ? role::variant : role::troupe};
+            .title = "A question to another process after a pause",
+            .how_to_read = "Lower is better. Threads that have slept for long have to be woken, and their cores too.",
+            .x = {"pause before the question", "us", true},
+            .y = {"time until the answer", "us", true}};
+  struct kind {
+    const char* name;
+    role part;
+    std::function<std::vector<double>(std::chrono::microseconds, int)> times;
+  };
+  for (const kind& each :
+       {kind{"bare TCP", role::floor, exchanges_after_pauses},
+        kind{"a request of CAF", role::peer, [](auto pause, int runs) { return caf_requests(runs, small_message, pause); }},
+        kind{"a node, idle cores", role::troupe, [](auto pause, int runs) { return answers_after_pauses(pause, false, runs); }},
+        kind{"a node, busy cores", role::variant,
+             [](auto pause, int runs) { return answers_after_pauses(pause, true, runs); }}}) {
+    curve one{each.name, each.part};
     for (const int pause : quick ? std::vector{0, 100} : std::vector{0, 10, 100, 1'000, 10'000, 100'000}) {
-      const int runs = quick ? 3 : std::clamp(1'000'000 / (pause + 100), 10, 1'000);
-      const auto times = in_own_process([&] { return calls_after_pauses(std::chrono::microseconds(pause), loaded, runs); });
+      const int runs = quick ? 3 : std::clamp(1'000'000 / (pause + 1'000), 15, 500);
+      const auto times = in_own_process([&] { return each.times(std::chrono::microseconds(pause), runs); });
       const auto middle = percentile(times, 0.5);
       one.points.push_back({static_cast<double>(pause), middle, spread_of(times, middle)});
     }
@@ -323,7 +341,7 @@ plot late_messages(bool quick) {
                            kind{"heartbeat, busy cores", role::troupe, times_of_answers, true},
                            kind{"error of a pass, idle cores", role::variant, times_of_failures, false},
                            kind{"error of a pass, busy cores", role::variant, times_of_failures, true}}) {
-    const auto times = in_own_process([&] { return each.times(quick ? 5 : each.loaded ? 400 : 2'000, each.loaded); });
+    const auto times = in_own_process([&] { return each.times(quick ? 5 : each.loaded ? 200 : 2'000, each.loaded); });
     curve one{each.name, each.part};
     for (const double one_of : {2, 10, 100}) one.points.push_back({one_of, percentile(times, 1 - 1 / one_of)});
     made.curves.push_back(std::move(one));

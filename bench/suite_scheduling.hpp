@@ -19,7 +19,7 @@ plot middleman_workers(bool quick);
 plot who_runs_a_call(bool quick);
 /// What other messages wait while such calls run.
 plot who_waits_for_a_call(bool quick);
-/// A small call after a pause: of an idle node, and of one whose worker computes.
+/// A question to a node after a pause, with idle and with busy cores, and bare TCP.
 plot wake_up(bool quick);
 /// The slow ones among the answers to heartbeats and among the errors of passes, idle and while all cores compute.
 plot late_messages(bool quick);

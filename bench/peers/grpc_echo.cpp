@@ -22,7 +22,7 @@ namespace {
 constexpr int most_bytes = 256 << 20;
 constexpr int warm_up = 200;
 constexpr const char* how_to_call =
-  "grpc_echo: expected BYTES RUNS, two whole numbers from 0 to 268435456 and from 1 on; prints the microseconds of each run\n";
+  "grpc_echo: expected BYTES RUNS, two whole numbers from 0 to 268435456 and from 1 on; prints the microseconds of each run on a line\n";
 
 bool next(grpc::ServerCompletionQueue& queue) {
   void* tag = nullptr;
@@ -65,7 +65,6 @@ void measure(int port, std::size_t bytes, int runs) {
     grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), how));
   grpc::CompletionQueue queue;
   const grpc::Slice content(std::string(bytes, 'x'));
-  std::printf("times");
   for (int i = -(runs < warm_up ? 3 : warm_up); i < runs; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     grpc::ClientContext context;
@@ -80,9 +79,8 @@ void measure(int port, std::size_t bytes, int runs) {
     const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
     if (!status.ok()) throw std::runtime_error("a call failed: " + status.error_message());
     if (answer.Length() != bytes) throw std::runtime_error("the answer has " + std::to_string(answer.Length()) + " bytes");
-    if (i >= 0) std::printf(" %.3f", taken.count());
+    if (i >= 0) std::printf("%.3f\n", taken.count());
   }
-  std::printf("\n");
 }
 
 }  // namespace

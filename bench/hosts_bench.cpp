@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 
 #include "hosts_part.hpp"
+#include "hosts_plots.hpp"
 #include "hosts_rows.hpp"
 #include "report.hpp"
 #include "row_choice.hpp"
@@ -69,6 +70,29 @@ bool run(const std::vector<hosts_row>& chosen, const hosts_effort& effort, const
   return all.size() == chosen.size() && std::none_of(all.begin(), all.end(), is_short);
 }
 
+/// Measures the plots. A plot that fails is told and left out. Returns whether none failed.
+bool draw(const std::vector<hosts_plot>& chosen, const hosts_effort& effort, const std::string& folder) {
+  std::vector<plot> all;
+  for (const auto& each : chosen) {
+    std::fprintf(stderr, "-- %s\n", each.name.c_str());
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      all.push_back(each.measure(effort));
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      std::fprintf(stderr, "-- %s: %.0f s\n", each.name.c_str(), taken.count());
+    } catch (const std::exception& problem) {
+      std::fprintf(stderr, "hosts_bench: %s: %s\n", each.name.c_str(), problem.what());
+    }
+  }
+  if (!all.empty()) write_curves(folder, "hosts", all);
+  return all.size() == chosen.size();
+}
+
+/// A row or a plot, by its name.
+struct chosen_name {
+  std::string name;
+};
+
 int measure(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   ::setenv("TROUPE_PROGRAM", TROUPE_PROGRAM_FILE, 0);  // NOLINT(concurrency-mt-unsafe): there is one thread yet
@@ -79,7 +103,7 @@ int measure(int argc, char** argv) {
   hosts_effort effort;
   bool security = false;
   bool wire = false;
-  app.add_option("--only", only, "measure these rows");
+  app.add_option("--only", only, "measure these rows and plots");
   app.add_option("--out", folder, "where to write hosts.json and hosts.txt")->capture_default_str();
   app.add_flag("--security", security, "measure the rows of security instead, about 5 minutes; writes security.json and .txt");
   app
@@ -94,11 +118,21 @@ int measure(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (seed->count() == 0 && !effort.quick) effort.seed = std::random_device{}();
   auto chosen = security ? security_rows() : wire ? wire_rows() : hosts_rows();
-  keep_only(chosen, only);
+  auto plots = security || wire ? std::vector<hosts_plot>{} : hosts_plots();
+  std::vector<chosen_name> names;
+  for (const auto& each : chosen) names.push_back({each.name});
+  for (const auto& each : plots) names.push_back({each.name});
+  keep_only(names, only);
+  const auto is_left_out = [&](const auto& each) {
+    return std::none_of(names.begin(), names.end(), [&](const auto& left) { return left.name == each.name; });
+  };
+  std::erase_if(chosen, is_left_out);
+  std::erase_if(plots, is_left_out);
   if (const auto reason = objection(); !reason.empty())
     throw std::runtime_error(
       "SKIPPED: no hosts can be made here, which takes root, and Debian's packages iproute2 and iptables; " + reason);
-  return run(chosen, effort, folder, security ? "security" : wire ? devices : "hosts") ? 0 : 1;
+  const bool rows_hold = chosen.empty() || run(chosen, effort, folder, security ? "security" : wire ? devices : "hosts");
+  return draw(plots, effort, folder) && rows_hold ? 0 : 1;
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <deque>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 
 #include "delay_relay.hpp"
 #include "process_figures.hpp"
+#include "scale/real_cluster.hpp"
 #include "security_parts.hpp"
 #include "tcp_floor.hpp"
 #include "wire_parts.hpp"
@@ -53,6 +56,7 @@ void serve_node(const part_arguments& with) {
   node here(with.node);
   here.functions().add(
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(0)}}; });
+  here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
   here.functions().add("take", [](call_arguments&) { return call_reply{}; });
   here.functions().add("slow", [](call_arguments& arguments) {
     std::this_thread::sleep_for(std::chrono::milliseconds(get<std::int64_t>(arguments.values, "ms")));
@@ -248,6 +252,51 @@ void be_many_members(const part_arguments& with) {
   tell("descriptors", static_cast<double>(after.descriptors) / nodes);
 }
 
+/// Numbers in a text, "64,1024".
+std::vector<std::int64_t> numbers_in(const std::string& text) {
+  std::vector<std::int64_t> all;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) all.push_back(std::stoll(word));
+  return all;
+}
+
+void echo_sizes(const part_arguments& with) {
+  node here(with.node);
+  const auto to = here.peer("b");
+  for (const auto bytes : numbers_in(with.text("sizes"))) {
+    const auto x = at::ones({bytes}, at::kByte);
+    std::vector<double> taken;
+    for (auto left = std::clamp<std::int64_t>(static_cast<std::int64_t>(with.number("bytes")) / (bytes + 1), 3, 500); left > 0;
+         --left) {
+      const auto begin = clock::now();
+      to.call("echo", {x}).get();
+      taken.push_back(seconds_since(begin) * 1e6);
+    }
+    tell(("us_" + std::to_string(bytes)).c_str(), part_of(std::move(taken), 0.5));
+  }
+}
+
+void serve_shapes(const part_arguments& with) {
+  auto own = with.node;
+  own.workers = 64;
+  real_cluster::serve(
+    std::move(own), [](std::uint16_t port) { tell("ready", port); }, [](node& here) { here.serve(); });
+}
+
+void pass_over_shape(const part_arguments& with) {
+  const auto count = static_cast<std::size_t>(with.number("nodes"));
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < count; ++i) others.push_back("h" + std::to_string(i) + ":" + with.text("port"));
+  real_cluster cluster(with.node, others);
+  std::vector<double> taken;
+  const std::chrono::microseconds function(static_cast<std::int64_t>(with.number("us")));
+  for (int left = static_cast<int>(with.number("runs")); left > -2; --left) {
+    const auto ms = cluster.pass_ms(with.text("shape"), count, function);
+    if (left > 0) taken.push_back(ms);
+  }
+  tell("ms", part_of(std::move(taken), 0.5));
+}
+
 void relay(const part_arguments& with) {
   delay_relay made(with.text("listen"), with.text("to"), static_cast<std::uint16_t>(with.number("port")),
                    std::chrono::milliseconds(static_cast<int>(with.number("ms"))));
@@ -288,6 +337,9 @@ std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() 
   return {{"node", serve_node},
           {"bulk", send_bulk},
           {"calls", make_small_calls},
+          {"sizes", echo_sizes},
+          {"shapes", serve_shapes},
+          {"pass", pass_over_shape},
           {"heartbeats", ask_on_a_full_link},
           {"flood", flood},
           {"member", be_a_member},

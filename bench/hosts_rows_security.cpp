@@ -22,9 +22,9 @@
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
+#include "hosts_kits.hpp"
 #include "hosts_part.hpp"
 #include "process_figures.hpp"
-#include "tests/support/temporary_folder.hpp"
 
 namespace troupe::bench {
 
@@ -34,35 +34,8 @@ using hosts::testbed;
 using std::chrono::seconds;
 using steady = std::chrono::steady_clock;
 
-constexpr auto patience = seconds(300);
-constexpr int port = 4001;
-
-/// Kits of one cluster, as long as the object lives.
-class kits {
- public:
-  kits() : authority_(certificates::authority::create(folder_.path() / "authority", "bench", now())) {}
-
-  std::string file(const std::string& node) const {
-    auto result = (folder_.path() / (node + ".pem")).string();
-    if (!std::filesystem::exists(result)) certificates::write_kit(authority_.issue(node, "member", {}, now()), result);
-    return result;
-  }
-
- private:
-  static std::chrono::system_clock::time_point now() { return std::chrono::system_clock::now(); }
-
-  apps::test::temporary_folder folder_;
-  certificates::authority authority_;
-};
-
-/// The options of node_options(), with a kit instead of --insecure.
-std::vector<std::string> proven_options(const kits& all, const std::string& name, int at,
-                                        const std::vector<std::string>& join = {}) {
-  auto result = node_options(name, at, join);
-  std::erase(result, "--insecure");
-  result.push_back("--certificates=" + all.file(name));
-  return result;
-}
+constexpr auto longest_row = seconds(300);
+constexpr int port_of_b = 4001;
 
 /// The seconds that a small call takes on one machine, in turns without and with the gate. Both ends share memory.
 hosts_row gate_small_call() {
@@ -73,14 +46,14 @@ hosts_row gate_small_call() {
     std::vector<double> taken[2];
     for (int turn = 0; turn < (effort.quick ? 1 : 21); ++turn) {
       for (const bool gate : {turn % 2 != 0, turn % 2 == 0}) {
-        std::vector<std::string> of_node{"--name=b", "--port=" + std::to_string(port)};
-        std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + std::to_string(port)};
+        std::vector<std::string> of_node{"--name=b", "--port=" + std::to_string(port_of_b)};
+        std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + std::to_string(port_of_b)};
         if (!gate)
           for (auto* each : {&of_node, &of_driver}) each->emplace_back("--insecure");
         host_part node(all["h1"], "node", of_node, {});
         node.ready();
         host_part driver(all["h1"], "calls", of_driver, {{"count", effort.quick ? "20" : "10000"}});
-        taken[gate ? 1 : 0].push_back(driver.figures(patience).at("us"));
+        taken[gate ? 1 : 0].push_back(driver.figures(longest_row).at("us"));
       }
       ratios.push_back(taken[0].back() / taken[1].back());
     }
@@ -97,11 +70,11 @@ std::pair<double, double> plain_and_tls(const std::string& part, const values_of
   std::vector<double> taken[2];
   for (int turn = 0; turn < turns; ++turn)
     for (const bool tls : {false, true}) {
-      host_part node(all["h2"], "node", tls ? proven_options(proofs, "b", port) : node_options("b", port), {});
+      host_part node(all["h2"], "node", tls ? proofs.options("b", port_of_b) : node_options("b", port_of_b), {});
       node.ready();
-      const std::vector<std::string> join{"h2:" + std::to_string(port)};
-      host_part driver(all["h1"], part, tls ? proven_options(proofs, "a", 0, join) : node_options("a", 0, join), values);
-      taken[tls ? 1 : 0].push_back(driver.figures(patience).at(figure));
+      const std::vector<std::string> join{"h2:" + std::to_string(port_of_b)};
+      host_part driver(all["h1"], part, tls ? proofs.options("a", 0, join) : node_options("a", 0, join), values);
+      taken[tls ? 1 : 0].push_back(driver.figures(longest_row).at(figure));
     }
   return {middle(taken[0]), middle(taken[1])};
 }
@@ -129,11 +102,11 @@ double rate_of_cipher(int length_s) {
 
 /// The rate of two loops that do nothing but send and receive, without a node, in Mbit/s.
 double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::string& kit_of_h2, const std::string& length_s) {
-  host_part drain(all["h2"], "drain", {}, {{"listen", std::to_string(port)}, {"kit", kit_of_h2}});
+  host_part drain(all["h2"], "drain", {}, {{"listen", std::to_string(port_of_b)}, {"kit", kit_of_h2}});
   drain.ready();
   host_part pour(all["h1"], "pour", {},
-                 {{"address", all["h2"].ipv4()}, {"port", std::to_string(port)}, {"kit", kit_of_h1}, {"seconds", length_s}});
-  return drain.figures(patience).at("mbit");
+                 {{"address", all["h2"].ipv4()}, {"port", std::to_string(port_of_b)}, {"kit", kit_of_h1}, {"seconds", length_s}});
+  return drain.figures(longest_row).at("mbit");
 }
 
 /// What the same machine can do without any node: the rates by plain TCP and by TLS, in turns.
@@ -233,11 +206,11 @@ hosts_row stalled_memory() {
   const auto measure = [](const hosts_effort& effort) {
     const kits proofs;
     const testbed all({"h1", "h2"});
-    host_part node(all["h1"], "node", proven_options(proofs, "b", port), {});
+    host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
     node.ready();
     const auto before = process_figures::of(node.pid()).resident_kib;
     host_part stall(all["h2"], "stall", {},
-                    {{"address", all["h1"].ipv4()}, {"port", std::to_string(port)}, {"count", effort.quick ? "50" : "1000"}});
+                    {{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"count", effort.quick ? "50" : "1000"}});
     stall.ready();
     auto most = before;
     const auto until = steady::now() + std::chrono::milliseconds(effort.quick ? 500 : 12'000);
@@ -247,8 +220,8 @@ hosts_row stalled_memory() {
     }
     const auto mib = static_cast<double>(most - before) / 1024;
     // The node still lets in who proves who he is.
-    host_part driver(all["h2"], "calls", proven_options(proofs, "a", 0, {"h1:" + std::to_string(port)}), {{"count", "20"}});
-    driver.figures(patience);
+    host_part driver(all["h2"], "calls", proofs.options("a", 0, {"h1:" + std::to_string(port_of_b)}), {{"count", "20"}});
+    driver.figures(longest_row);
     return hosts_figures{{0, mib, 0}, mib};
   };
   return {.name = "stalled_memory", .unit = "MiB more", .bar = 64, .at_most = true, .measure = measure};
@@ -259,7 +232,7 @@ hosts_row hostile_disturbance() {
   const auto measure = [](const hosts_effort& effort) {
     const kits proofs;
     const testbed all({"h1", "h2", "h3"});
-    host_part node(all["h1"], "node", proven_options(proofs, "b", port), {});
+    host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
     node.ready();
     std::vector<double> taken[2];
     const std::string rate = "500";
@@ -269,13 +242,13 @@ hosts_row hostile_disturbance() {
         if (disturbs) {
           stranger = std::make_unique<host_part>(
             all["h3"], "strangers", std::vector<std::string>{},
-            values_of_part{{"address", all["h1"].ipv4()}, {"port", std::to_string(port)}, {"rate", rate}});
+            values_of_part{{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"rate", rate}});
           stranger->ready();
         }
         const auto name = "a" + std::to_string(2 * turn + (disturbs ? 1 : 0));
-        host_part driver(all["h2"], "calls", proven_options(proofs, name, 0, {"h1:" + std::to_string(port)}),
+        host_part driver(all["h2"], "calls", proofs.options(name, 0, {"h1:" + std::to_string(port_of_b)}),
                          {{"count", effort.quick ? "50" : "10000"}});
-        taken[disturbs ? 1 : 0].push_back(driver.figures(patience).at("p99_us"));
+        taken[disturbs ? 1 : 0].push_back(driver.figures(longest_row).at("p99_us"));
       }
     const auto quiet = middle(taken[0]);
     const auto disturbed = middle(taken[1]);
@@ -291,14 +264,14 @@ hosts_row hostile_inputs() {
     constexpr std::int64_t most_grown_kib = 64 << 10;
     const kits proofs;
     const testbed all({"h1", "h2", "h3"});
-    auto of_node = proven_options(proofs, "b", port);
+    auto of_node = proofs.options("b", port_of_b);
     of_node.emplace_back("--log-level=off");
     host_part node(all["h1"], "node", of_node, {});
     node.ready();
     const std::string count = effort.quick ? "2000" : "1000000";
     host_part stranger(all["h3"], "hostile", {},
                        {{"address", all["h1"].ipv4()},
-                        {"port", std::to_string(port)},
+                        {"port", std::to_string(port_of_b)},
                         {"kit", proofs.file("mallory")},
                         {"count", count},
                         {"parts", std::to_string(parts)}});
@@ -306,12 +279,11 @@ hosts_row hostile_inputs() {
     std::int64_t before = 0;
     double connections = 0;
     for (int part = 1; part <= parts; ++part) {
-      connections = stranger.figure("played_" + std::to_string(part), patience);
+      connections = stranger.figure("played_" + std::to_string(part), longest_row);
       try {
-        host_part peer(all["h2"], "calls",
-                       proven_options(proofs, "a" + std::to_string(part), 0, {"h1:" + std::to_string(port)}),
+        host_part peer(all["h2"], "calls", proofs.options("a" + std::to_string(part), 0, {"h1:" + std::to_string(port_of_b)}),
                        {{"count", "20"}});
-        peer.figures(patience);
+        peer.figures(longest_row);
         const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
         if (part == 1) before = now;
         faults += now - before > most_grown_kib ? 1 : 0;
@@ -320,7 +292,7 @@ hosts_row hostile_inputs() {
         ++faults;
       }
     }
-    const auto messages = stranger.figure("messages", patience);
+    const auto messages = stranger.figure("messages", longest_row);
     if (messages < std::stod(count) / 2)
       throw std::runtime_error("hostile_inputs: expected that at least half of " + count + " inputs come after a proof, got " +
                                short_number(messages));

@@ -113,7 +113,9 @@ const texts& of_suite() {
     {"idle_thread_actor", "Memory of an actor of CAF with a thread of its own that does nothing; ratio in bytes."},
     {"idle_node", "Memory of a node that has met no other, among many of one process; ratio in bytes."},
     {"idle_connection", "Memory of a connection to an idle node of another process; ratio in bytes."},
-    {"small_call_layers", "A small call over TCP; peer: a request between actors of one process; floor: its bytes over TCP."},
+    {"small_call_layers",
+     "A small call of 16 at once; peer: what CAF, headers and tensors take of it, each measured alone; ratio: the share of all "
+     "else."},
     {"scale_busiest", "Messages at the busiest node of a simulated tree of 10,000 nodes, by those at 100."},
     {"scale_purse", "Bytes of the purse in a message among 10,000 participants."},
     {"scale_membership", "Messages of membership a second and node, 10,000 nodes by 100."},

@@ -159,7 +159,6 @@ plot messages_in_a_process(bool quick) {
 
 call_layers layers_of_call(int runs) {
   call_layers found;
-  found.link = percentile(tcp_exchanges(runs, small_message), 0.5);
   found.caf = messages_of_call * percentile(exchanges(make_broker, 256, std::max(5, runs / 100)), 0.5);
   caf_config config;
   caf::actor_system system(config);

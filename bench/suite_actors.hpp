@@ -10,10 +10,9 @@ namespace troupe::bench {
 /// Messages between actors of one process, by the kind of actor that answers, and by how many are under way at once.
 plot messages_in_a_process(bool quick);
 
-/// Parts of a small call and its answer, each alone, in microseconds: their bytes over TCP; the messages of CAF within the two
-/// processes, without the time to wake a thread; writing and reading the two headers; the tensors of both.
+/// Parts of a small call and its answer, each alone, in microseconds: the messages of CAF within the two processes, without the time to
+/// wake a thread; writing and reading the two headers; the tensors of both.
 struct call_layers {
-  double link = 0;
   double caf = 0;
   double headers = 0;
   double tensors = 0;

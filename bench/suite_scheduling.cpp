@@ -26,7 +26,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int calls_at_once = 16;
+constexpr int calls_together = 16;
 constexpr int turns = 3;
 
 /// Microseconds of a small call, of 16 that are under way at once.
@@ -35,10 +35,10 @@ std::vector<double> calls_in_flight(const pair_settings& how, int runs) {
   const auto x = at::ones({1});
   auto taken = times_of(runs, [&] {
     std::vector<future<call_reply>> asked;
-    for (int i = 0; i < calls_at_once; ++i) asked.push_back(nodes.to().call("add", {x, x}));
+    for (int i = 0; i < calls_together; ++i) asked.push_back(nodes.to().call("add", {x, x}));
     for (const auto& each : asked) each.get();
   });
-  for (auto& each : taken) each /= calls_at_once;
+  for (auto& each : taken) each /= calls_together;
   return taken;
 }
 
@@ -191,6 +191,8 @@ int runs_of(std::chrono::microseconds function, bool quick) {
 }
 
 }  // namespace
+
+std::vector<double> calls_at_once(int runs) { return calls_in_flight({}, runs); }
 
 plot scheduler_policies(bool quick) {
   auto made = plot_of_calls("scheduler_policies", "CAF's scheduler: policies and threads", "threads of CAF's scheduler");

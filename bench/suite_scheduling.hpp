@@ -7,6 +7,9 @@
 
 namespace troupe::bench {
 
+/// Microseconds of a small call within the machine, of 16 that are under way at once.
+std::vector<double> calls_at_once(int runs);
+
 /// Plots of the group "scheduling".
 
 /// Small calls, 16 at once, by the policy of CAF's scheduler and its threads, over troupe's network and over CAF's.

@@ -134,37 +134,61 @@ void add_functions(node& here, expert& mine) {
   });
 }
 
-settings settings_of(std::int64_t number, std::size_t nodes) {
+/// Calls that wait for other calls of the same node take workers.
+settings with_workers(settings own, std::size_t nodes) {
+  own.workers = 4 * nodes;
+  return own;
+}
+
+settings settings_of(std::size_t number, std::size_t nodes) {
   settings result;
-  result.name = name_of(number);
-  result.workers = 4 * nodes;  // calls that wait for other calls of the same node
-  return result;
+  result.name = name_of(static_cast<std::int64_t>(number));
+  return with_workers(std::move(result), nodes);
 }
 
 }  // namespace
 
+void real_cluster::serve(settings own, const std::function<void(std::uint16_t)>& tell_port,
+                         const std::function<void(node&)>& wait) {
+  expert mine;
+  node here{std::move(own)};
+  add_functions(here, mine);
+  tell_port(here.port());
+  wait(here);
+}
+
 real_cluster::real_cluster(std::size_t nodes) {
   for (std::size_t i = 1; i < nodes; ++i)
     others_.push_back(std::make_unique<other_process>([i, nodes](int stop, const auto& tell) {
-      expert mine;
-      node here{settings_of(static_cast<std::int64_t>(i), nodes)};
-      add_functions(here, mine);
-      tell(here.port());
-      char word;
-      [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+      serve(settings_of(i, nodes), tell, [stop](node&) {
+        char word;
+        [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+      });
     }));
-  std::vector<std::uint16_t> ports;
-  for (const auto& each : others_) ports.push_back(each->told());
-  here_ = std::make_unique<node>(settings_of(0, nodes));
+  std::vector<std::string> addresses;
+  for (const auto& each : others_) addresses.push_back("127.0.0.1:" + std::to_string(each->told()));
+  for (std::size_t i = 0; i < others_.size(); ++i) others_[i]->watch(name_of(static_cast<std::int64_t>(i) + 1), [] {});
+  start(settings_of(0, nodes), addresses);
+}
+
+real_cluster::real_cluster(settings own, const std::vector<std::string>& others) {
+  start(with_workers(std::move(own), others.size() + 1), others);
+}
+
+void real_cluster::start(settings own, const std::vector<std::string>& others) {
+  nodes_ = others.size() + 1;
+  here_ = std::make_unique<node>(std::move(own));
   here_->functions().add("arrive", [this](call_arguments& arguments) {
     arrived_.set_value(arguments.tensors.at(0));
     return call_reply{};
   });
-  for (std::size_t i = 0; i < others_.size(); ++i) others_[i]->watch(name_of(static_cast<std::int64_t>(i) + 1), [] {});
-  for (const auto port : ports) here_->join("127.0.0.1", port);
-  for (std::size_t i = 1; i < nodes; ++i)
+  for (const auto& each : others) {
+    const auto [host, port] = parse_address(each);
+    here_->join(host, port);
+  }
+  for (std::size_t i = 1; i < nodes_; ++i)
     while (get<std::int64_t>(here_->peer(name_of(static_cast<std::int64_t>(i))).call("peers").get().values, "count") + 1 <
-           static_cast<std::int64_t>(nodes))
+           static_cast<std::int64_t>(nodes_))
       std::this_thread::yield();
 }
 
@@ -202,7 +226,7 @@ double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::c
 }
 
 double real_cluster::pipeline_ms(std::int64_t batches, std::chrono::microseconds function, bool own_contexts) {
-  const step how{0, static_cast<std::int64_t>(others_.size()) + 1, 1, function.count(), 0};
+  const step how{0, static_cast<std::int64_t>(nodes_), 1, function.count(), 0};
   const auto x = at::ones({1}).requires_grad_();
   const auto forward = [&] {
     auto y = x;

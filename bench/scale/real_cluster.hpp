@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -23,14 +24,20 @@ class context;
 
 namespace troupe::bench {
 
-/// Real nodes in processes of this machine, which run the passes that pass_shape describes. A function sleeps in backward, so that a few
+/// Real nodes in processes of this machine, or of several hosts, which run the passes that pass_shape describes. A function sleeps in backward, so that a few
 /// cores are enough for many nodes.
 ///   RC-1  the graph of a pass over a shape has the functions, sends and recvs of pass_shape, on the same nodes.
 class real_cluster {
  public:
   /// Starts `nodes - 1` processes; this process is node 0. To be made before this process has other threads.
   explicit real_cluster(std::size_t nodes);
+  /// This process is node 0, with these settings; the others run serve(), here or on other hosts, and listen at these addresses
+  /// ("host:port").
+  real_cluster(settings own, const std::vector<std::string>& others);
   ~real_cluster();
+
+  /// What each node but node 0 runs: tells its port, and returns when `wait` does. The names of nodes are n0, n1 and so on.
+  static void serve(settings own, const std::function<void(std::uint16_t)>& tell_port, const std::function<void(node&)>& wait);
 
   /// A forward and a backward pass over the first `nodes` nodes, of which only the backward is measured, in ms. `function`: how long each
   /// function sleeps; 0: not at all. Throws std::invalid_argument if there is no such shape, and std::runtime_error if the gradient is wrong.
@@ -50,11 +57,13 @@ class real_cluster {
  private:
   double backward_ms(context& pass, const at::Tensor& end, const at::Tensor& x, double expected, const std::string& what);
 
+  void start(settings own, const std::vector<std::string>& others);
   static void check(const at::Tensor& gradient, double expected, const std::string& what);
 
   std::vector<std::unique_ptr<other_process>> others_;
   std::promise<at::Tensor> arrived_;  // what came around the ring
   std::unique_ptr<node> here_;
+  std::size_t nodes_ = 0;
 };
 
 }  // namespace troupe::bench

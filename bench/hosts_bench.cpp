@@ -104,7 +104,7 @@ int measure(int argc, char** argv) {
   bool security = false;
   bool wire = false;
   app.add_option("--only", only, "measure these rows and plots");
-  app.add_option("--out", folder, "where to write hosts.json and hosts.txt")->capture_default_str();
+  app.add_option("--out", folder, "where to write hosts.json, hosts.txt and hosts.curves.json")->capture_default_str();
   app.add_flag("--security", security, "measure the rows of security instead, about 5 minutes; writes security.json and .txt");
   app
     .add_flag("--wire", wire,

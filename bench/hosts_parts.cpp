@@ -266,13 +266,17 @@ void echo_sizes(const part_arguments& with) {
   for (const auto bytes : numbers_in(with.text("sizes"))) {
     const auto x = at::ones({bytes}, at::kByte);
     std::vector<double> taken;
-    for (auto left = std::clamp<std::int64_t>(static_cast<std::int64_t>(with.number("bytes")) / (bytes + 1), 3, 500); left > 0;
-         --left) {
+    const auto runs =
+      std::clamp(static_cast<std::int64_t>(with.number("bytes")) / (bytes + 1), std::int64_t{5}, std::int64_t{2'000});
+    for (std::int64_t i = -2; i < runs; ++i) {
       const auto begin = clock::now();
       to.call("echo", {x}).get();
-      taken.push_back(seconds_since(begin) * 1e6);
+      if (i >= 0) taken.push_back(seconds_since(begin) * 1e6);
     }
-    tell(("us_" + std::to_string(bytes)).c_str(), part_of(std::move(taken), 0.5));
+    const auto size = std::to_string(bytes);
+    for (const auto& [name, share] :
+         {std::pair{"us_", 0.5}, {"low_", 0.25}, {"high_", 0.75}, {"late_", 0.99}, {"last_", 0.999}})
+      tell((name + size).c_str(), part_of(taken, share));
   }
 }
 
@@ -290,11 +294,11 @@ void pass_over_shape(const part_arguments& with) {
   real_cluster cluster(with.node, others);
   std::vector<double> taken;
   const std::chrono::microseconds function(static_cast<std::int64_t>(with.number("us")));
-  for (int left = static_cast<int>(with.number("runs")); left > -2; --left) {
+  for (int i = -2; i < static_cast<int>(with.number("runs")); ++i) {
     const auto ms = cluster.pass_ms(with.text("shape"), count, function);
-    if (left > 0) taken.push_back(ms);
+    if (i >= 0) taken.push_back(ms);
   }
-  tell("ms", part_of(std::move(taken), 0.5));
+  for (const auto& [name, share] : {std::pair{"low", 0.25}, {"ms", 0.5}, {"high", 0.75}}) tell(name, part_of(taken, share));
 }
 
 void relay(const part_arguments& with) {

@@ -55,7 +55,9 @@ curve calls_of_troupe(const testbed& all, const std::string& name, role part, co
   const auto found = driver.figures(longest_part);
   curve made{name, part};
   for (const auto bytes : sizes(quick))
-    made.points.push_back({static_cast<double>(bytes), found.at("us_" + std::to_string(bytes))});
+    made.points.push_back({static_cast<double>(bytes),
+                           found.at("us_" + std::to_string(bytes)),
+                           {found.at("low_" + std::to_string(bytes)), found.at("high_" + std::to_string(bytes))}});
   return made;
 }
 
@@ -75,15 +77,42 @@ plot call_by_size_hosts(const hosts_effort& effort) {
   return made;
 }
 
+/// The slow ones among calls with 256 bytes.
+curve late_calls(const testbed& all, const std::string& name, role part, const kits* proofs, bool quick) {
+  const auto options = [&](const std::string& node, int at, const std::vector<std::string>& join) {
+    return proofs != nullptr ? proofs->options(node, at, join) : node_options(node, at, join);
+  };
+  host_part node(all["h2"], "node", options("b", port_of_nodes, {}), {});
+  node.ready();
+  host_part driver(all["h1"], "sizes", options("a", 0, {"h2:" + std::to_string(port_of_nodes)}),
+                   {{"sizes", "256"}, {"bytes", quick ? "2560" : std::to_string(64 << 20)}});
+  const auto found = driver.figures(longest_part);
+  return {name, part, {{2, found.at("us_256")}, {100, found.at("late_256")}, {1'000, found.at("last_256")}}};
+}
+
+plot call_percentiles_hosts(const hosts_effort& effort) {
+  plot made{.group = "messages",
+            .name = "call_percentiles_hosts",
+            .title = "256 bytes to another host and back: how long the slow ones take",
+            .how_to_read = "Lower is better. At 100 is the time that 99 of 100 calls keep. 2,000 calls each.",
+            .x = {"calls of which one takes longer", "", true},
+            .y = {"time until the answer", "us", true}};
+  const testbed all({"h1", "h2"});
+  const kits proofs;
+  made.curves.push_back(late_calls(all, "a call of troupe over TCP", role::troupe, nullptr, effort.quick));
+  made.curves.push_back(late_calls(all, "a call of troupe over TLS", role::variant, &proofs, effort.quick));
+  return made;
+}
+
 plot shapes_by_hosts(const hosts_effort& effort) {
   plot made{
     .group = "shape",
     .name = "shapes_by_hosts",
-    .title = "A pass over hosts, by the shape of its calls",
+    .title = "Backward over hosts, by the shape of the calls",
     .how_to_read =
       "Lower is better. Each host has one node, and each function waits for 5 ms. All hosts share the cores of this machine.",
     .x = {"hosts", "", true},
-    .y = {"time of a pass", "ms", true}};
+    .y = {"time of the backward pass", "ms", true}};
   const std::vector<std::string> shapes =
     effort.quick ? std::vector<std::string>{"pipeline"}
                  : std::vector<std::string>{"pipeline", "tree", "parameter_server", "all_to_all", "ring"};
@@ -108,7 +137,8 @@ plot shapes_by_hosts(const hosts_effort& effort) {
                         {"shape", shapes[i]},
                         {"us", "5000"},
                         {"runs", effort.quick ? "1" : "7"}});
-      made.curves[i].points.push_back({static_cast<double>(count), driver.figures(longest_part).at("ms")});
+      const auto found = driver.figures(longest_part);
+      made.curves[i].points.push_back({static_cast<double>(count), found.at("ms"), {found.at("low"), found.at("high")}});
     }
   }
   return made;
@@ -117,7 +147,9 @@ plot shapes_by_hosts(const hosts_effort& effort) {
 }  // namespace
 
 std::vector<hosts_plot> hosts_plots() {
-  return {{"call_by_size_hosts", call_by_size_hosts}, {"shapes_by_hosts", shapes_by_hosts}};
+  return {{"call_by_size_hosts", call_by_size_hosts},
+          {"call_percentiles_hosts", call_percentiles_hosts},
+          {"shapes_by_hosts", shapes_by_hosts}};
 }
 
 }  // namespace troupe::bench

@@ -46,6 +46,7 @@ settings settings_of(const std::string& name, const pair_settings& how, const sc
   result.shared_memory = how.by == carrier::shared_memory;
   if (how.by == carrier::tls) result.certificates = kit_in(kits, name);
   result.short_work = how.short_work;
+  result.workers = how.workers;
   result.configure = how.configure;
   return result;
 }

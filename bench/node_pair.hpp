@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <troupe/troupe.hpp>
 
@@ -21,6 +25,7 @@ namespace troupe::bench {
 struct pair_settings {
   carrier by = carrier::shared_memory;
   std::chrono::microseconds short_work = settings().short_work;
+  std::size_t workers = settings().workers;
   std::function<void(caf::actor_system_config&)> configure{};
 };
 
@@ -68,14 +73,58 @@ std::vector<double> times_of(int runs, Run run) {
   return taken;
 }
 
+/// A thread that does one step after another until the object ends. An exception ends the thread; check() throws it.
+class background {
+ public:
+  explicit background(std::function<void()> step) : thread_([this, step = std::move(step)] { run(step); }) {}
+  ~background() {
+    over_ = true;
+    thread_.join();
+  }
+  background(const background&) = delete;
+  background& operator=(const background&) = delete;
+
+  void check() const {
+    if (failed_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void run(const std::function<void()>& step) {
+    try {
+      while (!over_) step();
+    } catch (...) {
+      failure_ = std::current_exception();
+      failed_ = true;
+    }
+  }
+
+  std::atomic<bool> over_{false};
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;  // to be read after failed_
+  std::thread thread_;
+};
+
+/// Runs `work` on a thread of its own and waits for the end. Throws what `work` throws.
+inline void on_own_thread(const std::function<void()>& work) {
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+}
+
 /// Opens a context and runs `within` in it. Contexts of one thread do not nest, so another thread opens the context and ends.
 template <class Run>
 std::unique_ptr<context> open_context(node& here, Run within) {
   std::unique_ptr<context> result;
-  std::thread([&] {
+  on_own_thread([&] {
     result = std::make_unique<context>(here);
     within();
-  }).join();
+  });
   return result;
 }
 

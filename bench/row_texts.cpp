@@ -114,8 +114,9 @@ const texts& of_suite() {
     {"idle_node", "Memory of a node that has met no other, among many of one process; ratio in bytes."},
     {"idle_connection", "Memory of a connection to an idle node of another process; ratio in bytes."},
     {"small_call_layers",
-     "A small call of 16 at once; peer: what CAF, headers and tensors take of it, each measured alone; ratio: the share of all "
-     "else."},
+     "The work of both processes for a small call; peer: what CAF, headers and tensors take, each measured alone; ratio: the "
+     "share of the "
+     "rest."},
     {"scale_busiest", "Messages at the busiest node of a simulated tree of 10,000 nodes, by those at 100."},
     {"scale_purse", "Bytes of the purse in a message among 10,000 participants."},
     {"scale_membership", "Messages of membership a second and node, 10,000 nodes by 100."},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. Each
 # name in ROWS must be the name of a row. Rows whose names begin with ALONE (a pattern) have no peer. Figures of rows whose names
-# begin with MAY_BE_ZERO (a pattern) may be 0. OPTIONS are more options of the program.
+# begin with MAY_BE_ZERO (a pattern) may be 0. PLOTS are names of plots that <FOLDER>/<NAME>.curves.json has to have. OPTIONS are more options of the program.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(ROWS)
 list(GET ROWS 0 first_row)
@@ -35,6 +35,15 @@ foreach(name IN LISTS ROWS)
     message(FATAL_ERROR "${NAME}.json has no row '${name}'; there are: ${names}")
   endif()
 endforeach()
+if(PLOTS)
+  separate_arguments(PLOTS)
+  file(READ "${FOLDER}/${NAME}.curves.json" plots)
+  foreach(plot IN LISTS PLOTS)
+    if(NOT plots MATCHES "\"name\": \"${plot}\"")
+      message(FATAL_ERROR "${NAME}.curves.json has no plot '${plot}'")
+    endif()
+  endforeach()
+endif()
 execute_process(COMMAND "${PROGRAM}" ${OPTIONS} --only no_such_row RESULT_VARIABLE code ERROR_VARIABLE text)
 if(code EQUAL 0 OR NOT text MATCHES "there is no row 'no_such_row'; there are ${first_row}")
   message(FATAL_ERROR "an unknown row: exit code ${code}, '${text}'; expected an error that lists the rows")

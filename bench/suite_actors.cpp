@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,6 +13,7 @@
 #include <ATen/ATen.h>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/after.hpp>
 #include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
 #include <caf/event_based_actor.hpp>
@@ -30,7 +33,7 @@ namespace troupe::bench {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds longest_wait{20};
 
 struct caf_config : caf::actor_system_config {
   caf_config() { load<caf::io::middleman>(); }
@@ -61,6 +64,33 @@ caf::actor make_own_thread(caf::actor_system& in) {
                                              [](const caf::actor&) { return std::tuple{[](int number) { return number; }}; });
 }
 
+template <class Answer>
+void receive(caf::scoped_actor& self) {
+  self->receive([](Answer) {}, caf::after(longest_wait) >> [] { throw std::runtime_error("an actor of CAF did not answer"); });
+}
+
+/// Microseconds of a message, of `at_once` that are told, and of which only the last one is answered.
+std::vector<double> told(int at_once, int runs) {
+  caf_config config;
+  caf::actor_system system(config);
+  std::vector<double> taken;
+  {
+    const auto listens = system.spawn([](caf::event_based_actor* self) -> caf::behavior {
+      return {[](int) {}, [self](const caf::actor& driver) { self->send(driver, true); }};
+    });
+    caf::scoped_actor self{system};
+    const caf::actor me = self;
+    taken = times_of(runs, [&] {
+      for (int i = 1; i < at_once; ++i) self->send(listens, i);
+      self->send(listens, me);
+      receive<bool>(self);
+    });
+    self->send_exit(listens, caf::exit_reason::user_shutdown);
+  }
+  for (auto& time : taken) time /= at_once;
+  return taken;
+}
+
 /// Microseconds of a message and its answer, with `at_once` under way. The asking actor is a thread of the program.
 std::vector<double> exchanges(const maker& make, int at_once, int runs) {
   caf_config config;
@@ -71,7 +101,7 @@ std::vector<double> exchanges(const maker& make, int at_once, int runs) {
     caf::scoped_actor self{system};
     taken = times_of(runs, [&] {
       for (int i = 0; i < at_once; ++i) self->send(answers, i);
-      for (int i = 0; i < at_once; ++i) self->receive([](int) {});
+      for (int i = 0; i < at_once; ++i) receive<int>(self);
     });
     self->send_exit(answers, caf::exit_reason::user_shutdown);
   }
@@ -102,7 +132,7 @@ std::vector<double> exchanges_of_scheduled(int at_once, int runs) {
     const caf::actor me = self;
     taken = times_of(runs, [&] {
       self->send(asks, me, at_once);
-      self->receive([](bool) {});
+      receive<bool>(self);
     });
     for (const auto& each : {asks, answers}) self->send_exit(each, caf::exit_reason::user_shutdown);
   }
@@ -132,7 +162,9 @@ plot messages_in_a_process(bool quick) {
   plot made{.group = "messages",
             .name = "messages_in_a_process",
             .title = "A message to an actor of the same process, and its answer",
-            .how_to_read = "Lower is better. The less is under way at once, the more threads have to wake.",
+            .how_to_read =
+              "Lower is better. The less is under way at once, the more threads have to wake. Unless a curve says otherwise, a "
+              "thread of the program asks.",
             .x = {"messages under way at once", "", true},
             .y = {"time of a message and its answer", "us", true}};
   const auto line = [&](const char* name, role part, const std::function<std::vector<double>(int, int)>& measure) {
@@ -140,15 +172,15 @@ plot messages_in_a_process(bool quick) {
     for (const int at_once : quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}) {
       const int runs = quick ? 5 : 20'000 / (at_once + 9);
       const auto taken = in_own_process([&] { return measure(at_once, runs); });
-      const auto middle = percentile(taken, 0.5);
-      one.points.push_back({static_cast<double>(at_once), middle, spread_of(taken, middle)});
+      one.points.push_back(point_of(at_once, taken));
     }
     made.curves.push_back(std::move(one));
   };
   const auto from_thread = [](const maker& make) {
     return [make](int at_once, int runs) { return exchanges(make, at_once, runs); };
   };
-  line("between scheduled actors", role::floor, exchanges_of_scheduled);
+  line("told, and not answered", role::variant, told);
+  line("between scheduled actors", role::variant, exchanges_of_scheduled);
   line("to a scheduled actor", role::peer, from_thread(make_scheduled));
   line("to one that delegates", role::variant, from_thread(make_delegating));
   line("to a detached actor", role::variant, from_thread(make_detached));

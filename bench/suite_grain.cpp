@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,7 +32,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int fewest_runs = 5;
+constexpr std::chrono::seconds longest_wait{60};
+constexpr std::size_t fewest_runs = 5;
 constexpr auto usual_time = std::chrono::milliseconds(120);  // of one point
 constexpr std::size_t functions_of_pass = 64;
 
@@ -39,7 +41,7 @@ constexpr std::size_t functions_of_pass = 64;
 struct burst {
   std::size_t functions = 0;
   std::chrono::microseconds each{};
-  std::promise<void>* last = nullptr;  // the message is the last one
+  std::shared_ptr<std::promise<void>> last{};  // if the message is the last one
 };
 
 }  // namespace
@@ -59,7 +61,7 @@ void spin(std::chrono::microseconds for_long) {
 
 void run_all(const burst& what) {
   for (std::size_t i = 0; i < what.functions; ++i) spin(what.each);
-  if (what.last != nullptr) what.last->set_value();
+  if (what.last) what.last->set_value();
 }
 
 /// The microseconds of each run, for about `usual_time`.
@@ -84,12 +86,13 @@ std::vector<double> by_messages(std::size_t all, std::size_t in_one, std::chrono
     support::spawn_with_thread<burst>(system, "bench.worker", [](burst& what, const caf::actor&) { run_all(what); });
   auto taken = runs_of(
     [&] {
-      std::promise<void> over;
+      const auto over = std::make_shared<std::promise<void>>();
       for (std::size_t sent = 0; sent < all; sent += in_one) {
         const auto count = std::min(in_one, all - sent);
-        caf::anon_send(worker, burst{count, each, sent + count == all ? &over : nullptr});
+        caf::anon_send(worker, burst{count, each, sent + count == all ? over : nullptr});
       }
-      over.get_future().get();
+      if (over->get_future().wait_for(longest_wait) != std::future_status::ready)
+        throw std::runtime_error("a worker did not run its functions");
     },
     quick);
   caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
@@ -140,8 +143,7 @@ plot functions_in_a_message(bool quick) {
               us == 0 ? role::floor : role::variant};
     for (std::size_t in_one = 1; in_one <= all; in_one *= 4) {
       const auto taken = in_own_process([&] { return by_messages(all, in_one, std::chrono::microseconds(us), quick); });
-      const auto middle = percentile(taken, 0.5);
-      one.points.push_back({static_cast<double>(in_one), middle, spread_of(taken, middle)});
+      one.points.push_back(point_of(static_cast<double>(in_one), taken));
     }
     made.curves.push_back(std::move(one));
   }
@@ -160,12 +162,14 @@ plot pass_by_grain(bool quick) {
   curve ours{"as troupe chooses", role::troupe};
   std::vector<double> grains;
   for (const int us : quick ? std::vector{0, 50} : std::vector{0, 1, 5, 10, 20, 50, 100, 200, 500, 1'000}) {
-    const auto found = in_own_process([&] { return passes_by_grain(std::chrono::microseconds(us), quick); });
-    const auto x = static_cast<double>(us);
-    half.points.push_back({x, 0.5});
-    any.points.push_back({x, found[1] / found[0]});
-    ours.points.push_back({x, found[2] / found[0]});
-    grains.push_back(found[3]);
+    const turns_of_part found(quick ? 1 : 3, [&] {
+      const auto times = passes_by_grain(std::chrono::microseconds(us), quick);
+      return std::vector{times[1] / times[0], times[2] / times[0], times[3]};
+    });
+    half.points.push_back({static_cast<double>(us), 0.5});
+    any.points.push_back(point_of(us, found.all(0)));
+    ours.points.push_back(point_of(us, found.all(1)));
+    grains.push_back(found.median(2));
   }
   made.curves = {std::move(half), std::move(any), std::move(ours)};
   made.default_x = percentile(grains, 0.5);

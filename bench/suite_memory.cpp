@@ -4,15 +4,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/troupe.hpp>
@@ -21,12 +25,14 @@
 #include "other_process.hpp"
 #include "process_figures.hpp"
 #include "suite_parts.hpp"
+#include "suite_plots.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
 constexpr double mebibyte = 1 << 20;
+constexpr std::chrono::seconds longest_wait{20};
 
 settings named(const std::string& name) {
   settings result;
@@ -89,11 +95,20 @@ std::vector<double> bytes_of_actor(int count) {
   caf::actor_system_config config;
   caf::actor_system system(config.set("scheduler.max-threads", std::size_t{1}));
   std::vector<caf::actor> all;
-  const auto idle = [](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; };
-  const auto bytes_of_one = [&](int actors, const auto& make) {
-    for (int i = 0; i < actors / 4; ++i) all.push_back(make());
-    const auto before = resident_bytes();
+  all.reserve(static_cast<std::size_t>(4 * count));
+  caf::scoped_actor self{system};
+  const auto idle = [](caf::event_based_actor*) -> caf::behavior { return {[](int number) { return number; }}; };
+  const auto add = [&](int actors, const auto& make) {
+    const auto first = all.size();
     for (int i = 0; i < actors; ++i) all.push_back(make());
+    for (auto i = first; i < all.size(); ++i)  // an actor has all of its memory once it has handled a message
+      self->request(all[i], longest_wait, 1)
+        .receive([](int) {}, [](const caf::error&) { throw std::runtime_error("an idle actor did not answer"); });
+  };
+  const auto bytes_of_one = [&](int actors, const auto& make) {
+    add(actors / 4, make);
+    const auto before = resident_bytes();
+    add(actors, make);
     return (resident_bytes() - before) / actors;
   };
   const auto scheduled = bytes_of_one(count, [&] { return system.spawn(idle); });
@@ -138,10 +153,10 @@ plot memory_by_calls(bool quick) {
   curve here{"the node that calls", role::troupe};
   curve there{"the node that answers", role::variant};
   for (const int count : quick ? std::vector{1} : std::vector{1, 4, 16, 64, 256, 1'024}) {
-    const auto found = in_own_process([=] { return peaks_of_calls(count); });
+    const turns_of_part found(quick ? 1 : 3, [=] { return peaks_of_calls(count); });
     floor.points.push_back({static_cast<double>(count), static_cast<double>(count)});
-    here.points.push_back({static_cast<double>(count), found[0]});
-    there.points.push_back({static_cast<double>(count), found[1]});
+    here.points.push_back(point_of(count, found.all(0)));
+    there.points.push_back(point_of(count, found.all(1)));
   }
   made.curves = {std::move(floor), std::move(here), std::move(there)};
   return made;
@@ -158,10 +173,10 @@ plot memory_by_passes(bool quick) {
     .y = {"growth of the process", "bytes"}};
   curve here{"the node that starts the passes", role::troupe};
   curve there{"the other node", role::variant};
-  const auto found = in_own_process([&] { return growth_by_passes(counts); });
+  const turns_of_part found(quick ? 1 : 2, [&] { return growth_by_passes(counts); });
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    here.points.push_back({static_cast<double>(counts[i]), found[2 * i]});
-    there.points.push_back({static_cast<double>(counts[i]), found[2 * i + 1]});
+    here.points.push_back(point_of(counts[i], found.all(2 * i)));
+    there.points.push_back(point_of(counts[i], found.all(2 * i + 1)));
   }
   made.curves = {std::move(here), std::move(there)};
   return made;

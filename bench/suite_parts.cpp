@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "suite_parts.hpp"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -74,25 +78,89 @@ void serve_caf(const std::function<void(std::uint16_t)>& tell_port, int stop) {
   caf::anon_send_exit(echo, caf::exit_reason::user_shutdown);
 }
 
-/// Memory of two processes: whose turn it is, and the message.
-struct exchanged {
-  alignas(64) std::atomic<std::uint64_t> asked{0};
-  alignas(64) std::atomic<std::uint64_t> answered{0};
-  alignas(64) char question[small_message];
-  alignas(64) char answer[small_message];
+/// A number in the memory of two processes that one of them raises and the other one waits for.
+class turn_number {
+ public:
+  static constexpr std::uint32_t over = ~std::uint32_t{0};
+
+  void set(std::uint32_t turn, bool wakes) {
+    value_.store(turn, std::memory_order_release);
+    if (wakes) futex(FUTEX_WAKE, 1, nullptr);
+  }
+  /// Returns the number when it is at least `turn`. Throws std::runtime_error if a sleeping process is not woken for 20 s.
+  std::uint32_t wait(std::uint32_t turn, bool sleeps) {
+    for (;;) {
+      const auto seen = value_.load(std::memory_order_acquire);
+      if (seen >= turn) return seen;
+      if (!sleeps) continue;
+      const timespec longest{20, 0};
+      if (futex(FUTEX_WAIT, seen, &longest) != 0 && errno == ETIMEDOUT) throw std::runtime_error("the other process is gone");
+    }
+  }
+
+ private:
+  long futex(int operation, std::uint32_t value, const timespec* longest) {
+    return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&value_), operation, value, longest, nullptr, 0);
+  }
+
+  alignas(64) std::atomic<std::uint32_t> value_{0};
 };
 
-constexpr std::uint64_t over = ~std::uint64_t{0};
+struct exchanged {
+  turn_number asked;
+  turn_number answered;
+};
 
-void answer_exchanges(exchanged& with) {
-  for (std::uint64_t turn = 1;; ++turn) {
-    std::uint64_t seen = 0;
-    while ((seen = with.asked.load(std::memory_order_acquire)) < turn) {
-    }
-    if (seen == over) return;
-    std::memcpy(with.answer, with.question, small_message);
-    with.answered.store(turn, std::memory_order_release);
+/// Memory that this process and its children share. The question of `bytes` bytes stands behind `turns`, and the answer behind it.
+class shared_exchange {
+ public:
+  explicit shared_exchange(std::size_t bytes) : bytes_(bytes) {
+    memory_ = ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::runtime_error("mmap failed");
+    turns_ = new (memory_) exchanged;
   }
+  ~shared_exchange() { ::munmap(memory_, size()); }
+  shared_exchange(const shared_exchange&) = delete;
+  shared_exchange& operator=(const shared_exchange&) = delete;
+
+  exchanged& turns() { return *turns_; }
+  char* question() { return static_cast<char*>(memory_) + sizeof(exchanged); }
+  char* answer() { return question() + bytes_; }
+
+ private:
+  std::size_t size() const { return sizeof(exchanged) + 2 * bytes_; }
+
+  std::size_t bytes_;
+  void* memory_ = nullptr;
+  exchanged* turns_ = nullptr;
+};
+
+/// Keeps the compiler from leaving out what was written to the memory.
+void benchmark_keeps(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
+
+std::vector<double> exchanges_in_memory(int runs, std::size_t bytes, bool sleeps) {
+  shared_exchange with(bytes);
+  std::vector<char> message(bytes, 'x');
+  std::vector<double> taken;
+  const other_process server([&](int, const auto&) {
+    for (std::uint32_t turn = 1;; ++turn) {
+      if (with.turns().asked.wait(turn, sleeps) == turn_number::over) return;
+      std::memcpy(with.answer(), with.question(), bytes);
+      with.turns().answered.set(turn, sleeps);
+    }
+  });
+  std::uint32_t turn = 0;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto begin = clock::now();
+    std::memcpy(with.question(), message.data(), bytes);
+    with.turns().asked.set(++turn, sleeps);
+    with.turns().answered.wait(turn, sleeps);
+    std::memcpy(message.data(), with.answer(), bytes);
+    const std::chrono::duration<double, std::micro> time = clock::now() - begin;
+    if (i >= 0) taken.push_back(time.count());
+  }
+  with.turns().asked.set(turn_number::over, true);
+  return taken;
 }
 
 }  // namespace
@@ -111,7 +179,7 @@ std::vector<double> in_own_process(const std::function<std::vector<double>()>& m
   std::vector<double> values;
   if (read_all(found.read.get(), &count, sizeof count)) values.resize(count);
   if (count == 0 || !read_all(found.read.get(), values.data(), values.size() * sizeof(double)))
-    throw std::runtime_error("a part of the suite failed; nothing was written");
+    throw std::runtime_error("its process failed; the reason stands above");
   return values;
 }
 
@@ -149,29 +217,40 @@ std::vector<double> tcp_exchanges(int runs, std::size_t bytes) {
   return taken;
 }
 
-std::vector<double> spinning_exchanges(int runs) {
-  void* const memory = ::mmap(nullptr, sizeof(exchanged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("mmap failed");
-  auto& with = *new (memory) exchanged;
+std::vector<double> spinning_exchanges(int runs, std::size_t bytes) { return exchanges_in_memory(runs, bytes, false); }
+
+std::vector<double> sleeping_exchanges(int runs, std::size_t bytes) { return exchanges_in_memory(runs, bytes, true); }
+
+std::vector<double> copies(int runs, std::size_t bytes) {
+  std::vector<char> from(bytes + 1, 'x');
+  std::vector<char> to(bytes + 1);
   std::vector<double> taken;
-  {
-    const other_process server([&](int, const auto&) { answer_exchanges(with); });
-    char received[small_message];
-    for (int i = -warm_up_of(runs); i < runs; ++i) {
-      const auto turn = static_cast<std::uint64_t>(i + warm_up_of(runs) + 1);
-      const auto begin = clock::now();
-      std::memset(with.question, static_cast<int>(turn), small_message);
-      with.asked.store(turn, std::memory_order_release);
-      while (with.answered.load(std::memory_order_acquire) < turn) {
-      }
-      std::memcpy(received, with.answer, small_message);
-      const std::chrono::duration<double, std::micro> time = clock::now() - begin;
-      if (i >= 0) taken.push_back(time.count());
-    }
-    with.asked.store(over, std::memory_order_release);
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto begin = clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    std::memcpy(from.data(), to.data(), bytes);
+    benchmark_keeps(from.data());
+    const std::chrono::duration<double, std::micro> time = clock::now() - begin;
+    if (i >= 0) taken.push_back(time.count());
   }
-  ::munmap(memory, sizeof(exchanged));
   return taken;
+}
+
+turns_of_part::turns_of_part(int turns, const std::function<std::vector<double>()>& part) {
+  for (int turn = 0; turn < turns; ++turn) turns_.push_back(in_own_process(part));
+}
+
+std::vector<double> turns_of_part::all(std::size_t figure) const {
+  std::vector<double> values;
+  for (const auto& turn : turns_) values.push_back(turn.at(figure));
+  return values;
+}
+
+double turns_of_part::median(std::size_t figure) const {
+  auto values = all(figure);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 }  // namespace troupe::bench

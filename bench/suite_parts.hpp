@@ -16,6 +16,18 @@ enum class carrier { caf, tcp, tls, shared_memory };
 /// To be called while this process has one thread. Throws std::runtime_error if the process fails; the process has printed why.
 std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure);
 
+/// What `part` returns, in some turns, each in a process of its own: one value for each figure of the part and each turn.
+class turns_of_part {
+ public:
+  turns_of_part(int turns, const std::function<std::vector<double>()>& part);
+  /// A figure of all turns. `figure`: its place in what the part returns.
+  std::vector<double> all(std::size_t figure) const;
+  double median(std::size_t figure) const;
+
+ private:
+  std::vector<std::vector<double>> turns_;
+};
+
 /// The parts of suite_bench. Each one is to be called in a process of its own and starts the process that answers. Microseconds of
 /// each run, unless said otherwise.
 
@@ -37,8 +49,12 @@ std::vector<double> tcp_exchanges(int runs, std::size_t bytes);
 std::vector<double> small_calls(carrier by, int runs);
 /// A call of troupe with one tensor of `bytes` bytes, which comes back.
 std::vector<double> echo_calls(carrier by, int runs, std::size_t bytes);
-/// 200 bytes to another process and back, in shared memory that both processes watch without a pause.
-std::vector<double> spinning_exchanges(int runs);
+/// `bytes` bytes to another process and back, in shared memory that both processes watch without a pause.
+std::vector<double> spinning_exchanges(int runs, std::size_t bytes = small_message);
+/// The same, where a process that waits sleeps until the other one wakes it (futex).
+std::vector<double> sleeping_exchanges(int runs, std::size_t bytes = small_message);
+/// `bytes` bytes copied within this process, there and back.
+std::vector<double> copies(int runs, std::size_t bytes);
 /// The milliseconds until a node answers a question for its status, while calls keep its workers busy and threads of this process compute:
 /// two threads that compute for each core. The question and its answer travel as heartbeats do.
 std::vector<double> answers_under_load(int runs);

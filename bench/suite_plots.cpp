@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "node_pair.hpp"
 #include "suite_parts.hpp"
+#include "suite_scheduling.hpp"
 #include "suite_training.hpp"
 
 namespace troupe::bench {
@@ -31,7 +33,7 @@ std::vector<way> ways() {
     {"a call of troupe over TLS", role::variant, calls(carrier::tls)},
     {"a call of troupe within a machine", role::troupe, calls(carrier::shared_memory)},
   };
-  if (has_grpc()) all.insert(all.begin() + 2, {"a call of gRPC", role::variant, grpc_calls});
+  if (has_grpc()) all.insert(all.begin() + 2, {"a call of gRPC", role::peer, grpc_calls});
   return all;
 }
 
@@ -41,12 +43,12 @@ int runs_for(std::size_t bytes, bool quick) {
   return std::clamp(static_cast<int>((std::size_t{64} << 20) / (bytes + 1)), 8, 2'000);
 }
 
+}  // namespace
+
 point point_of(double x, const std::vector<double>& runs) {
   const auto middle = percentile(runs, 0.5);
   return {x, middle, spread_of(runs, middle)};
 }
-
-}  // namespace
 
 double percentile(std::vector<double> values, double share) {
   const auto place = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
@@ -54,20 +56,85 @@ double percentile(std::vector<double> values, double share) {
   return values[place];
 }
 
-plot call_by_size(bool quick) {
-  plot made{
-    .group = "messages",
-    .name = "call_by_size",
-    .title = "Bytes to another process and back, by their number",
-    .how_to_read = "Lower is better. Each point is the median of one process pair; the band is the middle half of its runs.",
-    .x = {"size of the message", "bytes", true},
-    .y = {"time until the answer", "us", true}};
-  for (const auto& each : ways()) {
+namespace {
+
+/// The curves of some ways by the size of what they carry. The band of a point: the middle half of its runs.
+std::vector<curve> curves_by_size(const std::vector<way>& ways, bool quick) {
+  std::vector<curve> made;
+  for (const auto& each : ways) {
     curve line{each.name, each.part};
     const std::size_t most = quick ? std::size_t{1} << 12 : std::size_t{64} << 20;
     for (std::size_t bytes = 0; bytes <= most; bytes = bytes == 0 ? 64 : 4 * bytes) {
       const auto runs = runs_for(bytes, quick);
       line.points.push_back(point_of(static_cast<double>(bytes), in_own_process([&] { return each.run(runs, bytes); })));
+    }
+    made.push_back(std::move(line));
+  }
+  return made;
+}
+
+}  // namespace
+
+std::vector<double> late_ones(const std::vector<double>& times, const std::vector<double>& one_of) {
+  std::vector<double> late;
+  for (const double each : one_of) late.push_back(percentile(times, 1 - 1 / each));
+  return late;
+}
+
+curve curve_of_late_ones(const std::string& name, role part, const turns_of_part& found, const std::vector<double>& one_of) {
+  curve made{name, part};
+  for (std::size_t i = 0; i < one_of.size(); ++i) made.points.push_back(point_of(one_of[i], found.all(i)));
+  return made;
+}
+
+plot call_by_size(bool quick) {
+  return {
+    .group = "messages",
+    .name = "call_by_size",
+    .title = "Bytes to another process and back, by their number",
+    .how_to_read = "Lower is better. Each point is the median of one process pair; the band is the middle half of its runs.",
+    .x = {"size of the message", "bytes", true},
+    .y = {"time until the answer", "us", true},
+    .curves = curves_by_size(ways(), quick)};
+}
+
+plot floors_by_size(bool quick) {
+  const auto within = [](int runs, std::size_t bytes) { return echo_calls(carrier::shared_memory, runs, bytes); };
+  return {.group = "floors",
+          .name = "floors_by_size",
+          .title = "What the machine allows within itself, there and back",
+          .how_to_read = "Lower is better. Where processes sleep, each of them has to be woken.",
+          .x = {"size of the message", "bytes", true},
+          .y = {"time until the answer", "us", true},
+          .curves = curves_by_size({{"a copy in one process (memcpy)", role::floor, copies},
+                                    {"shared memory, never asleep", role::variant, spinning_exchanges},
+                                    {"shared memory, asleep (futex)", role::variant, sleeping_exchanges},
+                                    {"bare TCP", role::variant, tcp_exchanges},
+                                    {"a call of troupe", role::troupe, within}},
+                                   quick)};
+}
+
+plot calls_at_once(bool quick) {
+  plot made{.group = "messages",
+            .name = "calls_at_once",
+            .title = "Small calls a second, by those that are under way at once",
+            .how_to_read = "Higher is better. The answers of so many calls are awaited before the next ones begin.",
+            .x = {"calls under way at once", "", true},
+            .y = {"calls a second", "", true}};
+  struct kind {
+    const char* name;
+    role part;
+    carrier by;
+  };
+  for (const kind& each :
+       {kind{"CAF's network", role::peer, carrier::caf}, kind{"TCP", role::variant, carrier::tcp},
+        kind{"TLS", role::variant, carrier::tls}, kind{"within a machine", role::troupe, carrier::shared_memory}}) {
+    curve line{each.name, each.part};
+    for (const int at_once : quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}) {
+      const int runs = quick ? 3 : 4'000 / (at_once + 3);
+      auto rates = in_own_process([&] { return calls_together({.by = each.by}, at_once, runs); });
+      for (auto& us : rates) us = 1e6 / us;
+      line.points.push_back(point_of(at_once, rates));
     }
     made.curves.push_back(std::move(line));
   }
@@ -82,10 +149,10 @@ plot call_percentiles(bool quick) {
             .x = {"calls of which one takes longer", "", true},
             .y = {"time until the answer", "us", true}};
   for (const auto& each : ways()) {
-    curve line{each.name, each.part};
-    const auto runs = in_own_process([&] { return each.run(quick ? 20 : 10'000, small_message); });
-    for (const double one_of : {2, 10, 100, 1'000}) line.points.push_back({one_of, percentile(runs, 1 - 1 / one_of)});
-    made.curves.push_back(std::move(line));
+    const turns_of_part found(quick ? 1 : 3, [&] {
+      return late_ones(each.run(quick ? 20 : 5'000, small_message), {2, 10, 100, 1'000});
+    });
+    made.curves.push_back(curve_of_late_ones(each.name, each.part, found, {2, 10, 100, 1'000}));
   }
   return made;
 }

@@ -2,18 +2,25 @@
 #include "suite_scheduling.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <functional>
+#include <list>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/after.hpp>
 #include <caf/atom.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/scoped_actor.hpp>
 
 #include "node_pair.hpp"
 #include "suite_parts.hpp"
@@ -26,19 +33,39 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr int calls_together = 16;
+constexpr std::chrono::seconds longest_wait{20};
+constexpr int fewest_runs = 7;
+constexpr int pairs = 64;
 constexpr int turns = 3;
 
-/// Microseconds of a small call, of 16 that are under way at once.
-std::vector<double> calls_in_flight(const pair_settings& how, int runs) {
-  const node_pair nodes(how);
-  const auto x = at::ones({1});
-  auto taken = times_of(runs, [&] {
-    std::vector<future<call_reply>> asked;
-    for (int i = 0; i < calls_together; ++i) asked.push_back(nodes.to().call("add", {x, x}));
-    for (const auto& each : asked) each.get();
-  });
-  for (auto& each : taken) each /= calls_together;
+/// 64 pairs of actors without threads of their own, each with one message under way. Microseconds of a message.
+std::vector<double> messages_between_pairs(const std::function<void(caf::actor_system_config&)>& configure, int messages) {
+  caf::actor_system_config config;
+  configure(config);
+  caf::actor_system system(config);
+  std::vector<double> taken;
+  {
+    caf::scoped_actor self{system};
+    const caf::actor driver = self;
+    const auto player = [driver](caf::event_based_actor* me) -> caf::behavior {
+      return {[=](const caf::actor& other, int left) {
+        if (left == 0)
+          me->send(driver, true);
+        else
+          me->send(other, caf::actor_cast<caf::actor>(me), left - 1);
+      }};
+    };
+    std::vector<caf::actor> players;
+    for (int i = 0; i < 2 * pairs; ++i) players.push_back(system.spawn(player));
+    taken = times_of(fewest_runs, [&] {
+      for (std::size_t i = 0; i < pairs; ++i) self->send(players[2 * i], players[2 * i + 1], messages);
+      for (int i = 0; i < pairs; ++i)
+        self->receive([](bool) {},
+                      caf::after(longest_wait) >> [] { throw std::runtime_error("actors of CAF did not answer"); });
+    });
+    for (const auto& each : players) self->send_exit(each, caf::exit_reason::user_shutdown);
+  }
+  for (auto& each : taken) each /= pairs * messages;
   return taken;
 }
 
@@ -50,19 +77,26 @@ point best_of_turns(double x, const std::function<std::vector<double>()>& part, 
   return {x, *least, {*least, *most}};
 }
 
-point point_of_calls(double x, carrier by, const std::function<void(caf::actor_system_config&)>& configure, bool quick) {
-  const int runs = quick ? 5 : 500;
+point point_of_pairs(double x, const std::function<void(caf::actor_system_config&)>& configure, bool quick) {
   return best_of_turns(
-    x, [=] { return calls_in_flight({.by = by, .configure = configure}, runs); }, quick);
+    x, [=] { return messages_between_pairs(configure, quick ? 10 : 1'000); }, quick);
 }
 
-plot plot_of_calls(const std::string& name, const std::string& title, const std::string& label) {
+plot plot_of_pairs(const std::string& name, const std::string& title, const std::string& label) {
   return {.group = "scheduling",
           .name = name,
           .title = title,
-          .how_to_read = "Lower is better. Each point is the best of three turns, and the band reaches to the worst.",
+          .how_to_read =
+            "Lower is better. Bare CAF: 64 pairs of actors without threads, each with one message under way. Each "
+            "point is the best of three turns, and the band reaches to the worst.",
           .x = {label, "", true},
-          .y = {"time of a call, of 16 at once", "us"}};
+          .y = {"time of a message", "us", true}};
+}
+
+caf::atom_value policy_of(bool sharing) { return sharing ? caf::atom("sharing") : caf::atom("stealing"); }
+
+curve curve_of_policy(bool sharing) {
+  return {sharing ? "one queue that all threads share" : "work stealing", sharing ? role::troupe : role::peer};
 }
 
 /// A question for the status, which is answered as heartbeats are.
@@ -73,31 +107,24 @@ class load {
  public:
   explicit load(const node_pair& nodes) {
     const auto cores = std::max(1U, std::thread::hardware_concurrency());
-    for (unsigned i = 0; i < 2 * cores - 1; ++i)
-      threads_.emplace_back([this] {
-        while (!over_) compute(std::chrono::milliseconds(5));
-      });
-    threads_.emplace_back([this, to = nodes.to()] {
-      while (!over_) to.call("compute").get();
-    });
+    for (unsigned i = 0; i < 2 * cores - 1; ++i) threads_.emplace_back([] { compute(std::chrono::milliseconds(5)); });
+    threads_.emplace_back([to = nodes.to()] { to.call("compute").get(); });
   }
-  ~load() {
-    over_ = true;
-    for (auto& each : threads_) each.join();
+  void check() const {
+    for (const auto& each : threads_) each.check();
   }
-  load(const load&) = delete;
-  load& operator=(const load&) = delete;
 
  private:
-  std::atomic<bool> over_{false};
-  std::vector<std::thread> threads_;
+  std::list<background> threads_;  // they can't be moved
 };
 
 std::vector<double> times_of_answers(int runs, bool loaded) {
   const node_pair nodes({});
   std::optional<load> busy;
   if (loaded) busy.emplace(nodes);
-  return times_of(runs, [&] { ask(nodes); });
+  auto taken = times_of(runs, [&] { ask(nodes); });
+  if (busy) busy->check();
+  return taken;
 }
 
 /// From the begin of a pass, whose function on the other node throws, to its error here.
@@ -112,29 +139,41 @@ std::vector<double> times_of_failures(int runs, bool loaded) {
     const auto begin = clock::now();
     try {
       pass.backward({root}).get();
-    } catch (const error&) {
+    } catch (const error& failed) {
+      if (failed.code() != errc::function_failed) throw;
       if (i >= 0) taken.push_back(microseconds_since(begin));
+      continue;
     }
+    throw std::runtime_error("a pass whose function throws has succeeded");
   }
+  if (busy) busy->check();
   return taken;
 }
+
+attributes microseconds(std::chrono::microseconds of) { return {{"us", std::int64_t{of.count()}}}; }
 
 /// Calls of "spin" that take so long, and nothing else.
 std::vector<double> spinning_calls(std::chrono::microseconds function, std::chrono::microseconds short_work, int runs) {
   const node_pair nodes({.short_work = short_work});
-  return times_of(runs, [&] { nodes.to().call("spin", {}, {{"us", std::int64_t{function.count()}}}).get(); });
+  return times_of(runs, [&] { nodes.to().call("spin", {}, microseconds(function)).get(); });
 }
 
-/// Questions while such calls are under way, one after the other.
+/// Questions, one each millisecond, while such calls are under way, one after the other. A question that is late because of the one
+/// before counts from when it should have been asked.
 std::vector<double> answers_beside_calls(std::chrono::microseconds function, std::chrono::microseconds short_work, int runs) {
   const node_pair nodes({.short_work = short_work});
-  std::atomic<bool> over{false};
-  std::thread calls([&] {
-    while (!over) nodes.to().call("spin", {}, {{"us", std::int64_t{function.count()}}}).get();
-  });
-  auto taken = times_of(runs, [&] { ask(nodes); });
-  over = true;
-  calls.join();
+  const auto call = [&] { nodes.to().call("spin", {}, microseconds(function)).get(); };
+  for (int i = 0; i < 3; ++i) call();  // the first one of a kind never runs on the network thread
+  const background calls(call);
+  std::vector<double> taken;
+  const auto begin = clock::now();
+  for (int i = 0; i < runs; ++i) {
+    const auto planned = begin + i * std::chrono::milliseconds(1);
+    std::this_thread::sleep_until(planned);
+    ask(nodes);
+    taken.push_back(microseconds_since(planned));
+  }
+  calls.check();
   return taken;
 }
 
@@ -155,7 +194,9 @@ std::vector<double> answers_after_pauses(std::chrono::microseconds pause, bool l
   const node_pair nodes({});
   std::optional<load> busy;
   if (loaded) busy.emplace(nodes);
-  return times_after_pauses(pause, runs, [&] { ask(nodes); });
+  auto taken = times_after_pauses(pause, runs, [&] { ask(nodes); });
+  if (busy) busy->check();
+  return taken;
 }
 
 std::vector<double> exchanges_after_pauses(std::chrono::microseconds pause, int runs) {
@@ -190,57 +231,90 @@ int runs_of(std::chrono::microseconds function, bool quick) {
   return quick ? 3 : std::clamp(static_cast<int>(300'000 / (function.count() + 50)), 30, 2'000);
 }
 
+/// A plot of calls by the time of their function, with a curve for each of runners_of_calls(). `point_of_one(function, short_work)` returns
+/// the runs that a point stands for.
+template <class Measure>
+plot by_runner(plot made, bool quick, Measure measure) {
+  for (const auto& each : runners_of_calls()) {
+    curve one{each.name, each.part};
+    for (const auto function : lengths_of_functions(quick))
+      one.points.push_back(point_of(static_cast<double>(function.count()), measure(function, each.short_work)));
+    made.curves.push_back(std::move(one));
+  }
+  made.default_x = static_cast<double>(settings().short_work.count());
+  made.default_name = "short_work";
+  return made;
+}
+
 }  // namespace
 
-std::vector<double> calls_at_once(int runs) { return calls_in_flight({}, runs); }
+std::vector<double> calls_together(const pair_settings& how, int at_once, int runs) {
+  const node_pair nodes(how);
+  const auto x = at::ones({1});
+  auto taken = times_of(runs, [&] {
+    std::vector<future<call_reply>> asked;
+    for (int i = 0; i < at_once; ++i) asked.push_back(nodes.to().call("add", {x, x}));
+    for (const auto& each : asked) each.get();
+  });
+  for (auto& each : taken) each /= at_once;
+  return taken;
+}
 
 plot scheduler_policies(bool quick) {
-  auto made = plot_of_calls("scheduler_policies", "CAF's scheduler: policies and threads", "threads of CAF's scheduler");
-  const auto line = [&](const std::string& name, role part, carrier by, const std::string& policy) {
-    curve one{name, part};
+  auto made = plot_of_pairs("scheduler_policies", "CAF's scheduler: policies and threads", "threads of the scheduler");
+  for (const bool sharing : {true, false}) {
+    auto one = curve_of_policy(sharing);
     for (const std::size_t threads : quick ? std::vector<std::size_t>{1} : std::vector<std::size_t>{1, 2, 4, 8})
-      one.points.push_back(point_of_calls(
-        static_cast<double>(threads), by,
+      one.points.push_back(point_of_pairs(
+        static_cast<double>(threads),
         [=](caf::actor_system_config& to) {
-          to.set("scheduler.policy", policy == "sharing" ? caf::atom("sharing") : caf::atom("stealing"));
+          to.set("scheduler.policy", policy_of(sharing));
           to.set("scheduler.max-threads", threads);
         },
         quick));
     made.curves.push_back(std::move(one));
-  };
-  line("troupe's network, sharing", role::troupe, carrier::shared_memory, "sharing");
-  line("troupe's network, stealing", role::variant, carrier::shared_memory, "stealing");
-  line("CAF's network, sharing", role::peer, carrier::caf, "sharing");
-  line("CAF's network, stealing", role::variant, carrier::caf, "stealing");
+  }
   made.default_x = 2;
-  made.default_name = "scheduler.max-threads";
+  made.default_name = "threads of a node";
   return made;
 }
 
 plot scheduler_throughput(bool quick) {
   auto made =
-    plot_of_calls("scheduler_throughput", "CAF's scheduler: messages in one turn of an actor", "messages in one turn");
-  const auto line = [&](const std::string& name, role part, carrier by) {
-    curve one{name, part};
+    plot_of_pairs("scheduler_throughput", "CAF's scheduler: messages in one turn of an actor", "messages in one turn");
+  for (const bool sharing : {true, false}) {
+    auto one = curve_of_policy(sharing);
     for (const std::size_t messages : quick ? std::vector<std::size_t>{1} : std::vector<std::size_t>{1, 10, 100, 1'000})
-      one.points.push_back(point_of_calls(
-        static_cast<double>(messages), by, [=](caf::actor_system_config& to) { to.set("scheduler.max-throughput", messages); },
+      one.points.push_back(point_of_pairs(
+        static_cast<double>(messages),
+        [=](caf::actor_system_config& to) {
+          to.set("scheduler.policy", policy_of(sharing));
+          to.set("scheduler.max-threads", std::size_t{2});
+          to.set("scheduler.max-throughput", messages);
+        },
         quick));
     made.curves.push_back(std::move(one));
-  };
-  line("troupe's network", role::troupe, carrier::shared_memory);
-  line("CAF's network", role::peer, carrier::caf);
+  }
   return made;
 }
 
 plot middleman_workers(bool quick) {
-  auto made = plot_of_calls("middleman_workers", "Threads that read messages for the network thread", "middleman.workers");
-  made.how_to_read += " At 0 the network thread reads them itself.";
+  plot made{.group = "scheduling",
+            .name = "middleman_workers",
+            .title = "Small calls, 16 at once, by the threads that read messages",
+            .how_to_read =
+              "Lower is better. At 0 the network thread reads messages itself. Each point is the best of three turns, and "
+              "the band reaches to the worst.",
+            .x = {"middleman.workers", "", true},
+            .y = {"time of a call", "us"}};
   const auto line = [&](const std::string& name, role part, carrier by) {
     curve one{name, part};
-    for (const std::size_t workers : quick ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0, 1, 2, 4})
-      one.points.push_back(point_of_calls(
-        static_cast<double>(workers), by, [=](caf::actor_system_config& to) { to.set("middleman.workers", workers); }, quick));
+    for (const std::size_t workers : quick ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0, 1, 2, 4}) {
+      const pair_settings how{.by = by,
+                              .configure = [=](caf::actor_system_config& to) { to.set("middleman.workers", workers); }};
+      one.points.push_back(best_of_turns(
+        static_cast<double>(workers), [=] { return calls_together(how, 16, quick ? 5 : 500); }, quick));
+    }
     made.curves.push_back(std::move(one));
   };
   line("troupe's network", role::troupe, carrier::shared_memory);
@@ -250,49 +324,61 @@ plot middleman_workers(bool quick) {
   return made;
 }
 
-plot who_runs_a_call(bool quick) {
+plot workers_of_a_node(bool quick) {
   plot made{.group = "scheduling",
-            .name = "who_runs_a_call",
-            .title = "A call, by where its function runs",
-            .how_to_read = "Lower is better: the time of the call beyond that of its function.",
-            .x = {"time of the function", "us", true},
-            .y = {"time of the call, less its function", "us", true}};
-  for (const auto& each : runners_of_calls()) {
-    curve one{each.name, each.part};
-    for (const auto function : lengths_of_functions(quick)) {
-      auto runs = in_own_process([&] { return spinning_calls(function, each.short_work, runs_of(function, quick)); });
-      for (auto& time : runs) time = std::max(0.1, time - static_cast<double>(function.count()));
-      const auto middle = percentile(runs, 0.5);
-      one.points.push_back({static_cast<double>(function.count()), middle, spread_of(runs, middle)});
-    }
-    made.curves.push_back(std::move(one));
+            .name = "workers_of_a_node",
+            .title = "Calls of 1 ms, 8 at once, by the workers of the node",
+            .how_to_read = "Lower is better. More workers than cores cannot help calls that compute.",
+            .x = {"calls that the node runs at once (workers)", "", true},
+            .y = {"time of all 8 calls", "ms"}};
+  curve one{"calls that compute", role::troupe};
+  for (const std::size_t workers : quick ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{1, 2, 4, 8}) {
+    auto taken = in_own_process([=] {
+      const node_pair nodes({.workers = workers});
+      return times_of(quick ? 2 : 60, [&] {
+        std::vector<future<call_reply>> asked;
+        for (int i = 0; i < 8; ++i) asked.push_back(nodes.to().call("spin", {}, microseconds(std::chrono::milliseconds(1))));
+        for (const auto& each : asked) each.get();
+      });
+    });
+    for (auto& us : taken) us /= 1e3;
+    one.points.push_back(point_of(static_cast<double>(workers), taken));
   }
-  made.default_x = static_cast<double>(settings().short_work.count());
-  made.default_name = "short_work";
+  made.curves.push_back(std::move(one));
+  made.default_x = static_cast<double>(settings().workers);
+  made.default_name = "workers";
   return made;
 }
 
+plot who_runs_a_call(bool quick) {
+  return by_runner({.group = "scheduling",
+                    .name = "who_runs_a_call",
+                    .title = "A call, by where its function runs",
+                    .how_to_read = "Lower is better: the time of the call beyond that of its function.",
+                    .x = {"time of the function", "us", true},
+                    .y = {"time of the call, less its function", "us", true}},
+                   quick, [quick](std::chrono::microseconds function, std::chrono::microseconds short_work) {
+                     auto runs = in_own_process([&] { return spinning_calls(function, short_work, runs_of(function, quick)); });
+                     for (auto& time : runs) time = std::max(0.1, time - static_cast<double>(function.count()));
+                     return runs;
+                   });
+}
+
 plot who_waits_for_a_call(bool quick) {
-  plot made{
-    .group = "scheduling",
-    .name = "who_waits_for_a_call",
-    .title = "A heartbeat's way beside calls, by where their functions run",
-    .how_to_read = "Lower is better: the time that 9 of 10 heartbeats keep, there and back, while one call follows the other.",
-    .x = {"time of the function", "us", true},
-    .y = {"time until the answer", "us", true}};
-  for (const auto& each : runners_of_calls()) {
-    curve one{each.name, each.part};
-    for (const auto function : lengths_of_functions(quick)) {
-      const int runs = runs_of(function, quick);
-      one.points.push_back(
-        {static_cast<double>(function.count()),
-         percentile(in_own_process([&] { return answers_beside_calls(function, each.short_work, runs); }), 0.9)});
-    }
-    made.curves.push_back(std::move(one));
-  }
-  made.default_x = static_cast<double>(settings().short_work.count());
-  made.default_name = "short_work";
-  return made;
+  return by_runner(
+    {.group = "scheduling",
+     .name = "who_waits_for_a_call",
+     .title = "A heartbeat's way beside calls, by where their functions run",
+     .how_to_read = "Lower is better: the time that 99 of 100 heartbeats keep, there and back, while one call follows "
+                    "the other.",
+     .x = {"time of the function", "us", true},
+     .y = {"time until the answer", "us", true}},
+    quick, [quick](std::chrono::microseconds function, std::chrono::microseconds short_work) {
+      const int runs = quick ? 3 : 300;  // a millisecond each: at least 30 calls
+      const turns_of_part found(quick ? 1 : turns,
+                                [&] { return late_ones(answers_beside_calls(function, short_work, runs), {100}); });
+      return found.all(0);
+    });
 }
 
 plot wake_up(bool quick) {
@@ -316,9 +402,7 @@ plot wake_up(bool quick) {
     curve one{each.name, each.part};
     for (const int pause : quick ? std::vector{0, 100} : std::vector{0, 10, 100, 1'000, 10'000, 100'000}) {
       const int runs = quick ? 3 : std::clamp(1'000'000 / (pause + 1'000), 15, 500);
-      const auto times = in_own_process([&] { return each.times(std::chrono::microseconds(pause), runs); });
-      const auto middle = percentile(times, 0.5);
-      one.points.push_back({static_cast<double>(pause), middle, spread_of(times, middle)});
+      one.points.push_back(point_of(pause, in_own_process([&] { return each.times(std::chrono::microseconds(pause), runs); })));
     }
     made.curves.push_back(std::move(one));
   }
@@ -326,27 +410,27 @@ plot wake_up(bool quick) {
 }
 
 plot late_messages(bool quick) {
-  plot made{.group = "scheduling",
-            .name = "late_messages",
-            .title = "Heartbeats and errors of passes: how late the slow ones are",
-            .how_to_read =
-              "Lower is better. At 100 is the time that 99 of 100 keep. Cores are busy with two threads of the program each.",
-            .x = {"messages of which one takes longer", "", true},
-            .y = {"time there and back", "us", true}};
+  plot made{
+    .group = "scheduling",
+    .name = "late_messages",
+    .title = "Heartbeats and errors of passes: how late the slow ones are",
+    .how_to_read = "Lower is better. At 100 is the time that 99 of 100 keep. Busy cores have two threads of the program each.",
+    .x = {"messages of which one takes longer", "", true},
+    .y = {"time there and back", "us", true}};
   struct kind {
     const char* name;
     role part;
     std::vector<double> (*times)(int, bool);
     bool loaded;
   };
-  for (const kind& each : {kind{"heartbeat, idle cores", role::floor, times_of_answers, false},
+  for (const kind& each : {kind{"heartbeat, idle cores", role::variant, times_of_answers, false},
                            kind{"heartbeat, busy cores", role::troupe, times_of_answers, true},
                            kind{"error of a pass, idle cores", role::variant, times_of_failures, false},
                            kind{"error of a pass, busy cores", role::variant, times_of_failures, true}}) {
-    const auto times = in_own_process([&] { return each.times(quick ? 5 : each.loaded ? 200 : 2'000, each.loaded); });
-    curve one{each.name, each.part};
-    for (const double one_of : {2, 10, 100}) one.points.push_back({one_of, percentile(times, 1 - 1 / one_of)});
-    made.curves.push_back(std::move(one));
+    const turns_of_part found(quick ? 1 : turns, [&] {
+      return late_ones(each.times(quick ? 5 : each.loaded ? 100 : 1'000, each.loaded), {2, 10, 100});
+    });
+    made.curves.push_back(curve_of_late_ones(each.name, each.part, found, {2, 10, 100}));
   }
   return made;
 }
@@ -360,8 +444,11 @@ plot fairness_by_passes(bool quick) {
             .y = {"slowest by median", ""}};
   curve one{"passes over two nodes", role::troupe};
   for (const int count : quick ? std::vector{4} : std::vector{10, 100, 1'000}) {
-    const auto times = in_own_process([=] { return times_of_passes(count); });
-    one.points.push_back({static_cast<double>(count), *std::max_element(times.begin(), times.end()) / percentile(times, 0.5)});
+    const turns_of_part found(quick ? 1 : turns, [=] {
+      const auto times = times_of_passes(count);
+      return std::vector{*std::max_element(times.begin(), times.end()) / percentile(times, 0.5)};
+    });
+    one.points.push_back(point_of(count, found.all(0)));
   }
   made.curves.push_back(std::move(one));
   return made;

@@ -4,25 +4,28 @@
 #include <vector>
 
 #include "curves.hpp"
+#include "node_pair.hpp"
 
 namespace troupe::bench {
 
-/// Microseconds of a small call within the machine, of 16 that are under way at once.
-std::vector<double> calls_at_once(int runs);
+/// Microseconds of a small call, of `at_once` that are under way at once.
+std::vector<double> calls_together(const pair_settings& how, int at_once, int runs);
 
 /// Plots of the group "scheduling".
 
-/// Small calls, 16 at once, by the policy of CAF's scheduler and its threads, over troupe's network and over CAF's.
+/// Messages between 64 pairs of scheduled actors of bare CAF, by the policy of the scheduler and its threads.
 plot scheduler_policies(bool quick);
-/// The same, by the messages that an actor handles before another one gets its turn.
+/// Messages between such pairs, by the messages that an actor handles before another one gets its turn.
 plot scheduler_throughput(bool quick);
-/// The same, by the threads that read messages in the place of the network thread.
+/// Small calls, 16 at once, by the threads that read messages in the place of the network thread, and by the network.
 plot middleman_workers(bool quick);
+/// Calls of 1 ms, 8 at once, by the calls that a node runs at once.
+plot workers_of_a_node(bool quick);
 /// A call by the time of its function: on the network thread, on a thread for calls, and where troupe runs it.
 plot who_runs_a_call(bool quick);
-/// What other messages wait while such calls run.
+/// What heartbeats wait while such calls run.
 plot who_waits_for_a_call(bool quick);
-/// A question to a node after a pause, with idle and with busy cores, and bare TCP.
+/// A question to a node after a pause, with idle and with busy cores, beside bare TCP and bare CAF.
 plot wake_up(bool quick);
 /// The slow ones among the answers to heartbeats and among the errors of passes, idle and while all cores compute.
 plot late_messages(bool quick);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,11 +31,11 @@ std::string words_of(std::string name) {
 }
 
 /// Milliseconds of passes over a shape in processes. The first passes do not count.
-std::vector<double> passes(const std::string& shape, std::size_t nodes, us function, int runs) {
-  real_cluster cluster(nodes);
+std::vector<double> passes(real_cluster& cluster, const std::string& shape, std::size_t nodes, us function, int runs,
+                           std::optional<us> of_node_0 = {}) {
   std::vector<double> taken;
   for (int i = -2; i < runs; ++i) {
-    const auto time = cluster.pass_ms(shape, nodes, function);
+    const auto time = cluster.pass_ms(shape, nodes, function, of_node_0);
     if (i >= 0) taken.push_back(time);
   }
   return taken;
@@ -42,18 +45,21 @@ std::vector<std::size_t> counts_of_processes(bool quick) {
   return quick ? std::vector<std::size_t>{2} : std::vector<std::size_t>{2, 4, 8, 16};
 }
 
-point point_of(double x, const std::vector<double>& runs) {
-  const auto middle = percentile(runs, 0.5);
-  return {x, middle, spread_of(runs, middle)};
-}
-
-plot by_shapes(bool quick, us function, int runs) {
-  plot made{.group = "shape", .x = {"processes", "", true}, .y = {"time of a pass", "ms", true}};
+/// A curve for each shape. `in_one_process`: the nodes are those of one process, else each has its own.
+plot by_shapes(bool quick, us function, int runs, bool in_one_process = false) {
+  plot made{.group = "shape",
+            .x = {in_one_process ? "nodes of one process" : "processes", "", true},
+            .y = {"time of the backward pass", "ms", true}};
+  auto counts = counts_of_processes(quick);
+  if (in_one_process && !quick) counts = {2, 4, 8, 16, 32, 64};
   for (const std::string shape : {"pipeline", "tree", "parameter_server", "all_to_all", "ring"}) {
     curve one{words_of(shape), shape == "pipeline" ? role::troupe : role::variant};
-    for (const auto nodes : counts_of_processes(quick))
-      one.points.push_back(
-        point_of(static_cast<double>(nodes), in_own_process([&] { return passes(shape, nodes, function, quick ? 1 : runs); })));
+    for (const auto nodes : counts)
+      one.points.push_back(point_of(static_cast<double>(nodes), in_own_process([&] {
+                                      const auto cluster = in_one_process ? real_cluster::in_this_process(nodes)
+                                                                          : std::make_unique<real_cluster>(nodes);
+                                      return passes(*cluster, shape, nodes, function, quick ? 1 : runs);
+                                    })));
     made.curves.push_back(std::move(one));
   }
   return made;
@@ -64,7 +70,7 @@ plot by_shapes(bool quick, us function, int runs) {
 plot shapes_without_work(bool quick) {
   auto made = by_shapes(quick, us(0), 60);
   made.name = "shapes_without_work";
-  made.title = "A pass over processes, by the shape of its calls";
+  made.title = "Backward over processes, by the shape of the calls";
   made.how_to_read = "Lower is better: the time is that of messages. All processes share the cores of this machine.";
   return made;
 }
@@ -72,27 +78,41 @@ plot shapes_without_work(bool quick) {
 plot shapes_at_work(bool quick) {
   auto made = by_shapes(quick, usual_function, 5);
   made.name = "shapes_at_work";
-  made.title = "The same, where each function waits for 5 ms (weak scaling)";
-  made.how_to_read = "Lower is better. A pipeline and a ring have as many steps as processes; the others should stay flat.";
+  made.title = "Backward over processes whose functions wait for 5 ms (weak scaling)";
+  made.how_to_read =
+    "Lower is better. A pipeline of n processes has 2n − 1 waits one after the other, a ring n + 1; the other shapes have 3 to "
+    "6, "
+    "however many processes there are.";
+  return made;
+}
+
+plot shapes_in_a_process(bool quick) {
+  auto made = by_shapes(quick, us(0), 20, true);
+  made.name = "shapes_in_a_process";
+  made.title = "Backward over nodes of one process, by the shape of the calls";
+  made.how_to_read = "Lower is better: the time is that of messages. All to all has as many messages as nodes times nodes.";
   return made;
 }
 
 plot work_spread_over_processes(bool quick) {
-  plot made{.group = "shape",
-            .name = "work_spread_over_processes",
-            .title = "A wait of 128 ms, spread over processes (strong scaling)",
-            .how_to_read = "Lower is better. A server calls all other processes at once; each waits for its share.",
-            .x = {"processes that share the wait", "", true},
-            .y = {"time of a pass", "ms", true}};
-  constexpr double whole_ms = 128;
+  plot made{
+    .group = "shape",
+    .name = "work_spread_over_processes",
+    .title = "A wait of 120 ms, spread over processes (strong scaling)",
+    .how_to_read = "Lower is better. A server that does not wait calls all other processes at once; each waits for its share.",
+    .x = {"processes that share the wait", "", true},
+    .y = {"time of the backward pass", "ms", true}};
+  constexpr std::int64_t whole_us = 120'000;
   curve ideal{"the share alone", role::floor};
   curve ours{"troupe", role::troupe};
   for (const std::size_t workers : quick ? std::vector<std::size_t>{1} : std::vector<std::size_t>{1, 2, 4, 8, 15}) {
-    // The server has two functions as well, one before and one after those of the others.
-    const auto function = us(static_cast<std::int64_t>(1e3 * whole_ms / static_cast<double>(workers) / 3));
-    const auto found = in_own_process([&] { return passes("parameter_server", workers + 1, function, quick ? 1 : 4); });
+    const us share(whole_us / static_cast<std::int64_t>(workers));
+    const auto found = in_own_process([&] {
+      real_cluster cluster(workers + 1);
+      return passes(cluster, "parameter_server", workers + 1, share, quick ? 1 : 5, us(0));
+    });
     ours.points.push_back(point_of(static_cast<double>(workers), found));
-    ideal.points.push_back({static_cast<double>(workers), 3e-3 * static_cast<double>(function.count())});
+    ideal.points.push_back({static_cast<double>(workers), static_cast<double>(share.count()) / 1e3});
   }
   made.curves = {std::move(ideal), std::move(ours)};
   return made;
@@ -101,10 +121,10 @@ plot work_spread_over_processes(bool quick) {
 plot nodes_of_a_process(bool quick) {
   plot made{.group = "shape",
             .name = "nodes_of_a_process",
-            .title = "A pass over nodes of one process",
+            .title = "Forward and backward over a chain of nodes of one process",
             .how_to_read = "Lower is better. A flat line means that a node costs as much among many as among few.",
             .x = {"nodes", "", true},
-            .y = {"time of a pass, by node", "us"}};
+            .y = {"time by the number of nodes", "us"}};
   curve one{"troupe", role::troupe};
   for (const int nodes : quick ? std::vector{2, 4} : std::vector{2, 4, 8, 16, 32, 64}) {
     const auto found = in_own_process([&] {
@@ -130,19 +150,22 @@ plot bubbles_by_micro_batches(bool quick) {
   curve own_contexts{"a context for each micro-batch", role::troupe};
   const double before = stages_of_pipeline - 1;
   for (const std::int64_t batches : quick ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{1, 2, 4, 8, 16}) {
-    const auto found = in_own_process([&] {
-      real_cluster cluster(stages_of_pipeline + 1);
-      const auto slept = real_cluster::slept_ms(usual_function);
-      cluster.pipeline_ms(batches, usual_function, false);
-      const auto idle = [&](bool each) {
-        return 1 - static_cast<double>(batches) * slept / cluster.pipeline_ms(batches, usual_function, each);
-      };
-      return std::vector{idle(false), idle(true)};
-    });
+    const auto idle = [&](bool own_contexts) {
+      return in_own_process([&] {
+        real_cluster cluster(stages_of_pipeline + 1);
+        const auto slept = real_cluster::slept_ms(usual_function);
+        std::vector<double> shares;
+        for (int i = -1; i < (quick ? 1 : 5); ++i) {
+          const auto taken = cluster.pipeline_ms(batches, usual_function, own_contexts);
+          if (i >= 0) shares.push_back(std::max(0.0, 1 - static_cast<double>(batches) * slept / taken));
+        }
+        return shares;
+      });
+    };
     const auto m = static_cast<double>(batches);
     formula.points.push_back({m, before / (m + before)});
-    one_context.points.push_back({m, std::max(0.0, found[0])});
-    own_contexts.points.push_back({m, std::max(0.0, found[1])});
+    one_context.points.push_back(point_of(m, idle(false)));
+    own_contexts.points.push_back(point_of(m, idle(true)));
   }
   made.curves = {std::move(formula), std::move(one_context), std::move(own_contexts)};
   return made;

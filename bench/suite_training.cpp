@@ -79,7 +79,11 @@ bool has_grpc() { return true; }
 std::vector<double> grpc_calls(int runs, std::size_t bytes) {
   const auto lines = lines_of("grpc_echo", {TROUPE_GRPC_ECHO, std::to_string(bytes), std::to_string(runs)});
   std::vector<double> taken;
-  for (const auto& line : lines) taken.push_back(std::stod(line));
+  for (const auto& line : lines) {  // gRPC's own log may stand between them
+    char* end = nullptr;
+    const double time = std::strtod(line.c_str(), &end);
+    if (!line.empty() && *end == '\0') taken.push_back(time);
+  }
   if (taken.size() != static_cast<std::size_t>(runs))
     throw std::runtime_error("grpc_echo wrote " + std::to_string(taken.size()) + " times, expected " + std::to_string(runs));
   return taken;

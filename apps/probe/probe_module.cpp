@@ -2,11 +2,13 @@
 #include "apps/probe/probe_module.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -72,13 +74,21 @@ double gigaflops(seconds length) {
   return 2 * side * side * side / percentile(taken, 0.5) / 1e3;
 }
 
+/// Another node names the length, so it may be anything.
+seconds within(seconds length) { return length > shortest ? std::min(length, longest) : shortest; }
+
+/// The value that `share` of the values keep; 0 if there are too few to tell.
+double kept(const std::vector<double>& values, double share) {
+  return static_cast<double>(values.size()) * (1 - share) < 1 - 1e-9 ? 0 : percentile(values, share);
+}
+
 class probe_module final : public module {
  public:
   call_reply call(const std::string& method, call_arguments& arguments) override {
     if (method == "echo") return {arguments.tensors};
     if (method == "take") return {};
     if (method == "twice") return {{arguments.tensors.at(0) * 2}};
-    const auto length = seconds(get<double>(arguments.values, "seconds"));
+    const auto length = within(seconds(get<double>(arguments.values, "seconds")));
     if (method == "compute") return {{}, {{"gigaflops", gigaflops(length)}}};
     if (method == "measure") {
       const auto to = arguments.here.peer(get<std::string>(arguments.values, "peer"), time_to_find);
@@ -100,9 +110,10 @@ link measure(node& here, const peer& to, seconds length) {
   const auto x = at::ones({1});
   link found;
   const auto calls = times_of(length * 0.4, [&] { there.call("echo", {x}).get(); });
+  found.calls = static_cast<std::int64_t>(calls.size());
   found.call_us = percentile(calls, 0.5);
-  found.call_p99_us = percentile(calls, 0.99);
-  found.call_p999_us = percentile(calls, 0.999);
+  found.call_p99_us = kept(calls, 0.99);
+  found.call_p999_us = kept(calls, 0.999);
   const auto leaf = at::ones({1}).requires_grad_();
   found.pass_us = percentile(times_of(length * 0.2,
                                       [&] {
@@ -115,7 +126,8 @@ link measure(node& here, const peer& to, seconds length) {
 }
 
 attributes values_of(const link& from) {
-  return {{"call_us", from.call_us},
+  return {{"calls", from.calls},
+          {"call_us", from.call_us},
           {"call_p99_us", from.call_p99_us},
           {"call_p999_us", from.call_p999_us},
           {"mib_per_s", from.mib_per_s},
@@ -123,12 +135,13 @@ attributes values_of(const link& from) {
 }
 
 link link_of(const attributes& values) {
-  return {get<double>(values, "call_us"), get<double>(values, "call_p99_us"), get<double>(values, "call_p999_us"),
-          get<double>(values, "mib_per_s"), get<double>(values, "pass_us")};
+  return {get<std::int64_t>(values, "calls"),  get<double>(values, "call_us"),   get<double>(values, "call_p99_us"),
+          get<double>(values, "call_p999_us"), get<double>(values, "mib_per_s"), get<double>(values, "pass_us")};
 }
 
 double percentile(std::vector<double> values, double share) {
-  const auto place = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  const auto rank = static_cast<std::ptrdiff_t>(std::ceil(share * static_cast<double>(values.size())));
+  const auto place = values.begin() + std::max<std::ptrdiff_t>(rank - 1, 0);
   std::nth_element(values.begin(), place, values.end());
   return *place;
 }

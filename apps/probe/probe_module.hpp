@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <vector>
 
 #include <troupe/actors/node.hpp>
@@ -25,12 +26,17 @@ void add_type(node& here);
 
 /// What the way from one node to another gives.
 struct link {
-  double call_us = 0;      // a small call and its answer: the median
-  double call_p99_us = 0;  // 99 of 100 calls are faster
-  double call_p999_us = 0;
-  double mib_per_s = 0;  // of tensors of 4 MiB, four calls at once
-  double pass_us = 0;    // a context with one call and a backward pass: the median
+  std::int64_t calls = 0;   // small calls that were measured, one after the other
+  double call_us = 0;       // a small call and its answer: the median
+  double call_p99_us = 0;   // 99 of 100 calls keep this time; 0 if there were fewer than 100
+  double call_p999_us = 0;  // 999 of 1,000; 0 if there were fewer
+  double mib_per_s = 0;     // of tensors of 4 MiB in one direction, four calls at once
+  double pass_us = 0;       // a context with one call and a backward pass: the median
 };
+
+/// The least and the most that measure() takes for a length: a wrong one is set to the nearest.
+inline constexpr std::chrono::duration<double> shortest{0.01};
+inline constexpr std::chrono::duration<double> longest{600};
 
 /// Measures for about so long. Creates a probe on the peer. Throws troupe::error, also if the peer has no such type.
 link measure(node& here, const peer& to, std::chrono::duration<double> length);

@@ -14,11 +14,15 @@
 
 #include <troupe/troupe.hpp>
 
+#include "../node_pair.hpp"
+
 namespace troupe::bench {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds longest_wait{30};
 
 /// Arguments of all functions.
 struct step {
@@ -61,13 +65,13 @@ at::Tensor sum_of(std::vector<future<call_reply>>& asked, at::Tensor sum = {}) {
   return sum;
 }
 
-/// pipeline_shape and tree_shape: the node computes, calls others, and computes with what they return.
-at::Tensor call_and_return(node& here, const std::string& function, const at::Tensor& x, const step& how) {
-  const auto begin = slow(x, how);
+/// pipeline_shape and tree_shape: the node computes, calls others, and computes with what they return. `mine`: how this node computes.
+at::Tensor call_and_return(node& here, const std::string& function, const at::Tensor& x, const step& how, const step& mine) {
+  const auto begin = slow(x, mine);
   std::vector<future<call_reply>> asked;
   const auto first = how.here * how.fan + 1;
   for (auto to = first; to < std::min(first + how.fan, how.nodes); ++to) asked.push_back(ask(here, to, function, begin, how));
-  return asked.empty() ? begin : slow(sum_of(asked), how);
+  return asked.empty() ? begin : slow(sum_of(asked), mine);
 }
 
 /// The parts that come for the expert of a node. The last call computes for all.
@@ -87,6 +91,8 @@ class expert {
     }
     auto result = run->shared;
     lock.unlock();
+    if (result.wait_for(longest_wait) != std::future_status::ready)
+      throw std::runtime_error("the parts for an expert did not come within 30 s");
     return result.get();
   }
 
@@ -114,7 +120,8 @@ at::Tensor exchange(node& here, expert& mine, const at::Tensor& x, const step& h
 void add_functions(node& here, expert& mine) {
   for (const std::string name : {"pipeline", "tree", "parameter_server"})
     here.functions().add(name, [name](call_arguments& arguments) {
-      return call_reply{{call_and_return(arguments.here, name, arguments.tensors.at(0), step::of(arguments.values))}};
+      const auto how = step::of(arguments.values);
+      return call_reply{{call_and_return(arguments.here, name, arguments.tensors.at(0), how, how)}};
     });
   here.functions().add(
     "stage", [](call_arguments& arguments) { return call_reply{{slow(arguments.tensors.at(0), step::of(arguments.values))}}; });
@@ -171,6 +178,26 @@ real_cluster::real_cluster(std::size_t nodes) {
   start(settings_of(0, nodes), addresses);
 }
 
+/// A node of this process.
+struct real_cluster::neighbour {
+  explicit neighbour(settings own) : here(std::move(own)) { add_functions(here, mine); }
+  expert mine;
+  node here;
+};
+
+std::unique_ptr<real_cluster> real_cluster::in_this_process(std::size_t nodes) {
+  std::unique_ptr<real_cluster> made(new real_cluster);
+  std::vector<std::string> addresses;
+  for (std::size_t i = 1; i < nodes; ++i) {
+    made->neighbours_.push_back(std::make_unique<neighbour>(settings_of(i, nodes)));
+    addresses.push_back("127.0.0.1:" + std::to_string(made->neighbours_.back()->here.port()));
+  }
+  made->start(settings_of(0, nodes), addresses);
+  return made;
+}
+
+real_cluster::real_cluster() = default;
+
 real_cluster::real_cluster(settings own, const std::vector<std::string>& others) {
   start(with_workers(std::move(own), others.size() + 1), others);
 }
@@ -186,15 +213,20 @@ void real_cluster::start(settings own, const std::vector<std::string>& others) {
     const auto [host, port] = parse_address(each);
     here_->join(host, port);
   }
-  for (std::size_t i = 1; i < nodes_; ++i)
-    while (get<std::int64_t>(here_->peer(name_of(static_cast<std::int64_t>(i))).call("peers").get().values, "count") + 1 <
-           static_cast<std::int64_t>(nodes_))
-      std::this_thread::yield();
+  const auto end = clock::now() + longest_wait;
+  for (std::size_t i = 1; i < nodes_; ++i) {
+    const auto name = name_of(static_cast<std::int64_t>(i));
+    while (get<std::int64_t>(here_->peer(name).call("peers").get().values, "count") + 1 < static_cast<std::int64_t>(nodes_)) {
+      if (clock::now() > end) throw std::runtime_error("node " + name + " has not met all others within 30 s");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
 }
 
 real_cluster::~real_cluster() = default;
 
-double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function) {
+double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function,
+                             std::optional<std::chrono::microseconds> of_node_0) {
   static std::int64_t runs = 0;
   const auto count = static_cast<std::int64_t>(nodes);
   const step how{0, count, shape == "pipeline" ? 1 : shape == "tree" ? 8 : count, function.count(), ++runs};
@@ -203,7 +235,9 @@ double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::c
   at::Tensor end;
   double expected = 1;
   if (shape == "pipeline" || shape == "tree" || shape == "parameter_server") {
-    end = call_and_return(*here_, shape, x, how);
+    auto mine = how;
+    mine.sleep_us = of_node_0.value_or(function).count();
+    end = call_and_return(*here_, shape, x, how, mine);
     std::int64_t leaves = 0;
     for (std::int64_t node = 0; node < count; ++node) leaves += node * how.fan + 1 >= count ? 1 : 0;
     expected = static_cast<double>(leaves);
@@ -211,8 +245,8 @@ double real_cluster::pass_ms(const std::string& shape, std::size_t nodes, std::c
     arrived_ = {};
     auto comes = arrived_.get_future();
     auto done = ask(*here_, count - 1, "ring", slow(x, how), how);
+    done.get();  // then it has come
     end = slow(comes.get(), how);
-    done.get();
   } else if (shape == "all_to_all") {
     const auto begin = slow(x, how);
     std::vector<future<call_reply>> asked;

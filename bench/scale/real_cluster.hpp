@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,12 +37,17 @@ class real_cluster {
   real_cluster(settings own, const std::vector<std::string>& others);
   ~real_cluster();
 
+  /// The same with all nodes in this process.
+  static std::unique_ptr<real_cluster> in_this_process(std::size_t nodes);
+
   /// What each node but node 0 runs: tells its port, and returns when `wait` does. The names of nodes are n0, n1 and so on.
   static void serve(settings own, const std::function<void(std::uint16_t)>& tell_port, const std::function<void(node&)>& wait);
 
   /// A forward and a backward pass over the first `nodes` nodes, of which only the backward is measured, in ms. `function`: how long each
   /// function sleeps; 0: not at all. Throws std::invalid_argument if there is no such shape, and std::runtime_error if the gradient is wrong.
-  double pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function);
+  /// `of_node_0`: for a pipeline, a tree and a parameter server, how long the functions of node 0 sleep, if not as long.
+  double pass_ms(const std::string& shape, std::size_t nodes, std::chrono::microseconds function,
+                 std::optional<std::chrono::microseconds> of_node_0 = {});
 
   /// `batches` micro-batches through all other nodes, one node after the other, and back. Only the backward is measured, in ms. Each node
   /// has one function for a micro-batch, and runs them one after the other. `own_contexts`: each micro-batch has a context, and all passes
@@ -55,6 +61,9 @@ class real_cluster {
   static double slept_ms(std::chrono::microseconds wanted);
 
  private:
+  struct neighbour;
+
+  real_cluster();
   double backward_ms(context& pass, const at::Tensor& end, const at::Tensor& x, double expected, const std::string& what);
 
   void start(settings own, const std::vector<std::string>& others);
@@ -62,6 +71,7 @@ class real_cluster {
 
   std::vector<std::unique_ptr<other_process>> others_;
   std::promise<at::Tensor> arrived_;  // what came around the ring
+  std::vector<std::unique_ptr<neighbour>> neighbours_;
   std::unique_ptr<node> here_;
   std::size_t nodes_ = 0;
 };

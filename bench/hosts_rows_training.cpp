@@ -30,7 +30,7 @@ hosts_row training(const std::string& name, const std::string& rate, double bar)
       for (const auto* each : {"driver", "h1", "h2"}) all.limit_rate(each, rate);
     std::vector<double> apart;
     std::vector<double> together;
-    const auto steps = effort.quick ? 5 : 60;
+    const auto steps = effort.quick ? 5 : 40;
     for (int turn = 1; turn <= (effort.quick ? 1 : 3); ++turn) {
       std::fprintf(stderr, "   turn %d\n", turn);
       // The processes of a turn exist during that turn alone.

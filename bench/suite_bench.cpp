@@ -176,7 +176,7 @@ measured training(bool quick) {
                stderr);
     return {};
   }
-  const training_size what{.steps = quick ? 4 : 30, .quick = quick};
+  const training_size what{.steps = quick ? 4 : 20, .quick = quick};
   const auto found = medians_of_turns(
     quick ? 1 : 3, [=] { return tokens_of_pipelining(what, python); },
     [=] { return std::vector{tokens_of_troupe(what, false)[0]}; });

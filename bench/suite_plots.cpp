@@ -169,7 +169,7 @@ plot training_by_stages(const std::string& python, bool quick) {
   curve theirs{"PyTorch's pipelining over gloo", role::peer};
   const std::vector<int> stages = quick ? std::vector{1, 2} : std::vector{1, 2, 4};
   for (const int count : stages) {
-    const training_size what{count, quick ? 4 : 30, quick};
+    const training_size what{count, quick ? 4 : 15, quick};
     const auto found = in_own_process([&] { return tokens_of_troupe(what, true); });
     ours.points.push_back({static_cast<double>(count), found[0]});
     alone.points.push_back({static_cast<double>(count), found[1]});

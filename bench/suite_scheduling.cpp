@@ -374,7 +374,7 @@ plot who_waits_for_a_call(bool quick) {
      .x = {"time of the function", "us", true},
      .y = {"time until the answer", "us", true}},
     quick, [quick](std::chrono::microseconds function, std::chrono::microseconds short_work) {
-      const int runs = quick ? 3 : 300;  // a millisecond each: at least 30 calls
+      const int runs = quick ? 3 : 200;  // a millisecond each: at least 20 calls
       const turns_of_part found(quick ? 1 : turns,
                                 [&] { return late_ones(answers_beside_calls(function, short_work, runs), {100}); });
       return found.all(0);

@@ -188,11 +188,16 @@ struct real_cluster::neighbour {
 std::unique_ptr<real_cluster> real_cluster::in_this_process(std::size_t nodes) {
   std::unique_ptr<real_cluster> made(new real_cluster);
   std::vector<std::string> addresses;
+  const auto patient = [nodes](std::size_t number) {
+    auto own = settings_of(number, nodes);
+    own.heartbeat = std::chrono::seconds(30);  // calls of so many nodes keep the cores of one process busy for long
+    return own;
+  };
   for (std::size_t i = 1; i < nodes; ++i) {
-    made->neighbours_.push_back(std::make_unique<neighbour>(settings_of(i, nodes)));
+    made->neighbours_.push_back(std::make_unique<neighbour>(patient(i)));
     addresses.push_back("127.0.0.1:" + std::to_string(made->neighbours_.back()->here.port()));
   }
-  made->start(settings_of(0, nodes), addresses);
+  made->start(patient(0), addresses);
   return made;
 }
 

@@ -132,10 +132,10 @@ measured idle(const std::function<std::vector<double>(int)>& bytes_of, std::size
   for (auto each = first; each <= last; ++each)
     if (found.median(each) > found.median(most)) most = each;
   const auto bytes = std::max(found.median(most), 1.0);
-  std::string note = "ratio: bytes";
+  std::string note;
   if (last > first)
-    note += "; the one node " + std::to_string(static_cast<long>(found.median(first))) + ", the other " +
-            std::to_string(static_cast<long>(found.median(last)));
+    note = "the one node " + std::to_string(static_cast<long>(found.median(first))) + ", the other " +
+           std::to_string(static_cast<long>(found.median(last)));
   const auto spread = spread_of(found.all(most), bytes);
   return {row{.value = {0, bytes, 0}, .ratio = bytes, .note = std::move(note), .spreads = {{}, spread, {}, spread}}};
 }
@@ -217,6 +217,7 @@ std::vector<definition> all_plots() {
     of_plot("calls_at_once", calls_at_once),
     of_plot("call_percentiles", call_percentiles),
     of_plot("messages_in_a_process", messages_in_a_process),
+    of_plot("scheduler_latency", scheduler_latency),
     of_plot("scheduler_policies", scheduler_policies),
     of_plot("scheduler_throughput", scheduler_throughput),
     of_plot("middleman_workers", middleman_workers),

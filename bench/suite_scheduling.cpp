@@ -69,6 +69,26 @@ std::vector<double> messages_between_pairs(const std::function<void(caf::actor_s
   return taken;
 }
 
+/// Microseconds from a question of a thread to the answer of an actor without a thread.
+std::vector<double> questions_to_an_actor(caf::atom_value policy, std::size_t threads, int runs) {
+  caf::actor_system_config config;
+  config.set("scheduler.policy", policy);
+  config.set("scheduler.max-threads", threads);
+  caf::actor_system system(config);
+  std::vector<double> taken;
+  {
+    const auto answers =
+      system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](int number) { return number; }}; });
+    caf::scoped_actor self{system};
+    taken = times_of(runs, [&] {
+      self->send(answers, 1);
+      self->receive([](int) {}, caf::after(longest_wait) >> [] { throw std::runtime_error("an actor of CAF did not answer"); });
+    });
+    self->send_exit(answers, caf::exit_reason::user_shutdown);
+  }
+  return taken;
+}
+
 /// The point of a setting: the least median of some turns, each in processes of its own. The band: all turns.
 point best_of_turns(double x, const std::function<std::vector<double>()>& part, bool quick) {
   std::vector<double> medians;
@@ -260,6 +280,28 @@ std::vector<double> calls_together(const pair_settings& how, int at_once, int ru
   return taken;
 }
 
+plot scheduler_latency(bool quick) {
+  plot made{.group = "scheduling",
+            .name = "scheduler_latency",
+            .title = "A question to an actor without a thread: policies and threads",
+            .how_to_read =
+              "Lower is better. A thread of the program asks, and waits for the answer. Each point is the best of three turns, "
+              "and the band reaches to the worst.",
+            .x = {"threads of the scheduler", "", true},
+            .y = {"time until the answer", "us", true}};
+  for (const bool sharing : {true, false}) {
+    auto one = curve_of_policy(sharing);
+    for (const std::size_t threads : quick ? std::vector<std::size_t>{1} : std::vector<std::size_t>{1, 2, 4, 8})
+      one.points.push_back(best_of_turns(
+        static_cast<double>(threads), [=] { return questions_to_an_actor(policy_of(sharing), threads, quick ? 20 : 3'000); },
+        quick));
+    made.curves.push_back(std::move(one));
+  }
+  made.default_x = 2;
+  made.default_name = "scheduler.max-threads";
+  return made;
+}
+
 plot scheduler_policies(bool quick) {
   auto made = plot_of_pairs("scheduler_policies", "CAF's scheduler: policies and threads", "threads of the scheduler");
   for (const bool sharing : {true, false}) {
@@ -275,7 +317,7 @@ plot scheduler_policies(bool quick) {
     made.curves.push_back(std::move(one));
   }
   made.default_x = 2;
-  made.default_name = "threads of a node";
+  made.default_name = "scheduler.max-threads";
   return made;
 }
 

@@ -13,6 +13,8 @@ std::vector<double> calls_together(const pair_settings& how, int at_once, int ru
 
 /// Plots of the group "scheduling".
 
+/// A question to a scheduled actor of bare CAF and its answer, by the policy of the scheduler and its threads.
+plot scheduler_latency(bool quick);
 /// Messages between 64 pairs of scheduled actors of bare CAF, by the policy of the scheduler and its threads.
 plot scheduler_policies(bool quick);
 /// Messages between such pairs, by the messages that an actor handles before another one gets its turn.

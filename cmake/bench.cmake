@@ -49,7 +49,7 @@ endfunction()
 # hosts_bench has parts. `make bench` leaves that of security, 5 minutes, to `make bench-security`, and scale_model, with 8 GB of memory,
 # to `make bench-scale`.
 foreach(program IN LISTS candidates)
-  if(program MATCHES "/hosts_bench$" AND NOT QUICK)
+  if(program MATCHES "/hosts_bench$" AND NOT QUICK AND NOT "--minutes" IN_LIST ARGS)
     run("${program}" --minutes 1)  # of chaos_hosts; continuous integration takes 3
   else()
     run("${program}")

@@ -9,8 +9,8 @@ class App;
 namespace troupe::apps {
 
 /// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures what the nodes of a running cluster and the ways between them give.
-///   BN-1  one way is measured at a time, and nothing else of the command runs meanwhile.
-///   BN-2  a way that can't be measured is told with its reason, the others are measured, and the exit status is 1.
+///   BM-1  one way is measured at a time, and nothing else of the command runs meanwhile.
+///   BM-2  a way that can't be measured is told with its reason, the others are measured, and the exit status is 1.
 void add_bench_command(CLI::App& app);
 
 }  // namespace troupe::apps

@@ -79,9 +79,10 @@ BOOST_AUTO_TEST_CASE(split_learning_tries_its_folder_before_the_first_step) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-    {{}, "expected a subcommand: train, generate, node, launch, status, certs or split-learning (see 'troupe --help')"},
+    {{}, "expected a subcommand: train, generate, node, launch, status, bench, certs or split-learning (see 'troupe --help')"},
     {{"trian"},
-     "unknown subcommand 'trian'; expected train, generate, node, launch, status, certs or split-learning; did you mean train? "
+     "unknown subcommand 'trian'; expected train, generate, node, launch, status, bench, certs or split-learning; did you mean "
+     "train? "
      "(see 'troupe "
      "--help')"},
     {{"node", "--name", "a", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},
@@ -106,6 +107,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"generate", "--seed", "-1"}, "--seed: expected 0 or more, got -1 (see 'troupe generate --help')"},
     {{"generate", "--temperature", "1e9"}, "--temperature: expected 0 to 100, got 1e9 (see 'troupe generate --help')"},
     {{"status", "127.0.0.1:1", "--watch", "-1"}, "--watch: expected 0 to 86400, got -1 (see 'troupe status --help')"},
+    {{"bench", "--seconds", "0"}, "--seconds: expected 0.01 to 600, got 0 (see 'troupe bench --help')"},
     {{"node", "--port", "abc"}, "--port: expected 0 to 65535, got abc (see 'troupe node --help')"},
     {{"generate", "--no-such-option"}, "unknown option '--no-such-option' (see 'troupe generate --help')"},
   };

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(a_node_serves_the_modules_and_functions_of_several_librarie
   pass.backward({hidden.sum()}).get();
   const auto weight = encoder.parameters().front().second;
   const auto expected = (1 - hidden.detach().square()).matmul(weight);
-  BOOST_TEST(at::allclose(pass.gradient(leaf), expected));
+  BOOST_TEST(at::allclose(pass.gradient(leaf), expected, 1e-5, 1e-6));  // the drawn weights may cancel in the sums
 }
 
 BOOST_AUTO_TEST_CASE(a_file_of_the_working_folder_needs_no_slash) {

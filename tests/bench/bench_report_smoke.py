@@ -95,7 +95,7 @@ def check_runs_of_all(program, cmake, script):
         benchmark("hosts_bench", "echo 'hosts_bench: SKIPPED: no hosts' >&2; exit 1")
         status, text, calls = run_all()
         expect(status == 0, f"status 0 although hosts_bench is skipped, but {status}: {text}")
-        expect(calls == ["hosts_bench ", "hosts_bench --wire", "some_bench "], f"each benchmark once, but: {calls}")
+        expect(calls == ["hosts_bench --minutes 1", "hosts_bench --wire", "some_bench "], f"each benchmark once, but: {calls}")
         expect((folder / "out/bench/report.html").is_file(), "a page in out/bench")
         expect(not json.loads((folder / "out/bench/machine.json").read_text())["quick"], "no quick run")
 

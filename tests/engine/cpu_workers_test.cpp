@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_CASE(measure_their_grain) {
   BOOST_TEST(workers.grain() == 0);
   workers.measure_grain();
   BOOST_TEST(workers.grain() >= 10'000);
-  BOOST_TEST(workers.grain() <= 100'000);
+  BOOST_TEST(workers.grain() <= 30'000);
 }
 
 BOOST_AUTO_TEST_CASE(say_how_many_they_are_and_whether_the_last_pass_had_large_functions) {

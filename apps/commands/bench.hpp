@@ -8,9 +8,9 @@ class App;
 
 namespace troupe::apps {
 
-/// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures what the nodes of a running cluster and the ways between them give.
-///   BM-1  one way is measured at a time, and nothing else of the command runs meanwhile.
-///   BM-2  a way that can't be measured is told with its reason, the others are measured, and the exit status is 1.
+/// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures what the nodes of a running cluster and the ways between them give,
+/// one after the other.
+///   BM-1  a node or way that can't be measured is told with its reason, the others are measured, and the exit status is 1.
 void add_bench_command(CLI::App& app);
 
 }  // namespace troupe::apps

@@ -88,7 +88,7 @@ BOOST_FIXTURE_TEST_CASE(the_nodes_of_a_cluster_file_are_measured, two_nodes) {
   BOOST_TEST(wrong.line_with("expected node stage3 at 127.0.0.1:") != "", wrong.text());
 }
 
-BOOST_FIXTURE_TEST_CASE(a_node_that_ends_meanwhile_is_told_and_the_rest_measured, two_nodes) {  // BM-2
+BOOST_FIXTURE_TEST_CASE(a_node_that_ends_meanwhile_is_told_and_the_rest_measured, two_nodes) {  // BM-1
   program third({"node", "--name", "stage3", "--join", address});
   ready(third);
   program bench({"bench", "--join", address, "--seconds", "0.3", "--json"});
@@ -102,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_ends_meanwhile_is_told_and_the_rest_measured
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(a_node_of_the_file_that_cannot_be_reached_is_told_and_the_rest_measured, two_nodes) {  // BM-2
+BOOST_FIXTURE_TEST_CASE(a_node_of_the_file_that_cannot_be_reached_is_told_and_the_rest_measured, two_nodes) {  // BM-1
   const temporary_folder folder;
   const auto file = (folder.path() / "cluster.json").string();
   std::ofstream(file) << nlohmann::json{

@@ -104,8 +104,9 @@ double rate_of_cipher(int length_s) {
 double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::string& kit_of_h2, const std::string& length_s) {
   host_part drain(all["h2"], "drain", {}, {{"listen", std::to_string(port_of_b)}, {"kit", kit_of_h2}});
   drain.ready();
-  host_part pour(all["h1"], "pour", {},
-                 {{"address", all["h2"].ipv4()}, {"port", std::to_string(port_of_b)}, {"kit", kit_of_h1}, {"seconds", length_s}});
+  host_part pour(
+    all["h1"], "pour", {},
+    {{"address", all["h2"].ipv4()}, {"port", std::to_string(port_of_b)}, {"kit", kit_of_h1}, {"seconds", length_s}});
   return drain.figures(longest_row).at("mbit");
 }
 
@@ -209,8 +210,9 @@ hosts_row stalled_memory() {
     host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
     node.ready();
     const auto before = process_figures::of(node.pid()).resident_kib;
-    host_part stall(all["h2"], "stall", {},
-                    {{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"count", effort.quick ? "50" : "1000"}});
+    host_part stall(
+      all["h2"], "stall", {},
+      {{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"count", effort.quick ? "50" : "1000"}});
     stall.ready();
     auto most = before;
     const auto until = steady::now() + std::chrono::milliseconds(effort.quick ? 500 : 12'000);

@@ -22,7 +22,8 @@ namespace {
 constexpr int most_bytes = 256 << 20;
 constexpr int warm_up = 200;
 constexpr const char* how_to_call =
-  "grpc_echo: expected BYTES RUNS, two whole numbers from 0 to 268435456 and from 1 on; prints the microseconds of each run on a line\n";
+  "grpc_echo: expected BYTES RUNS, two whole numbers from 0 to 268435456 and from 1 on; prints the microseconds of each run on "
+  "a line\n";
 
 bool next(grpc::ServerCompletionQueue& queue) {
   void* tag = nullptr;

@@ -139,8 +139,7 @@ plot functions_in_a_message(bool quick) {
             .y = {"time of a function", "us", true}};
   for (const int us : quick ? std::vector{0, 10} : std::vector{0, 1, 10, 100, 1'000}) {
     const std::size_t all = us >= 1'000 ? 64 : us >= 100 ? 256 : 1'024;
-    curve one{us == 0 ? "functions without work" : "functions of " + std::to_string(us) + " µs",
-              us == 0 ? role::floor : role::variant};
+    curve one{us == 0 ? "functions without work" : "functions of " + std::to_string(us) + " µs", role::variant};
     for (std::size_t in_one = 1; in_one <= all; in_one *= 4) {
       const auto taken = in_own_process([&] { return by_messages(all, in_one, std::chrono::microseconds(us), quick); });
       one.points.push_back(point_of(static_cast<double>(in_one), taken));

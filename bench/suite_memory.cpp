@@ -149,7 +149,7 @@ plot memory_by_calls(bool quick) {
             .how_to_read = "Lower is better. The floor is the size of the answers, which the caller keeps.",
             .x = {"calls at once", "", true},
             .y = {"memory above that before", "MiB", true}};
-  curve floor{"the answers", role::floor};
+  curve floor{"the answers, for the node that calls", role::floor};
   curve here{"the node that calls", role::troupe};
   curve there{"the node that answers", role::variant};
   for (const int count : quick ? std::vector{1} : std::vector{1, 4, 16, 64, 256, 1'024}) {

@@ -127,7 +127,9 @@ plot nodes_of_a_process(bool quick) {
   plot made{.group = "shape",
             .name = "nodes_of_a_process",
             .title = "Forward and backward over a chain of nodes of one process",
-            .how_to_read = "Lower is better. A flat line means that a node costs as much among many as among few.",
+            .how_to_read =
+              "Lower is better. A flat line means that a node costs as much among many as among few. The rows nodes_N run "
+              "beside other processes.",
             .x = {"nodes", "", true},
             .y = {"time by the number of nodes", "us"}};
   curve one{"troupe", role::troupe};

@@ -46,10 +46,12 @@ constexpr std::size_t most_nodes_for_all_ways = 12;  // 12 nodes have 132 ways
 constexpr double time_to_compute = 0.3;              // seconds
 constexpr double time_beside = 0.2;                  // seconds of a way beside what is asked for
 constexpr double far_off = 3;                        // a third of what better ones give is worth a line
+constexpr double enough_to_compare = 0.5;            // seconds of a way
 constexpr std::chrono::seconds time_to_join{5};
 constexpr std::chrono::milliseconds longest_leave(1500);
 
 struct bench_options {
+  std::string name = "bench";
   std::string cluster;
   std::string join;
   std::string host = "127.0.0.1";
@@ -108,6 +110,7 @@ class cluster_bench {
   void run() {
     for (const auto& name : names_)
       if (!stop_.requested()) compute(name);
+    if (stop_.requested()) return;
     std::vector<std::string> names;
     for (const auto& each : nodes_)
       if (each.gigaflops) names.push_back(each.name);
@@ -115,7 +118,8 @@ class cluster_bench {
       const std::lock_guard lock(mutex_);
       ways_ = ways_between(here_.name(), names);
     }
-    std::fprintf(stderr, "%zu nodes, %zu ways between them; this takes about %s\n", names.size(), ways_.size(),
+    std::fprintf(stderr, "%zu %s, %zu %s between them; this takes about %s\n", names.size(),
+                 names.size() == 1 ? "node" : "nodes", ways_.size(), ways_.size() == 1 ? "way" : "ways",
                  charlm::clock_text(static_cast<double>(ways_.size()) * (options_.seconds + time_beside)).c_str());
     std::size_t done = 0;
     for (auto& way : ways_) {
@@ -147,7 +151,7 @@ class cluster_bench {
 
   static settings settings_of(const bench_options& options) {
     settings result;
-    result.name = "bench";
+    result.name = options.name;
     result.host = options.host;
     result.advertise = options.advertise;
     // A node that measures answers after that time.
@@ -159,8 +163,14 @@ class cluster_bench {
     return result;
   }
 
-  /// The cluster of a node: all that are up.
-  void join(const std::string& address) { names_ = charlm::stage_nodes::join(here_, address, {}).names(); }
+  /// The cluster of a node: all that are up. Those that this node holds for unreachable are told.
+  void join(const std::string& address) {
+    const auto [host, port] = parse_address(address);
+    const auto first = here_.join(host, port, time_to_join);
+    names_ = charlm::stage_nodes::join(here_, address, {}).names();
+    for (const auto& each : here_.peer(first).status(time_to_join).peers)
+      if (!each.up && !each.gone) nodes_.push_back({each.who.name, {}, "it is unreachable: " + each.reason});
+  }
 
   /// The nodes of a file. One that can't be reached is told, and the others are measured.
   void join(const cluster_file& file) {
@@ -205,6 +215,10 @@ class cluster_bench {
   }
 
   void measure(measured_way& way) {
+    const auto up = here_.peers();
+    for (const auto& name : {way.from, way.to})
+      if (name != here_.name() && std::find(up.begin(), up.end(), name) == up.end())
+        throw std::runtime_error(name + " is not up any more");
     if (way.from == here_.name()) {
       way.gives =
         probe::measure(here_, here_.peer(way.to, probe::time_to_find), std::chrono::duration<double>(options_.seconds));
@@ -240,6 +254,7 @@ nlohmann::ordered_json number_or_null(double value) { return value > 0 ? nlohman
 std::string cluster_bench::json() const {
   nlohmann::ordered_json result{{"nodes", nlohmann::ordered_json::array()},
                                 {"ways", nlohmann::ordered_json::array()},
+                                {"stopped", stop_.requested()},
                                 {"left_out", left_out_},
                                 {"remarks", remarks()}};
   for (const auto& each : nodes_) {
@@ -289,7 +304,10 @@ std::string cluster_bench::tables() const {
     lines +=
       each + " was left out: it has no module type '" + std::string(probe::type) + "', which the nodes of `troupe node` have\n";
   for (const auto& each : remarks()) lines += each + "\n";
-  return text_table(nodes, 1) + "\n" + text_table(ways, 3) + (lines.empty() ? "" : "\n" + lines);
+  if (stop_.requested())
+    lines += "stopped: " + std::to_string(ways.size() - 1) + " of " + std::to_string(ways_.size()) +
+             " ways were measured, and " + std::to_string(nodes_.size()) + " of " + std::to_string(names_.size()) + " nodes\n";
+  return text_table(nodes, 1) + (ways.size() > 1 ? "\n" + text_table(ways, 3) : "") + (lines.empty() ? "" : "\n" + lines);
 }
 
 /// A line for each way and node that gives much less than the better ones: than a quarter of all do at least.
@@ -309,7 +327,7 @@ std::vector<std::string> cluster_bench::remarks() const {
     if (factor >= far_off) all.push_back(who + does + fixed(factor, 1) + than);
   };
   for (const auto& each : ways_) {
-    if (!each.gives || rates.size() < 3) continue;
+    if (!each.gives || rates.size() < 3 || options_.seconds < enough_to_compare) continue;
     const auto way = each.from + " -> " + each.to;
     add(way, " carries ", probe::percentile(rates, 0.75) / each.gives->mib_per_s, " times less than the better ways");
     add(way, " answers ", each.gives->call_us / probe::percentile(calls, 0.25), " times later than the better ways");
@@ -343,7 +361,7 @@ constexpr const char* bench_examples =
 on the cluster makes the figures worse, and the measurement slows that work. With more than 12 nodes each node is measured to
 the next one alone, in the order of the file or of the names. Ctrl-C prints what has been measured so far.
 
-Columns: a call has one number and its answer; 99 of 100 calls keep the time in "99%" ("-": too few calls to tell). A pass is a
+Columns: a call has one number and its answer, and its time is the median; 99 of 100 calls keep the time in "99%" ("-": too few calls to tell). A pass is a
 context with one call and the backward pass over it. MiB/s: tensors of 4 MiB in one direction, 16 MiB under way. GFLOP/s:
 products of 512 x 512 matrices (float32) with the threads of the node; nodes of one host, one after the other, each show
 what the host gives.
@@ -375,6 +393,9 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--seconds", options->seconds, "Seconds for each way")
     ->check(within(probe::shortest.count(), probe::longest.count(), "0.01 to 600"));
   command->add_flag("--json", options->json, "Print JSON");
+  command->add_option("--name", options->name, "Name of this command in the cluster, if it has no kit that names it")
+    ->check(node_name())
+    ->type_name("NAME");
   command->add_option("--host", options->host,
                       "Address or host name that this command listens on, for nodes on other hosts; 0.0.0.0: all");
   command

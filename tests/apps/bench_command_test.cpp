@@ -102,6 +102,19 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_ends_meanwhile_is_told_and_the_rest_measured
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(a_node_of_the_cluster_that_is_unreachable_is_told, two_nodes) {  // BM-1
+  second.signal(SIGSTOP);
+  BOOST_TEST(first.line_with("peer 'stage2' is unreachable") != "", first.text());
+  program bench({"bench", "--join", address, "--seconds", "0.05", "--json", "--name", "operator"});
+  BOOST_TEST(bench.how_it_ends() == "exited with 1", bench.text());
+  const auto found = json_of(bench);
+  BOOST_TEST(found.at("nodes").dump().find("\"name\":\"stage2\",\"problem\":\"it is unreachable: ") != std::string::npos,
+             found.dump());
+  BOOST_TEST(found.at("ways").size() == 1u, found.dump());
+  BOOST_TEST(found.at("ways").at(0).at("from") == "operator");
+  second.signal(SIGCONT);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_node_of_the_file_that_cannot_be_reached_is_told_and_the_rest_measured, two_nodes) {  // BM-1
   const temporary_folder folder;
   const auto file = (folder.path() / "cluster.json").string();
@@ -123,6 +136,7 @@ BOOST_FIXTURE_TEST_CASE(a_stop_prints_what_was_measured, two_nodes) {
   const auto found = json_of(bench);
   BOOST_TEST(found.at("nodes").size() == 2u, found.dump());
   BOOST_TEST(found.at("ways").empty(), found.dump());
+  BOOST_TEST(found.at("stopped") == true);
 }
 
 BOOST_AUTO_TEST_CASE(without_nodes_to_measure_the_command_says_which_options_name_them) {

@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 
 #include "troupe_rpc.hpp"
+#include "value_range.hpp"
 
 namespace troupe::bench {
 
@@ -116,12 +117,6 @@ definition smart_over_fast() {
   return {.name = "smart_over_fast", .bar = 0.95, .alone = measure};
 }
 
-double middle_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// Compares the time per node of a forward and backward through `count` nodes in one process with the time per node for two nodes. Both
 /// take turns, so that a machine that changes its speed slows both.
 definition nodes(int count) {
@@ -135,7 +130,7 @@ definition nodes(int count) {
       costs.push_back(count == 2 ? of_two : cost_of_nodes(count, runs_of(count)));
       ratios.push_back(costs.back() / of_two);
     }
-    return figures{{0, middle_of(std::move(costs)), 0}, middle_of(std::move(ratios))};
+    return figures{{0, percentile(std::move(costs), 0.5), 0}, percentile(std::move(ratios), 0.5)};
   };
   return {.name = "nodes_" + std::to_string(count), .unit = "us/node", .bar = 1.2, .at_most = true, .alone = measure};
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -42,22 +43,29 @@ curve bare_tcp(const testbed& all, bool quick) {
   return made;
 }
 
-curve calls_of_troupe(const testbed& all, const std::string& name, role part, const kits* proofs, bool quick) {
+/// The figures of calls with so many bytes from h1 to h2, by TLS if there are proofs. `bytes`: how many all calls of a size send.
+std::map<std::string, double> figures_of_calls(const testbed& all, const kits* proofs, const std::vector<std::int64_t>& sizes,
+                                               std::int64_t bytes) {
   const auto options = [&](const std::string& node, int at, const std::vector<std::string>& join) {
     return proofs != nullptr ? proofs->options(node, at, join) : node_options(node, at, join);
   };
   host_part node(all["h2"], "node", options("b", port_of_nodes, {}), {});
   node.ready();
   std::string list;
-  for (const auto bytes : sizes(quick)) list += (list.empty() ? "" : ",") + std::to_string(bytes);
+  for (const auto size : sizes) list += (list.empty() ? "" : ",") + std::to_string(size);
   host_part driver(all["h1"], "sizes", options("a", 0, {"h2:" + std::to_string(port_of_nodes)}),
-                   {{"sizes", list}, {"bytes", quick ? "1000" : std::to_string(64 << 20)}});
-  const auto found = driver.figures(longest_part);
+                   {{"sizes", list}, {"bytes", std::to_string(bytes)}});
+  return driver.figures(longest_part);
+}
+
+curve calls_of_troupe(const testbed& all, const std::string& name, role part, const kits* proofs, bool quick) {
+  const auto found = figures_of_calls(all, proofs, sizes(quick), quick ? 1'000 : 64 << 20);
   curve made{name, part};
-  for (const auto bytes : sizes(quick))
-    made.points.push_back({static_cast<double>(bytes),
-                           found.at("us_" + std::to_string(bytes)),
-                           {found.at("low_" + std::to_string(bytes)), found.at("high_" + std::to_string(bytes))}});
+  for (const auto bytes : sizes(quick)) {
+    const auto size = std::to_string(bytes);
+    made.points.push_back(
+      {static_cast<double>(bytes), found.at("us_" + size), {found.at("low_" + size), found.at("high_" + size)}});
+  }
   return made;
 }
 
@@ -79,14 +87,7 @@ plot call_by_size_hosts(const hosts_effort& effort) {
 
 /// The slow ones among calls with 256 bytes.
 curve late_calls(const testbed& all, const std::string& name, role part, const kits* proofs, bool quick) {
-  const auto options = [&](const std::string& node, int at, const std::vector<std::string>& join) {
-    return proofs != nullptr ? proofs->options(node, at, join) : node_options(node, at, join);
-  };
-  host_part node(all["h2"], "node", options("b", port_of_nodes, {}), {});
-  node.ready();
-  host_part driver(all["h1"], "sizes", options("a", 0, {"h2:" + std::to_string(port_of_nodes)}),
-                   {{"sizes", "256"}, {"bytes", quick ? "2560" : std::to_string(64 << 20)}});
-  const auto found = driver.figures(longest_part);
+  const auto found = figures_of_calls(all, proofs, {256}, quick ? 2'560 : 64 << 20);
   return {name, part, {{2, found.at("us_256")}, {100, found.at("late_256")}, {1'000, found.at("last_256")}}};
 }
 

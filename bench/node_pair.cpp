@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "node_pair.hpp"
 
-#include <malloc.h>
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -13,8 +9,6 @@
 #include <ATen/ATen.h>
 
 #include <troupe/actors/certificates/authority.hpp>
-
-#include "process_figures.hpp"
 
 namespace troupe::bench {
 
@@ -70,9 +64,7 @@ void add_functions(node& here) {
     forget_peak();
     return call_reply{};
   });
-  here.functions().add("peak", [](call_arguments&) {
-    return call_reply{{}, {{"bytes", static_cast<double>(process_figures::of(::getpid()).peak_kib) * 1024}}};
-  });
+  here.functions().add("peak", [](call_arguments&) { return call_reply{{}, {{"bytes", peak_bytes()}}}; });
   here.functions().add("throws", [](call_arguments& arguments) {
     const auto result = arguments.tensors.at(0) * 2;
     result.register_hook([](const at::Tensor&) -> at::Tensor { throw std::runtime_error("as the benchmark wants it"); });
@@ -85,8 +77,7 @@ void serve(const settings& options, const std::function<void(std::uint16_t)>& te
   node here{options};
   add_functions(here);
   tell_port(here.port());
-  char word;
-  [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+  wait_for(stop);
 }
 
 }  // namespace
@@ -104,15 +95,6 @@ node_pair::node_pair(pair_settings how)
 void compute(std::chrono::microseconds for_long) {
   auto x = at::ones({4096});
   for (const auto until = clock::now() + for_long; clock::now() < until;) x = x.sin();
-}
-
-double resident_bytes() {
-  ::malloc_trim(0);
-  std::ifstream status("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  status >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace troupe::bench

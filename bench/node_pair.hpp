@@ -16,6 +16,7 @@
 #include <troupe/troupe.hpp>
 
 #include "other_process.hpp"
+#include "process_figures.hpp"
 #include "scratch_folder.hpp"
 #include "suite_parts.hpp"
 
@@ -52,9 +53,6 @@ class node_pair {
 
 /// Computes for about so long.
 void compute(std::chrono::microseconds for_long);
-
-/// The memory of this process that is in RAM, in bytes, after unused memory of the allocator was given back.
-double resident_bytes();
 
 /// The microseconds since `begin`.
 inline double microseconds_since(std::chrono::steady_clock::time_point begin) {

@@ -14,6 +14,11 @@
 
 namespace troupe::bench {
 
+void wait_for(int stop) {
+  char word;
+  [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+}
+
 other_process::other_process(const std::function<void(int, const std::function<void(std::uint16_t)>&)>& run) {
   auto stop = support::make_pipe();
   auto told = support::make_pipe();

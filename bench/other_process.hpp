@@ -12,6 +12,9 @@
 
 namespace troupe::bench {
 
+/// Returns once `stop`, which the function of an other_process gets, can be read.
+void wait_for(int stop);
+
 /// A child process that runs a function, with one OpenMP thread, until the function returns or is told to stop. Create all
 /// children before the first thread exists. Call watch() after that.
 class other_process {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "process_figures.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 #include <filesystem>
 #include <fstream>
@@ -44,5 +45,16 @@ process_figures process_figures::of(pid_t process) {
 }
 
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5" << std::flush; }
+
+double resident_bytes() {
+  ::malloc_trim(0);
+  std::ifstream status("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  status >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double peak_bytes() { return static_cast<double>(process_figures::of(::getpid()).peak_kib) * 1024; }
 
 }  // namespace troupe::bench

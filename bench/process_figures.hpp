@@ -19,6 +19,12 @@ struct process_figures {
   static process_figures of(pid_t process);
 };
 
+/// The memory of this process that is in RAM, in bytes, after unused memory of the allocator was given back.
+double resident_bytes();
+
+/// The peak of this process's resident memory in bytes, since its start or since forget_peak().
+double peak_bytes();
+
 /// The peak of this process's resident memory counts anew from now on.
 void forget_peak();
 

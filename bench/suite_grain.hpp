@@ -9,8 +9,8 @@ namespace troupe::bench {
 
 /// Functions of several lengths that run on another thread, by how many go there in one message.
 plot functions_in_a_message(bool quick);
-/// A pass over functions side by side with one more worker, by the time of a function: each function to whoever is free, and only those
-/// that are at least as long as the grain.
+/// A pass over functions side by side with one more worker, by the time of a function. In one curve every function may go to the worker, in
+/// another one only functions that take at least the grain.
 plot pass_by_grain(bool quick);
 
 }  // namespace troupe::bench

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "suite_memory.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -46,9 +44,7 @@ std::vector<std::unique_ptr<node>> nodes_named(const std::string& name, int coun
   return all;
 }
 
-double peak_bytes() { return static_cast<double>(process_figures::of(::getpid()).peak_kib) * 1024; }
-
-/// MiB that the peak of this process and of the other one is above what they have before.
+/// By how many MiB the memory of this process grows at most while the calls are under way, and that of the other process.
 std::vector<double> peaks_of_calls(int at_once) {
   const node_pair nodes({});
   const auto x = at::ones({1 << 20}, at::kByte);
@@ -67,7 +63,8 @@ std::vector<double> peaks_of_calls(int at_once) {
   return {std::max(0.0, peak_bytes() - here) / mebibyte, std::max(0.0, peak_there - there) / mebibyte};
 }
 
-/// Pairs of bytes, of this process and of the other one, that each count of passes has added to the first of `counts`.
+/// For each of `counts`: by how many bytes the memory of this process has grown since the first count of passes, and that of the other
+/// process.
 std::vector<double> growth_by_passes(const std::vector<int>& counts) {
   node_pair nodes({});
   const auto x = at::ones({1}).requires_grad_();
@@ -124,8 +121,7 @@ std::vector<double> bytes_of_node(int count) {
     for (const auto& each : others) ports.insert_or_assign(each->name(), std::int64_t{each->port()});
     others.front()->functions().add("ports", [ports](call_arguments&) { return call_reply{{}, ports}; });
     tell(others.front()->port());
-    char word;
-    [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+    wait_for(stop);
   });
   const auto port = server.told();
   auto all = nodes_named("node", std::max(1, count / 4));

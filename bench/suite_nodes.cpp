@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The parts of the suite in which nodes take part.
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -37,30 +35,6 @@ std::vector<double> echo_calls(carrier by, int runs, std::size_t bytes) {
   const node_pair nodes({.by = by});
   const auto x = at::ones({static_cast<std::int64_t>(bytes)}, at::kByte);
   return times_of(runs, [&] { nodes.to().call("echo", {x}).get(); });
-}
-
-std::vector<double> answers_under_load(int runs) {
-  node_pair nodes({});
-  std::atomic<bool> over{false};
-  std::vector<std::thread> busy;
-  const auto cores = std::max(1U, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < 2 * cores - 1; ++i)
-    busy.emplace_back([&] {
-      while (!over) compute(std::chrono::milliseconds(5));
-    });
-  busy.emplace_back([&] {  // keeps the one worker of the other node busy
-    while (!over) nodes.to().call("compute").get();
-  });
-  std::vector<double> taken;
-  for (int i = -5; i < runs; ++i) {
-    const auto begin = clock::now();
-    nodes.to().status();
-    const milliseconds time = clock::now() - begin;
-    if (i >= 0) taken.push_back(time.count());
-  }
-  over = true;
-  for (auto& each : busy) each.join();
-  return taken;
 }
 
 std::vector<double> times_of_passes(int count) {

@@ -27,6 +27,7 @@
 
 #include "other_process.hpp"
 #include "tcp_floor.hpp"
+#include "value_range.hpp"
 
 namespace troupe::bench {
 
@@ -60,11 +61,6 @@ bool read_all(int from, void* data, std::size_t bytes) {
   return true;
 }
 
-void wait_for(int stop) {
-  char word;
-  [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
-}
-
 /// Answers each text with the same text.
 void serve_caf(const std::function<void(std::uint16_t)>& tell_port, int stop) {
   caf_config config;
@@ -78,7 +74,7 @@ void serve_caf(const std::function<void(std::uint16_t)>& tell_port, int stop) {
   caf::anon_send_exit(echo, caf::exit_reason::user_shutdown);
 }
 
-/// A number in the memory of two processes that one of them raises and the other one waits for.
+/// A number in memory that two processes share: one process raises the number, and the other process waits for it.
 class turn_number {
  public:
   static constexpr std::uint32_t over = ~std::uint32_t{0};
@@ -246,11 +242,6 @@ std::vector<double> turns_of_part::all(std::size_t figure) const {
   return values;
 }
 
-double turns_of_part::median(std::size_t figure) const {
-  auto values = all(figure);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+double turns_of_part::median(std::size_t figure) const { return percentile(all(figure), 0.5); }
 
 }  // namespace troupe::bench

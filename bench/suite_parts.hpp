@@ -51,13 +51,10 @@ std::vector<double> small_calls(carrier by, int runs);
 std::vector<double> echo_calls(carrier by, int runs, std::size_t bytes);
 /// `bytes` bytes to another process and back, in shared memory that both processes watch without a pause.
 std::vector<double> spinning_exchanges(int runs, std::size_t bytes = small_message);
-/// The same, where a process that waits sleeps until the other one wakes it (futex).
+/// As spinning_exchanges(), but a process that waits sleeps until the other process wakes it (futex).
 std::vector<double> sleeping_exchanges(int runs, std::size_t bytes = small_message);
 /// `bytes` bytes copied within this process, there and back.
 std::vector<double> copies(int runs, std::size_t bytes);
-/// The milliseconds until a node answers a question for its status, while calls keep its workers busy and threads of this process compute:
-/// two threads that compute for each core. The question and its answer travel as heartbeats do.
-std::vector<double> answers_under_load(int runs);
 /// The milliseconds, from the common start on, until each of `count` equal passes over two nodes is over. A pass has eight steps.
 std::vector<double> times_of_passes(int count);
 /// Bytes by which the resident memory grows for a context that is open and idle: of the node that opened it, and of the node that answered

@@ -50,12 +50,6 @@ point point_of(double x, const std::vector<double>& runs) {
   return {x, middle, spread_of(runs, middle)};
 }
 
-double percentile(std::vector<double> values, double share) {
-  const auto place = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place), values.end());
-  return values[place];
-}
-
 namespace {
 
 /// The curves of some ways by the size of what they carry. The band of a point: the middle half of its runs.

@@ -9,9 +9,6 @@
 
 namespace troupe::bench {
 
-/// The value below which `share` (0 to 1) of the values are. Pre: there is a value.
-double percentile(std::vector<double> values, double share);
-
 /// The median of the runs, and the middle half of them.
 point point_of(double x, const std::vector<double>& runs);
 /// The times that all but one of so many runs keep, for each of `one_of`.

@@ -138,15 +138,6 @@ class load {
   std::list<background> threads_;  // they can't be moved
 };
 
-std::vector<double> times_of_answers(int runs, bool loaded) {
-  const node_pair nodes({});
-  std::optional<load> busy;
-  if (loaded) busy.emplace(nodes);
-  auto taken = times_of(runs, [&] { ask(nodes); });
-  if (busy) busy->check();
-  return taken;
-}
-
 /// From the begin of a pass, whose function on the other node throws, to its error here.
 std::vector<double> times_of_failures(int runs, bool loaded) {
   node_pair nodes({});
@@ -267,6 +258,15 @@ plot by_runner(plot made, bool quick, Measure measure) {
 }
 
 }  // namespace
+
+std::vector<double> times_of_answers(int runs, bool loaded) {
+  const node_pair nodes({});
+  std::optional<load> busy;
+  if (loaded) busy.emplace(nodes);
+  auto taken = times_of(runs, [&] { ask(nodes); });
+  if (busy) busy->check();
+  return taken;
+}
 
 std::vector<double> calls_together(const pair_settings& how, int at_once, int runs) {
   const node_pair nodes(how);

@@ -11,6 +11,10 @@ namespace troupe::bench {
 /// Microseconds of a small call, of `at_once` that are under way at once.
 std::vector<double> calls_together(const pair_settings& how, int at_once, int runs);
 
+/// Microseconds until a node answers a question for its status, which travels as a heartbeat does. `loaded`: calls keep the workers of the
+/// node busy, and two threads of this process for each core compute.
+std::vector<double> times_of_answers(int runs, bool loaded);
+
 /// Plots of the group "scheduling".
 
 /// A question to a scheduled actor of bare CAF and its answer, by the policy of the scheduler and its threads.

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "troupe_rpc.hpp"
 
-#include <malloc.h>
-#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,19 +13,12 @@
 
 #include <troupe/troupe.hpp>
 
+#include "other_process.hpp"
+#include "process_figures.hpp"
+
 namespace troupe::bench {
 
 namespace {
-
-/// The resident memory of this process in KiB, after unused memory of the allocator was given back.
-std::int64_t resident_kib() {
-  ::malloc_trim(0);
-  std::ifstream status("/proc/self/statm");
-  std::int64_t total = 0;
-  std::int64_t resident = 0;
-  status >> total >> resident;
-  return resident * ::sysconf(_SC_PAGESIZE) / 1024;
-}
 
 settings named(const std::string& name) {
   settings result;
@@ -92,11 +82,10 @@ void serve_troupe(int place, const std::function<void(std::uint16_t)>& tell_port
     return call_reply{};
   });
   here.functions().add("resident", [](call_arguments&) {
-    return call_reply{{}, {{"kib", static_cast<std::int64_t>(resident_kib())}}};
+    return call_reply{{}, {{"kib", static_cast<std::int64_t>(resident_bytes() / 1024)}}};
   });
   tell_port(here.port());
-  char word;
-  [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
+  wait_for(stop);
 }
 
 double contexts_memory(std::uint16_t port, int few, int many) {
@@ -105,7 +94,7 @@ double contexts_memory(std::uint16_t port, int few, int many) {
   const auto x = at::ones({1}).requires_grad_();
   const auto resident = [&] {
     const auto there = get<std::int64_t>(to.call("resident").get().values, "kib");
-    return std::pair{static_cast<double>(resident_kib()), static_cast<double>(there)};
+    return std::pair{resident_bytes() / 1024, static_cast<double>(there)};
   };
   const auto run = [&](int count) {
     for (int i = 0; i < count; ++i) {

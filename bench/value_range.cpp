@@ -29,4 +29,10 @@ value_range spread_of(std::vector<double> runs, double figure) {
   return {std::min(figure, quantile(runs, 0.25)), std::max(figure, quantile(runs, 0.75))};
 }
 
+double percentile(std::vector<double> values, double share) {
+  const auto place = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place), values.end());
+  return values[place];
+}
+
 }  // namespace troupe::bench

@@ -21,4 +21,7 @@ struct value_range {
 /// two runs.
 value_range spread_of(std::vector<double> runs, double figure);
 
+/// The value below which `share` (0 to 1) of the values are. Pre: there is a value.
+double percentile(std::vector<double> values, double share);
+
 }  // namespace troupe::bench

@@ -92,18 +92,25 @@ std::string host_of(const cluster_node& of) {
 
 }  // namespace
 
+void check_has_port(const cluster_file& file, const cluster_node& which) {
+  if (which.port == 0)
+    throw std::runtime_error(file.origin + ": node " + which.name +
+                             " has no port; write the port that it listens on into the file");
+}
+
+void join_node(node& driver, const cluster_file& file, const cluster_node& which,
+               std::optional<std::chrono::milliseconds> deadline) {
+  const auto came = driver.join(host_of(which), which.port, deadline);
+  if (came != which.name)
+    throw std::runtime_error(file.origin + ": expected node " + which.name + " at " + host_of(which) + ":" +
+                             std::to_string(which.port) + ", but node " + came + " is there");
+}
+
 stage_nodes stage_nodes::join(node& driver, const cluster_file& file) {
   stage_nodes nodes;
   for (const auto& each : file.nodes) {
-    if (each.port == 0)
-      throw std::runtime_error(file.origin + ": node " + each.name +
-                               " has no port; write the port that it listens on into the file");
-    if (!has(driver.peers(), each.name)) {
-      const auto came = driver.join(host_of(each), each.port);
-      if (came != each.name)
-        throw std::runtime_error(file.origin + ": expected node " + each.name + " at " + host_of(each) + ":" +
-                                 std::to_string(each.port) + ", but node " + came + " is there");
-    }
+    check_has_port(file, each);
+    if (!has(driver.peers(), each.name)) join_node(driver, file, each);
     nodes.names_.push_back(each.name);
   }
   nodes.addresses_ = file.nodes;

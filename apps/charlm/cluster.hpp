@@ -23,6 +23,13 @@ struct stage_process {
   bool cuda = false;     // they load CUDA's kernels
 };
 
+/// Throws std::runtime_error if the file names no port for the node, which then can't be joined.
+void check_has_port(const cluster_file& file, const cluster_node& which);
+
+/// Joins a node of the file. Throws std::runtime_error if another node is at its address, and troupe::error if it can't be reached.
+void join_node(node& driver, const cluster_file& file, const cluster_node& which,
+               std::optional<std::chrono::milliseconds> deadline = {});
+
 /// The nodes that hold the stages: processes started by this program, or running nodes.
 ///   SN-1  no process that was started outlives this object.
 ///   SN-2  a lost stage is reported with its name. If this program started its process, the report also has the process number

@@ -175,17 +175,8 @@ class cluster_bench {
   /// The nodes of a file. One that can't be reached is told, and the others are measured.
   void join(const cluster_file& file) {
     for (const auto& each : file.nodes) {
-      if (each.port == 0)
-        throw std::runtime_error(file.origin + ": node " + each.name +
-                                 " has no port; write the port that it listens on into the file");
-      const auto reached = each.reached_at();
-      const auto& host = reached.empty() ? each.host : reached;
-      const auto problem = problem_of([&] {
-        const auto came = here_.join(host, each.port, time_to_join);
-        if (came != each.name)
-          throw std::runtime_error(file.origin + ": expected node " + each.name + " at " + host + ":" +
-                                   std::to_string(each.port) + ", but node " + came + " is there");
-      });
+      charlm::check_has_port(file, each);
+      const auto problem = problem_of([&] { charlm::join_node(here_, file, each, time_to_join); });
       if (problem.empty())
         names_.push_back(each.name);
       else
@@ -361,10 +352,10 @@ constexpr const char* bench_examples =
 on the cluster makes the figures worse, and the measurement slows that work. With more than 12 nodes each node is measured to
 the next one alone, in the order of the file or of the names. Ctrl-C prints what has been measured so far.
 
-Columns: a call has one number and its answer, and its time is the median; 99 of 100 calls keep the time in "99%" ("-": too few calls to tell). A pass is a
-context with one call and the backward pass over it. MiB/s: tensors of 4 MiB in one direction, 16 MiB under way. GFLOP/s:
-products of 512 x 512 matrices (float32) with the threads of the node; nodes of one host, one after the other, each show
-what the host gives.
+Columns: a call has one number and its answer, and its time is the median; 99 of 100 calls keep the time in "99%" ("-": too few
+calls to tell). A pass is a context with one call and the backward pass over it. MiB/s: tensors of 4 MiB in one direction,
+16 MiB under way. GFLOP/s: products of 512 x 512 matrices (float32) with the threads of the node; nodes of one host, one
+after the other, each show what the host gives.
 
 Example: the cluster that `troupe launch cluster.json` has started
   troupe bench --cluster cluster.json

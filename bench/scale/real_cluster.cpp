@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "real_cluster.hpp"
 
-#include <unistd.h>
 #include <algorithm>
 #include <cstdint>
 #include <future>
@@ -166,12 +165,8 @@ void real_cluster::serve(settings own, const std::function<void(std::uint16_t)>&
 
 real_cluster::real_cluster(std::size_t nodes) {
   for (std::size_t i = 1; i < nodes; ++i)
-    others_.push_back(std::make_unique<other_process>([i, nodes](int stop, const auto& tell) {
-      serve(settings_of(i, nodes), tell, [stop](node&) {
-        char word;
-        [[maybe_unused]] const auto asked = ::read(stop, &word, 1);
-      });
-    }));
+    others_.push_back(std::make_unique<other_process>(
+      [i, nodes](int stop, const auto& tell) { serve(settings_of(i, nodes), tell, [stop](node&) { wait_for(stop); }); }));
   std::vector<std::string> addresses;
   for (const auto& each : others_) addresses.push_back("127.0.0.1:" + std::to_string(each->told()));
   for (std::size_t i = 0; i < others_.size(); ++i) others_[i]->watch(name_of(static_cast<std::int64_t>(i) + 1), [] {});

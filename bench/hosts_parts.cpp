@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -20,6 +19,9 @@
 #include <troupe/troupe.hpp>
 
 #include "delay_relay.hpp"
+#include "failing_passes.hpp"
+#include "measured_runs.hpp"
+#include "message_parts.hpp"
 #include "process_figures.hpp"
 #include "scale/real_cluster.hpp"
 #include "security_parts.hpp"
@@ -33,16 +35,10 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
-constexpr std::int64_t bulk_bytes = 16 * mebibyte;
+constexpr std::int64_t bytes_of_tensor = 16 * mebibyte;
 constexpr auto glance = std::chrono::milliseconds(2);
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
-double megabits(double bytes, double seconds) { return bytes * 8 / 1e6 / seconds; }
-
-void tell(const char* name, double value) {
-  std::printf("figure %s %.9g\n", name, value);
-  std::fflush(stdout);
-}
 
 double part_of(std::vector<double> all, double share) {
   const auto at = all.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(all.size() - 1) * share + 0.5);
@@ -58,10 +54,12 @@ void serve_node(const part_arguments& with) {
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(0)}}; });
   here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
   here.functions().add("take", [](call_arguments&) { return call_reply{}; });
+  here.functions().add("give", [tensor = tensor_of(bytes_of_tensor)](call_arguments&) { return call_reply{{tensor}}; });
   here.functions().add("slow", [](call_arguments& arguments) {
     std::this_thread::sleep_for(std::chrono::milliseconds(get<std::int64_t>(arguments.values, "ms")));
     return call_reply{};
   });
+  add_throwing_function(here);
   here.functions().add("forget_peak", [](call_arguments&) {
     forget_peak();
     return call_reply{};
@@ -74,18 +72,18 @@ void serve_node(const part_arguments& with) {
   here.serve();
 }
 
-/// Calls "take" with large tensors, `in_flight` at a time, until `goes_on` is false. Returns the bytes that were answered.
-template <class Predicate>
-std::int64_t send_tensors(const peer& to, int in_flight, Predicate goes_on) {
-  const auto tensor = tensor_of(bulk_bytes);
+/// Calls "take" of the node `to` with tensors of 16 MiB, `in_flight` at a time, until `goes_on` is false. Returns the bytes that were
+/// answered.
+std::int64_t send_tensors(const peer& to, std::size_t in_flight, const std::function<bool()>& goes_on) {
+  const auto tensor = at::rand({bytes_of_tensor / 4});
   std::deque<future<call_reply>> open;
   std::int64_t answered = 0;
   while (goes_on() || !open.empty()) {
-    while (goes_on() && open.size() < static_cast<std::size_t>(in_flight)) open.push_back(to.call("take", {tensor}));
+    while (goes_on() && open.size() < in_flight) open.push_back(to.call("take", {tensor}));
     if (open.empty()) break;
     open.front().get();
     open.pop_front();
-    answered += bulk_bytes;
+    answered += bytes_of_tensor;
   }
   return answered;
 }
@@ -100,8 +98,8 @@ void send_bulk(const part_arguments& with) {
     to.call("add", {x}).get();
     trips.push_back(seconds_since(begin) * 1e3);
   }
-  const auto in_flight = static_cast<int>(with.number("in_flight"));
-  int warm = in_flight;
+  const auto in_flight = static_cast<std::size_t>(with.number("in_flight"));
+  auto warm = static_cast<int>(in_flight);
   send_tensors(to, in_flight, [&] { return warm-- > 0; });  // windows have grown, and no link has credit left for a burst
   const auto begin = clock::now();
   const auto length = with.number("seconds");
@@ -122,52 +120,6 @@ void make_small_calls(const part_arguments& with) {
   }
   tell("p99_us", part_of(taken, 0.99));
   tell("us", part_of(std::move(taken), 0.5));
-}
-
-/// The status of a node is asked for and answered by the actors that exchange heartbeats, without a worker, and both messages
-/// travel as heartbeats do. So the time until the answer comes is that of a heartbeat.
-void ask_on_a_full_link(const part_arguments& with) {
-  constexpr auto pause = std::chrono::milliseconds(20);
-  node here(with.node);
-  std::atomic<int> downs{0};
-  here.on_peer_down([&](const std::string&, const std::string&) { ++downs; });
-  const auto to = here.peer("b");
-  std::atomic<bool> stop{false};
-  std::atomic<bool> full{false};
-  double mbit = 0;
-  std::string failure;
-  std::thread load([&] {
-    try {
-      int warm = 4;
-      send_tensors(to, 4, [&] { return warm-- > 0; });
-      full = true;
-      const auto begin = clock::now();
-      mbit = static_cast<double>(send_tensors(to, 4, [&] { return !stop; }));
-      mbit = megabits(mbit, seconds_since(begin));
-    } catch (const std::exception& problem) {
-      failure = problem.what();
-      full = true;
-    }
-  });
-  while (!full) std::this_thread::sleep_for(glance);
-  std::vector<double> taken;
-  try {
-    for (auto left = static_cast<int>(with.number("count")); left > 0; --left) {
-      const auto begin = clock::now();
-      to.status();
-      taken.push_back(seconds_since(begin) * 1e3);
-      std::this_thread::sleep_for(pause);
-    }
-  } catch (const std::exception& problem) {
-    failure = problem.what();
-  }
-  stop = true;
-  load.join();
-  if (!failure.empty()) throw std::runtime_error(failure);
-  tell("p99_ms", part_of(taken, 0.99));
-  tell("median_ms", part_of(taken, 0.5));
-  tell("mbit", mbit);
-  tell("downs", downs);
 }
 
 void flood(const part_arguments& with) {
@@ -252,34 +204,6 @@ void be_many_members(const part_arguments& with) {
   tell("descriptors", static_cast<double>(after.descriptors) / nodes);
 }
 
-/// Numbers in a text, "64,1024".
-std::vector<std::int64_t> numbers_in(const std::string& text) {
-  std::vector<std::int64_t> all;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) all.push_back(std::stoll(word));
-  return all;
-}
-
-void echo_sizes(const part_arguments& with) {
-  node here(with.node);
-  const auto to = here.peer("b");
-  for (const auto bytes : numbers_in(with.text("sizes"))) {
-    const auto x = at::ones({bytes}, at::kByte);
-    std::vector<double> taken;
-    const auto runs =
-      std::clamp(static_cast<std::int64_t>(with.number("bytes")) / (bytes + 1), std::int64_t{5}, std::int64_t{2'000});
-    for (std::int64_t i = -2; i < runs; ++i) {
-      const auto begin = clock::now();
-      to.call("echo", {x}).get();
-      if (i >= 0) taken.push_back(seconds_since(begin) * 1e6);
-    }
-    const auto size = std::to_string(bytes);
-    for (const auto& [name, share] :
-         {std::pair{"us_", 0.5}, {"low_", 0.25}, {"high_", 0.75}, {"late_", 0.99}, {"last_", 0.999}})
-      tell((name + size).c_str(), part_of(taken, share));
-  }
-}
-
 void serve_shapes(const part_arguments& with) {
   auto own = with.node;
   own.workers = 64;
@@ -329,6 +253,11 @@ void measure_floor(const part_arguments& with) {
 
 }  // namespace
 
+void tell(const std::string& name, double value) {
+  std::printf("figure %s %.9g\n", name.c_str(), value);
+  std::fflush(stdout);
+}
+
 double part_arguments::number(const std::string& name) const { return std::stod(text(name)); }
 
 const std::string& part_arguments::text(const std::string& name) const {
@@ -342,9 +271,15 @@ std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() 
           {"bulk", send_bulk},
           {"calls", make_small_calls},
           {"sizes", echo_sizes},
+          {"rates", call_at_once},
+          {"late", ask_beside_tensors},
+          {"caf_echo", serve_requests_of_caf},
+          {"caf_sizes", echo_sizes_by_caf},
+          {"caf_rates", request_at_once_of_caf},
+          {"caf_late", request_beside_texts_of_caf},
+          {"tcp_sizes", echo_sizes_by_tcp},
           {"shapes", serve_shapes},
           {"pass", pass_over_shape},
-          {"heartbeats", ask_on_a_full_link},
           {"flood", flood},
           {"member", be_a_member},
           {"members", be_many_members},

@@ -2,13 +2,14 @@
 #include "node_pair.hpp"
 
 #include <filesystem>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
 
 #include <troupe/actors/certificates/authority.hpp>
+
+#include "failing_passes.hpp"
 
 namespace troupe::bench {
 
@@ -65,11 +66,7 @@ void add_functions(node& here) {
     return call_reply{};
   });
   here.functions().add("peak", [](call_arguments&) { return call_reply{{}, {{"bytes", peak_bytes()}}}; });
-  here.functions().add("throws", [](call_arguments& arguments) {
-    const auto result = arguments.tensors.at(0) * 2;
-    result.register_hook([](const at::Tensor&) -> at::Tensor { throw std::runtime_error("as the benchmark wants it"); });
-    return call_reply{{result}};
-  });
+  add_throwing_function(here);
   add_module_type(here, "empty", [](const attributes&) { return std::make_shared<empty_module>(); });
 }
 

@@ -49,11 +49,6 @@ owned_descriptor connected(const part_arguments& with) {
   return result;
 }
 
-void tell(const char* name, double value) {
-  std::printf("figure %s %.9g\n", name, value);
-  std::fflush(stdout);
-}
-
 void tell_ready() { tell("ready", 0); }
 
 /// One end of a connection that does nothing but move bytes: by TLS if the part has a kit.

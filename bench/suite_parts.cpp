@@ -17,14 +17,10 @@
 #include <thread>
 #include <utility>
 
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/event_based_actor.hpp>
-#include <caf/io/middleman.hpp>
-#include <caf/scoped_actor.hpp>
-
 #include <troupe/actors/support/owned_descriptor.hpp>
 
+#include "caf_echo.hpp"
+#include "measured_runs.hpp"
 #include "other_process.hpp"
 #include "tcp_floor.hpp"
 #include "value_range.hpp"
@@ -34,12 +30,6 @@ namespace troupe::bench {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-constexpr std::chrono::seconds answer_deadline{20};
-
-struct caf_config : caf::actor_system_config {
-  caf_config() { load<caf::io::middleman>(); }
-};
 
 void write_all(int to, const void* data, std::size_t bytes) {
   for (const auto* at = static_cast<const char*>(data); bytes > 0;) {
@@ -59,19 +49,6 @@ bool read_all(int from, void* data, std::size_t bytes) {
     bytes -= static_cast<std::size_t>(got);
   }
   return true;
-}
-
-/// Answers each text with the same text.
-void serve_caf(const std::function<void(std::uint16_t)>& tell_port, int stop) {
-  caf_config config;
-  caf::actor_system system(config);
-  const auto echo =
-    system.spawn([](caf::event_based_actor*) -> caf::behavior { return {[](std::string& text) { return std::move(text); }}; });
-  const auto port = system.middleman().publish(echo, 0, "127.0.0.1");
-  if (!port) throw std::runtime_error("CAF can't listen on loopback");
-  tell_port(*port);
-  wait_for(stop);
-  caf::anon_send_exit(echo, caf::exit_reason::user_shutdown);
 }
 
 /// A number in memory that two processes share: one process raises the number, and the other process waits for it.
@@ -152,8 +129,7 @@ std::vector<double> exchanges_in_memory(int runs, std::size_t bytes, bool sleeps
     with.turns().asked.set(++turn, sleeps);
     with.turns().answered.wait(turn, sleeps);
     std::memcpy(message.data(), with.answer(), bytes);
-    const std::chrono::duration<double, std::micro> time = clock::now() - begin;
-    if (i >= 0) taken.push_back(time.count());
+    if (i >= 0) taken.push_back(microseconds_since(begin));
   }
   with.turns().asked.set(turn_number::over, true);
   return taken;
@@ -180,24 +156,18 @@ std::vector<double> in_own_process(const std::function<std::vector<double>()>& m
 }
 
 std::vector<double> caf_requests(int runs, std::size_t bytes, std::chrono::microseconds pause) {
-  const other_process server([](int stop, const auto& tell) { serve_caf(tell, stop); });
-  const auto port = server.told();
-  caf_config config;
-  caf::actor_system system(config);
-  const auto echo = system.middleman().remote_actor("127.0.0.1", port);
-  if (!echo) throw std::runtime_error("CAF does not reach the other process: " + system.render(echo.error()));
-  caf::scoped_actor self{system};
+  const std::string loopback = "127.0.0.1";
+  const other_process server([&](int stop, const auto& tell) { serve_caf_echo(loopback, tell, [=] { wait_for(stop); }); });
+  caf_link link(loopback, server.told());
+  caf_asker asker(link);
   const std::string text(bytes, 'x');
   std::vector<double> taken;
   for (int i = -warm_up_of(runs); i < runs; ++i) {
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const auto begin = clock::now();
-    self->request(*echo, answer_deadline, text)
-      .receive(
-        [](const std::string&) {},
-        [&](const caf::error& reason) { throw std::runtime_error("a request of CAF failed: " + system.render(reason)); });
-    const std::chrono::duration<double, std::micro> time = clock::now() - begin;
-    if (i >= 0) taken.push_back(time.count());
+    asker.send(text);
+    asker.wait();
+    if (i >= 0) taken.push_back(microseconds_since(begin));
   }
   return taken;
 }
@@ -226,8 +196,7 @@ std::vector<double> copies(int runs, std::size_t bytes) {
     std::memcpy(to.data(), from.data(), bytes);
     std::memcpy(from.data(), to.data(), bytes);
     benchmark_keeps(from.data());
-    const std::chrono::duration<double, std::micro> time = clock::now() - begin;
-    if (i >= 0) taken.push_back(time.count());
+    if (i >= 0) taken.push_back(microseconds_since(begin));
   }
   return taken;
 }

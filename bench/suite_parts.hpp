@@ -31,9 +31,6 @@ class turns_of_part {
 /// The parts of suite_bench. Each one is to be called in a process of its own and starts the process that answers. Microseconds of
 /// each run, unless said otherwise.
 
-/// Runs that are not counted before `runs` that are.
-constexpr int warm_up_of(int runs) { return runs < 1'000 ? runs / 5 + 2 : 200; }
-
 /// The bytes of a small call of troupe, with its header.
 inline constexpr std::size_t small_message = 200;
 
@@ -42,7 +39,6 @@ inline constexpr std::size_t small_message = 200;
 std::vector<double> caf_requests(int runs, std::size_t bytes = small_message, std::chrono::microseconds pause = {});
 /// `bytes` bytes to another process and back by gRPC, over TCP. Throws std::runtime_error if the suite was built without gRPC.
 std::vector<double> grpc_calls(int runs, std::size_t bytes);
-bool has_grpc();
 /// `bytes` bytes to another process and back over TCP, and nothing else.
 std::vector<double> tcp_exchanges(int runs, std::size_t bytes);
 /// A call of troupe with two tensors of one element.

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "grpc_calls.hpp"
 #include "node_pair.hpp"
 #include "suite_parts.hpp"
 #include "suite_scheduling.hpp"

@@ -90,7 +90,7 @@ plot shapes_at_work(bool quick) {
 }
 
 plot shapes_in_a_process(bool quick) {
-  auto made = by_shapes(quick, us(0), 20, true);
+  auto made = by_shapes(quick, us(0), 9, true);
   made.name = "shapes_in_a_process";
   made.title = "Backward over nodes of one process, by the shape of the calls";
   made.how_to_read =

@@ -15,6 +15,7 @@
 
 #include "apps/process_group.hpp"
 
+#include "grpc_calls.hpp"
 #include "scratch_folder.hpp"
 #include "suite_parts.hpp"
 
@@ -73,26 +74,9 @@ std::vector<double> tokens_of_pipelining(const training_size& what, const std::s
   throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
 }
 
-#ifdef TROUPE_GRPC_ECHO
-bool has_grpc() { return true; }
-
 std::vector<double> grpc_calls(int runs, std::size_t bytes) {
-  const auto lines = lines_of("grpc_echo", {TROUPE_GRPC_ECHO, std::to_string(bytes), std::to_string(runs)});
-  std::vector<double> taken;
-  for (const auto& line : lines) {  // gRPC's own log may stand between them
-    char* end = nullptr;
-    const double time = std::strtod(line.c_str(), &end);
-    if (!line.empty() && *end == '\0') taken.push_back(time);
-  }
-  if (taken.size() != static_cast<std::size_t>(runs))
-    throw std::runtime_error("grpc_echo wrote " + std::to_string(taken.size()) + " times, expected " + std::to_string(runs));
-  return taken;
+  return times_of_grpc(lines_of("grpc_echo", {grpc_program(), std::to_string(bytes), std::to_string(runs)}), runs);
 }
-#else
-bool has_grpc() { return false; }
-
-std::vector<double> grpc_calls(int, std::size_t) { throw std::runtime_error("the suite was built without gRPC"); }
-#endif
 
 std::string python_with_torch() {
   const char* given = std::getenv("TROUPE_PYTHON");  // NOLINT(concurrency-mt-unsafe): no thread changes the environment

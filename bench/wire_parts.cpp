@@ -20,11 +20,6 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::int64_t elements = std::int64_t{4} << 20;  // of float32: 16 MiB
 
-void tell(const char* name, double value) {
-  std::printf("figure %s %.9g\n", name, value);
-  std::fflush(stdout);
-}
-
 double median(std::vector<double> all) {
   const auto at = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   std::nth_element(all.begin(), at, all.end());

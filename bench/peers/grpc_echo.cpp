@@ -9,9 +9,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -21,9 +23,14 @@ namespace {
 
 constexpr int most_bytes = 256 << 20;
 constexpr int warm_up = 200;
+constexpr std::chrono::seconds answer_deadline{20};
 constexpr const char* how_to_call =
-  "grpc_echo: expected BYTES RUNS, two whole numbers from 0 to 268435456 and from 1 on; prints the microseconds of each run on "
-  "a line\n";
+  "grpc_echo: expected one of\n"
+  "  BYTES RUNS                both sides, on loopback\n"
+  "  serve HOST                the side that answers, at a free port of this address; prints \"port N\"; ends when it is "
+  "killed\n"
+  "  ask HOST:PORT BYTES RUNS  the side that asks\n"
+  "BYTES is a whole number from 0 to 268435456, RUNS one from 1 on. A line for each run: the microseconds until the answer.\n";
 
 bool next(grpc::ServerCompletionQueue& queue) {
   void* tag = nullptr;
@@ -31,19 +38,19 @@ bool next(grpc::ServerCompletionQueue& queue) {
   return queue.Next(&tag, &ok) && ok;
 }
 
-/// Answers one call after another with its own bytes, until the process is killed.
-void serve(int tell_port) {
+/// Answers one call after another with its own bytes, until the process is killed. `tell`: gets the port.
+void serve(const std::string& host, const std::function<void(int)>& tell) {
   grpc::AsyncGenericService service;
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(host + ":0", grpc::InsecureServerCredentials(), &port);
   builder.SetMaxReceiveMessageSize(most_bytes);
   builder.SetMaxSendMessageSize(most_bytes);
   builder.RegisterAsyncGenericService(&service);
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
-  if (!server || ::write(tell_port, &port, sizeof port) != sizeof port)
-    throw std::runtime_error("gRPC can't listen on loopback");
+  if (!server || port == 0) throw std::runtime_error("gRPC can't listen at " + host);
+  tell(port);
   int tag = 0;
   for (;;) {
     grpc::GenericServerContext context;
@@ -58,17 +65,17 @@ void serve(int tell_port) {
   }
 }
 
-void measure(int port, std::size_t bytes, int runs) {
+void measure(const std::string& address, std::size_t bytes, int runs) {
   grpc::ChannelArguments how;
   how.SetMaxReceiveMessageSize(most_bytes);
   how.SetMaxSendMessageSize(most_bytes);
-  grpc::GenericStub stub(
-    grpc::CreateCustomChannel("127.0.0.1:" + std::to_string(port), grpc::InsecureChannelCredentials(), how));
+  grpc::GenericStub stub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), how));
   grpc::CompletionQueue queue;
   const grpc::Slice content(std::string(bytes, 'x'));
   for (int i = -(runs < warm_up ? 3 : warm_up); i < runs; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + answer_deadline);
     grpc::ByteBuffer answer;
     grpc::Status status;
     const auto call = stub.PrepareUnaryCall(&context, "/bench/echo", grpc::ByteBuffer(&content, 1), &queue);
@@ -84,36 +91,64 @@ void measure(int port, std::size_t bytes, int runs) {
   }
 }
 
-}  // namespace
+/// Both sides, of which one is a child.
+int measure_on_loopback(std::size_t bytes, int runs) {
+  const std::string loopback = "127.0.0.1";
+  int told[2];
+  if (::pipe(told) != 0) throw std::runtime_error("pipe failed");
+  const auto server = ::fork();  // before gRPC has a thread
+  if (server == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    serve(loopback, [&](int port) {
+      if (::write(told[1], &port, sizeof port) != sizeof port) throw std::runtime_error("the process that asks is gone");
+    });
+    return 1;
+  }
+  ::close(told[1]);
+  int port = 0;
+  int status = 0;
+  try {
+    if (::read(told[0], &port, sizeof port) != sizeof port)
+      throw std::runtime_error("the other process ended before it was ready");
+    measure(loopback + ":" + std::to_string(port), bytes, runs);
+  } catch (const std::exception& failed) {
+    std::fprintf(stderr, "grpc_echo: %s\n", failed.what());
+    status = 1;
+  }
+  ::kill(server, SIGKILL);
+  ::waitpid(server, nullptr, 0);
+  return status;
+}
 
-int main(int argc, char** argv) {
-  const long bytes = argc == 3 ? std::atol(argv[1]) : -1;
-  const long runs = argc == 3 ? std::atol(argv[2]) : 0;
+void print_port(int port) {
+  std::printf("port %d\n", port);
+  std::fflush(stdout);
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.size() == 2 && words[0] == "serve") {
+    serve(words[1], print_port);
+    return 1;  // the queue has ended, which nobody asked for
+  }
+  const bool asks = words.size() == 4 && words[0] == "ask";
+  const long bytes = asks || words.size() == 2 ? std::atol(words[asks ? 2 : 0].c_str()) : -1;
+  const long runs = asks || words.size() == 2 ? std::atol(words[asks ? 3 : 1].c_str()) : 0;
   if (bytes < 0 || bytes > most_bytes || runs < 1) {
     std::fputs(how_to_call, stderr);
     return 2;
   }
-  int told[2];
-  if (::pipe(told) != 0) return 1;
-  const auto server = ::fork();  // before gRPC has a thread
+  if (!asks) return measure_on_loopback(static_cast<std::size_t>(bytes), static_cast<int>(runs));
+  measure(words[1], static_cast<std::size_t>(bytes), static_cast<int>(runs));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    if (server == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      serve(told[1]);
-      return 1;
-    }
-    int port = 0;
-    ::close(told[1]);
-    if (::read(told[0], &port, sizeof port) != sizeof port)
-      throw std::runtime_error("the other process ended before it was ready");
-    measure(port, static_cast<std::size_t>(bytes), static_cast<int>(runs));
+    return run({argv + 1, argv + argc});
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "grpc_echo: %s\n", failed.what());
-    if (server == 0) return 1;
-    ::kill(server, SIGKILL);
     return 1;
   }
-  ::kill(server, SIGKILL);
-  ::waitpid(server, nullptr, 0);
-  return 0;
 }

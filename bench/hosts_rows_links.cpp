@@ -52,6 +52,24 @@ hosts_row bulk(const std::string& name, const std::string& rate, double mbit) {
   return {.name = name, .unit = "Mbit/s", .bar = 0.9, .measure = measure};
 }
 
+/// Tensors of 16 MiB both ways at once, four each way. The slower way counts.
+hosts_row bulk_both_ways() {
+  const auto measure = [](const hosts_effort& effort) {
+    constexpr double mbit = 1000;
+    testbed all({"h1", "h2"});
+    for (const auto* each : {"h1", "h2"}) all.limit_rate(each, "1gbit");
+    host_part node(all["h2"], "node", node_options("b", port), {});
+    node.ready();
+    host_part driver(all["h1"], "late", driver_options("h2:4001"),
+                     {{"what", "heartbeat"}, {"load", "both_ways"}, {"count", effort.quick ? "10" : "300"}});
+    const auto found = driver.figures(patience);
+    const auto slower = std::min(found.at("mbit"), found.at("mbit_back"));
+    return hosts_figures{
+      {0, slower, 0}, slower / mbit, "the faster way " + short_number(std::max(found.at("mbit"), found.at("mbit_back")))};
+  };
+  return {.name = "bulk_both_ways", .unit = "Mbit/s", .bar = 0.7, .measure = measure};
+}
+
 /// The column of peers has the same tensors through the same relay without a delay.
 hosts_row bulk_with_delay() {
   const auto measure = [](const hosts_effort& effort) {
@@ -146,6 +164,7 @@ hosts_row slow_peer() {
 std::vector<hosts_row> link_rows() {
   return {bulk("bulk_1gbit", "1gbit", 1000),
           bulk("bulk_100mbit", "100mbit", 100),
+          bulk_both_ways(),
           bulk_with_delay(),
           small_call(),
           heartbeat_on_a_full_link(),

@@ -73,9 +73,10 @@ const texts& of_hosts() {
   static const texts all{
     {"bulk_1gbit", "Large tensors over a link of 1 Gbit/s; ratio: by the rate of the link."},
     {"bulk_100mbit", "Large tensors over a link of 100 Mbit/s; ratio: by the rate of the link."},
+    {"bulk_both_ways", "Large tensors both ways over a link of 1 Gbit/s, the slower way; ratio: by the rate of the link."},
     {"bulk_50ms", "Large tensors over a link with round trips of 50 ms; peer: without that delay."},
     {"small_call_hosts", "A small call between two hosts; ratio: by the floor."},
-    {"heartbeat_late_link", "99th percentile of a heartbeat's way while tensors fill a link of 1 Gbit/s; ratio in ms."},
+    {"heartbeat_late_link", "99th percentile of a heartbeat's way while tensors fill a link of 1 Gbit/s both ways; ratio in ms."},
     {"slow_peer", "Memory that grows while a node answers slowly; ratio: by the limit of what may wait."},
     {"idle_100", "CPU of a node among 100 nodes that do nothing; ratio in percent of a core."},
     {"join_100", "Seconds until the hundredth node and all others know each other."},

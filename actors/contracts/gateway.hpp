@@ -64,7 +64,8 @@ using gateway_actor = caf::typed_actor<
   // the outline of a peer (its id), which this node asks within a time (ns): for those who reach this node alone
   caf::replies_to<support::status_atom, std::uint64_t, std::int64_t>::with<node_status>,
   caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
-  caf::reacts_to<tensor_piece>,  // CAF has read the elements already; the answer lets the next piece leave
+  // CAF has read the elements already; the answer says when, by the clock of this process (ns), and lets the next piece leave
+  caf::replies_to<tensor_piece>::with<std::int64_t>,
   caf::reacts_to<tensor_offer>,  // answered once the piece is read
   caf::replies_to<request_mark>::with<memory_mark>,
   // from this node

@@ -186,7 +186,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
       return status_shell(self).of_peer(node_id{who}, left_ns);
     },
     [=](support::find_atom, const std::string& name) { return find_published(self, name); },
-    [=](const tensor_piece& piece) { transfers::piece_came(self, piece); },
+    [=](const tensor_piece& piece) { return transfers::piece_came(self, piece); },
     [=](const tensor_offer& offer) { return transfers::read_offer(self, offer); },
     [=](const request_mark& from) { return transfers::draw_mark(self, from); },
     [=](support::close_atom, const context_id& id, const contracts::context_actor& actor) {

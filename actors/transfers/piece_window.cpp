@@ -2,9 +2,31 @@
 #include <troupe/actors/transfers/piece_window.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace troupe::transfers {
+
+namespace {
+
+/// Of two clocks, of which the first one may show anything: the result may overflow, and is some number then.
+std::int64_t difference(std::int64_t of, std::int64_t to) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(of) - static_cast<std::uint64_t>(to));
+}
+
+}  // namespace
+
+std::int64_t piece_window::shortest_time::excess(std::int64_t time_ns) {
+  this_span_ = std::min(this_span_, time_ns);
+  const auto result = static_cast<std::uint64_t>(time_ns) - static_cast<std::uint64_t>(get());
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(result, std::numeric_limits<std::int64_t>::max()));
+}
+
+bool piece_window::shortest_time::begin_span() {
+  if (this_span_ == unknown) return false;
+  span_before_ = std::exchange(this_span_, unknown);
+  return true;
+}
 
 piece_window::piece piece_window::leaves(std::uint64_t bytes, std::uint64_t under_way, std::int64_t now_ns) {
   if (span_ns_ == 0) span_ns_ = now_ns;
@@ -12,13 +34,14 @@ piece_window::piece piece_window::leaves(std::uint64_t bytes, std::uint64_t unde
   return {now_ns, bytes, under_way, !drains_ && under_way >= size(), drains_ && under_way <= smallest()};
 }
 
-void piece_window::answered(const piece& of, std::int64_t now_ns) {
+void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<std::int64_t> taken_ns) {
   if (of.ends_draining) drains_ = false;
   const auto delay = std::max<std::int64_t>(1, now_ns - of.left_ns);
-  delay_ns_ = std::min(delay_ns_, delay);
-  const auto shortest = std::min(delay_ns_, delay_before_ns_);
-  const auto may_wait = std::clamp(2 * shortest, least_wait_ns, most_wait_ns);
-  const auto waited = static_cast<double>(delay - shortest) / static_cast<double>(may_wait);  // 1: as long as pieces may wait
+  auto waited_ns = round_trip_.excess(delay);
+  if (taken_ns) waited_ns = std::min(waited_ns, way_there_.excess(difference(*taken_ns, of.left_ns)));
+  const auto without_wait = delay - waited_ns;
+  const auto may_wait = std::clamp(2 * without_wait, least_wait_ns, most_wait_ns);
+  const auto waited = static_cast<double>(waited_ns) / static_cast<double>(may_wait);  // 1: as long as pieces may wait
   const auto bytes = static_cast<double>(of.bytes);
   if (of.fills && !starts_ && waited > 0.25) choose_size(of, delay);
   if (waited > 1) {
@@ -42,7 +65,8 @@ void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   const auto rate = ns_a_second / ns_a_byte_;
   const auto small = rate < slow || (is_small_ && rate <= fast);
   if (std::exchange(is_small_, small) == small) return;
-  delay_ns_ = delay_before_ns_ = unknown;
+  round_trip_.forget();
+  way_there_.forget();
   drains_ = drains_ || small;  // large pieces are still under way
 }
 
@@ -55,9 +79,8 @@ void piece_window::shrink(double by, std::int64_t now_ns) {
 /// A span without answers leaves the delay of the span before.
 void piece_window::begin_span(std::int64_t now_ns) {
   span_ns_ = now_ns;
-  if (delay_ns_ == unknown) return;
-  drains_ = true;
-  delay_before_ns_ = std::exchange(delay_ns_, unknown);
+  way_there_.begin_span();
+  if (round_trip_.begin_span()) drains_ = true;
 }
 
 }  // namespace troupe::transfers

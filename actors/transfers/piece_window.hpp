@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 namespace troupe::transfers {
 
@@ -12,7 +13,9 @@ namespace troupe::transfers {
 /// other messages do not wait behind many pieces. The wait of a piece is the time from the piece to its answer, less the shortest such
 /// time that was seen lately. Pieces are small on a slow way: the smallest window is a few pieces, and a message that leaves between
 /// two pieces waits until the way has taken all pieces before it.
-/// Times are nanoseconds of one clock, sizes are bytes.
+/// An answer may wait on its own way back, behind what the other node sends. So the receiver says when it took the piece, by a clock of its
+/// own: the time from the sender's clock to the receiver's, less the shortest such time, is the wait of the piece alone.
+/// Times are nanoseconds of one clock, unless said otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a way of constant rate and delay the window reaches what the way holds. Pieces then wait for at most 2 * `most_wait_ns` and
 ///         as long as the smallest window takes.
@@ -20,6 +23,8 @@ namespace troupe::transfers {
 ///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In between,
 ///         and until pieces have waited on a way that is full, their size stays. A way that takes a few pieces at once after each pause
 ///         is as slow as its mean; a way that stops for a moment now and then is as fast. The first pieces are large.
+///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. Two clocks may drift
+///         apart, and a receiver may lie: the window then is larger than it should be, and at most `most`.
 class piece_window {
  public:
   static constexpr std::uint64_t small_piece = std::uint64_t{64} << 10;
@@ -30,7 +35,7 @@ class piece_window {
   static constexpr std::uint64_t least_small = 2 * small_piece;
   static constexpr std::uint64_t least_large = 4 * large_piece;
   static constexpr std::uint64_t most = std::uint64_t{64} << 20;
-  /// How long pieces may wait in queues: twice the shortest delay, and between these times.
+  /// How long pieces may wait in queues: twice the delay of piece and answer without this wait, and between these times.
   static constexpr std::int64_t least_wait_ns = 500'000;
   static constexpr std::int64_t most_wait_ns = 20'000'000;
   /// For so long the shortest delay counts.
@@ -47,15 +52,30 @@ class piece_window {
 
   /// To be called when a piece of so many bytes leaves, with the number of bytes that are on their way then.
   piece leaves(std::uint64_t bytes, std::uint64_t under_way, std::int64_t now_ns);
-  /// To be called when the node has taken or refused the piece.
-  void answered(const piece& of, std::int64_t now_ns);
+  /// To be called when the node has taken or refused the piece. `taken_ns`: when the node took it, by its own clock, if it says so.
+  void answered(const piece& of, std::int64_t now_ns, std::optional<std::int64_t> taken_ns);
   /// The window, in bytes.
   std::uint64_t size() const { return drains_ ? smallest() : std::max(smallest(), static_cast<std::uint64_t>(window_)); }
   /// The size of the next piece.
   std::uint64_t piece_bytes() const { return is_small_ ? small_piece : large_piece; }
 
  private:
-  static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
+  /// The shortest time that was seen in this span and in the span before. A time may be a difference of two clocks, and negative.
+  class shortest_time {
+   public:
+    /// Takes a time into account. Returns by how much the time is longer than the shortest.
+    std::int64_t excess(std::int64_t time_ns);
+    /// False, and no effect, if there was no time in this span.
+    bool begin_span();
+    void forget() { this_span_ = span_before_ = unknown; }
+    std::int64_t get() const { return std::min(this_span_, span_before_); }
+
+   private:
+    static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
+
+    std::int64_t this_span_ = unknown;
+    std::int64_t span_before_ = unknown;
+  };
 
   std::uint64_t smallest() const { return is_small_ ? least_small : least_large; }
   void choose_size(const piece& of, std::int64_t delay_ns);
@@ -65,12 +85,12 @@ class piece_window {
   double window_ = least_large;
   double ns_a_byte_ = 0;  // mean of about the last `mean_of` bytes, or of the last four windows; 0: not known
   bool is_small_ = false;
-  bool starts_ = true;                      // the window doubles with each round trip until pieces wait
-  bool drains_ = false;                     // few pieces leave, until one of them shows the delay without a queue
-  std::int64_t shrunk_ns_ = 0;              // pieces that left before tell of the window before it shrank
-  std::int64_t span_ns_ = 0;                // when the current span of memory_ns began; 0: no piece has left
-  std::int64_t delay_ns_ = unknown;         // shortest of this span
-  std::int64_t delay_before_ns_ = unknown;  // shortest of the span before
+  bool starts_ = true;          // the window doubles with each round trip until pieces wait
+  bool drains_ = false;         // few pieces leave, until one of them shows the delay without a queue
+  std::int64_t shrunk_ns_ = 0;  // pieces that left before tell of the window before it shrank
+  std::int64_t span_ns_ = 0;    // when the current span of memory_ns began; 0: no piece has left
+  shortest_time round_trip_;    // from a piece to its answer
+  shortest_time way_there_;     // from a piece, by the sender's clock, to its receiver, by the receiver's clock
 };
 
 }  // namespace troupe::transfers

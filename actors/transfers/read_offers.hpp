@@ -13,6 +13,7 @@
 #include <troupe/actors/membership/node_connection.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -23,11 +24,12 @@
 namespace troupe::transfers {
 
 /// To be called when a piece has come. The elements are in arriving_tensors already, because reading the message put them
-/// there.
+/// there. Returns the time by the clock of this process, in nanoseconds (see piece_window).
 template <class Self>
-void piece_came(Self self, const tensor_piece& piece) {
+std::int64_t piece_came(Self self, const tensor_piece& piece) {
   auto& here = *self->state.here;
   if (here.directory().is_down(piece.from)) here.arriving().drop(piece.from);
+  return support::steady_ns();
 }
 
 /// Why this node may not read the memory of this process of node `from`; no error if this node may. The kernel says which process is at

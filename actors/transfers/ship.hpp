@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -37,7 +40,11 @@ void request_taken(Self self, node_id to, const contracts::gateway_actor& gatewa
   auto answered = [self, to, id, taken = std::move(taken)] {
     if (self->state.asked.answered(to, id)) taken();
   };
-  request.then(answered, [answered](const caf::error&) { answered(); });
+  auto failed = [answered](const caf::error&) { answered(); };
+  if constexpr (std::same_as<Message, tensor_piece>)
+    request.then([answered](std::int64_t) { answered(); }, failed);
+  else
+    request.then(answered, failed);
 }
 
 template <class Self>
@@ -53,14 +60,14 @@ void send_piece(Self self, node_id to, const contracts::gateway_actor& gateway, 
   self->state.asked.add(to, request.id());
   const auto under_way = self->state.leaving.at(to).under_way();
   const auto measured = self->state.windows[to].leaves(bytes, under_way, support::steady_ns());
-  auto taken = [self, to, measured, id = request.id()] {
+  auto taken = [self, to, measured, id = request.id()](std::optional<std::int64_t> taken_ns) {
     if (!self->state.asked.answered(to, id)) return;  // the node went down meanwhile
     if (const auto at = self->state.windows.find(to); at != self->state.windows.end())
-      at->second.answered(measured, support::steady_ns());
+      at->second.answered(measured, support::steady_ns(), taken_ns);
     if (const auto at = self->state.leaving.find(to); at != self->state.leaving.end()) at->second.piece_taken(measured.bytes);
     send_pieces(self, to);
   };
-  request.then(taken, [taken](const caf::error&) { taken(); });
+  request.then([taken](std::int64_t taken_ns) { taken(taken_ns); }, [taken](const caf::error&) { taken(std::nullopt); });
 }
 
 template <class Self>

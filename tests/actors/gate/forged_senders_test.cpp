@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_says_another_id_leaves_no_tensors_of_the_first_
   const auto answer = [&](auto&&... message) {
     std::string text = "taken";
     self->request(gateway, deadline, std::forward<decltype(message)>(message)...)
-      .receive([] {}, [&](const caf::error& problem) { text = troupe::to_exception(problem).what(); });
+      .receive([](std::int64_t) {}, [&](const caf::error& problem) { text = troupe::to_exception(problem).what(); });
     return text;
   };
   const auto page = troupe::arriving_tensors::least_bytes;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <limits>
+#include <optional>
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,7 +18,8 @@ constexpr std::int64_t ms = 1'000 * us;
 constexpr std::int64_t second = 1'000 * ms;
 
 /// A way that takes one piece at a time, `large_ns` for a large one, and whose answers come `delay_ns` later. A sender has as many
-/// bytes on their way as the window allows, and always has more to send.
+/// bytes on their way as the window allows, and always has more to send. The receiver's clock shows `ahead_ns` more than the sender's,
+/// and gains `gains` for each nanosecond.
 struct way {
   std::int64_t large_ns;
   std::int64_t delay_ns;
@@ -25,6 +28,7 @@ struct way {
 
   struct sent {
     piece_window::piece piece;
+    std::int64_t taken_ns;
     std::int64_t answer_ns;
   };
   std::deque<sent> under_way = {};
@@ -34,6 +38,11 @@ struct way {
   std::int64_t stall_ns = 0;  // for so long the way takes nothing, every two seconds
   std::int64_t stalls_ns = 0;
   std::int64_t burst_ns = 0;  // what it takes at once after a pause of this length
+  std::int64_t back_ns = 0;   // answers wait for up to so long on their way back, first longer and longer, then less and less
+  std::int64_t answered_ns = 0;
+  std::int64_t ahead_ns = 0;
+  double gains = 0;
+  bool tells_time = true;
 
   std::int64_t takes_ns(std::uint64_t size) const {
     return large_ns * static_cast<std::int64_t>(size) / static_cast<std::int64_t>(piece_window::large_piece);
@@ -43,13 +52,23 @@ struct way {
     free_ns = std::max(free_ns, now - burst_ns) + takes_ns(size);
     if (free_ns / (2 * second) != stalls_ns / (2 * second)) stalls_ns = free_ns += stall_ns;
     bytes += size;
-    under_way.push_back({window.leaves(size, bytes, now), std::max(free_ns, now) + delay_ns});
+    const auto taken = std::max(free_ns, now) + delay_ns;
+    answered_ns = std::max(answered_ns, taken + waits_back(taken));
+    under_way.push_back({window.leaves(size, bytes, now), taken, answered_ns});
+  }
+  std::int64_t waits_back(std::int64_t at) const {
+    constexpr auto rises = 500 * ms;
+    const auto in_turn = at % (2 * rises);
+    return back_ns * std::min(in_turn, 2 * rises - in_turn) / rises;
+  }
+  std::int64_t clock_there(std::int64_t at) const {
+    return at + ahead_ns + static_cast<std::int64_t>(gains * static_cast<double>(at));
   }
   void take_answer() {
-    now = under_way.front().answer_ns;
-    const auto piece = under_way.front().piece;
+    const auto [piece, taken_ns, answer_ns] = under_way.front();
+    now = answer_ns;
     under_way.pop_front();
-    window.answered(piece, now);
+    window.answered(piece, now, tells_time ? std::optional(clock_there(taken_ns)) : std::nullopt);
     bytes -= piece.bytes;
     used_ns += takes_ns(piece.bytes);
   }
@@ -196,6 +215,42 @@ BOOST_AUTO_TEST_CASE(a_sender_with_little_to_send_does_not_shrink_the_window) { 
     to.take_answer();
   }
   BOOST_TEST(to.window.size() >= before);
+}
+
+BOOST_AUTO_TEST_CASE(answers_that_wait_on_their_way_back_do_not_shrink_the_window) {  // WD-2
+  for (const auto delay_ns : {100 * us, 10 * ms})
+    for (const auto ahead_ns : {std::int64_t{0}, -3'600 * second, 3'600 * second}) {
+      way to{2 * ms, delay_ns};
+      to.ahead_ns = ahead_ns;
+      to.run(5 * second);
+      to.back_ns = 40 * ms;
+      const auto used = to.run(60 * second);
+      BOOST_TEST(used >= 0.85, "delay " << delay_ns << " ns: " << used);
+      BOOST_TEST(to.window.size() <= to.most_wanted() + to.in_bytes(to.back_ns));
+      BOOST_TEST(to.piece() == piece_window::large_piece);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_receiver_that_tells_no_time_or_any_time_does_no_harm) {  // WD-5
+  for (const double gains : {-1.0, -5e-4, 5e-4, 0.5}) {
+    way to{1 * ms, 10 * ms};
+    to.gains = gains;
+    to.run(5 * second);
+    BOOST_TEST(to.run(60 * second) >= 0.9, "a clock that gains " << gains);
+    BOOST_TEST(to.window.size() <= piece_window::most);
+  }
+  way silent{1 * ms, 10 * ms};
+  silent.tells_time = false;
+  silent.run(5 * second);
+  BOOST_TEST(silent.run(60 * second) >= 0.9);
+  BOOST_TEST(silent.window.size() <= silent.most_wanted());
+  piece_window window;
+  constexpr auto least = std::numeric_limits<std::int64_t>::min();
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  for (const auto taken_ns : {most, least, std::int64_t{0}, least, most})
+    window.answered(window.leaves(piece_window::large_piece, piece_window::least_large, second), second + ms, taken_ns);
+  BOOST_TEST(window.size() >= piece_window::least_large);
+  BOOST_TEST(window.size() <= piece_window::most);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,6 +26,7 @@
 #include "scale/real_cluster.hpp"
 #include "security_parts.hpp"
 #include "tcp_floor.hpp"
+#include "value_range.hpp"
 #include "wire_parts.hpp"
 
 namespace troupe::bench {
@@ -35,16 +36,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
-constexpr std::int64_t bytes_of_tensor = 16 * mebibyte;
 constexpr auto glance = std::chrono::milliseconds(2);
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
-
-double part_of(std::vector<double> all, double share) {
-  const auto at = all.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(all.size() - 1) * share + 0.5);
-  std::nth_element(all.begin(), at, all.end());
-  return *at;
-}
 
 at::Tensor tensor_of(std::int64_t bytes) { return at::rand({bytes / 4}); }
 
@@ -54,7 +48,7 @@ void serve_node(const part_arguments& with) {
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(0)}}; });
   here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
   here.functions().add("take", [](call_arguments&) { return call_reply{}; });
-  here.functions().add("give", [tensor = tensor_of(bytes_of_tensor)](call_arguments&) { return call_reply{{tensor}}; });
+  here.functions().add("give", [tensor = tensor_of(filling_bytes)](call_arguments&) { return call_reply{{tensor}}; });
   here.functions().add("slow", [](call_arguments& arguments) {
     std::this_thread::sleep_for(std::chrono::milliseconds(get<std::int64_t>(arguments.values, "ms")));
     return call_reply{};
@@ -75,7 +69,7 @@ void serve_node(const part_arguments& with) {
 /// Calls "take" of the node `to` with tensors of 16 MiB, `in_flight` at a time, until `goes_on` is false. Returns the bytes that were
 /// answered.
 std::int64_t send_tensors(const peer& to, std::size_t in_flight, const std::function<bool()>& goes_on) {
-  const auto tensor = at::rand({bytes_of_tensor / 4});
+  const auto tensor = tensor_of(filling_bytes);
   std::deque<future<call_reply>> open;
   std::int64_t answered = 0;
   while (goes_on() || !open.empty()) {
@@ -83,7 +77,7 @@ std::int64_t send_tensors(const peer& to, std::size_t in_flight, const std::func
     if (open.empty()) break;
     open.front().get();
     open.pop_front();
-    answered += bytes_of_tensor;
+    answered += filling_bytes;
   }
   return answered;
 }
@@ -105,7 +99,7 @@ void send_bulk(const part_arguments& with) {
   const auto length = with.number("seconds");
   const auto bytes = send_tensors(to, in_flight, [&] { return seconds_since(begin) < length; });
   tell("mbit", megabits(static_cast<double>(bytes), seconds_since(begin)));
-  tell("trip_ms", part_of(trips, 0));
+  tell("trip_ms", percentile(trips, 0));
 }
 
 void make_small_calls(const part_arguments& with) {
@@ -118,8 +112,8 @@ void make_small_calls(const part_arguments& with) {
     to.call("add", {x}).get();
     taken.push_back(seconds_since(begin) * 1e6);
   }
-  tell("p99_us", part_of(taken, 0.99));
-  tell("us", part_of(std::move(taken), 0.5));
+  tell("p99_us", percentile(taken, 0.99));
+  tell("us", percentile(std::move(taken), 0.5));
 }
 
 void flood(const part_arguments& with) {
@@ -222,7 +216,7 @@ void pass_over_shape(const part_arguments& with) {
     const auto ms = cluster.pass_ms(with.text("shape"), count, function);
     if (i >= 0) taken.push_back(ms);
   }
-  for (const auto& [name, share] : {std::pair{"low", 0.25}, {"ms", 0.5}, {"high", 0.75}}) tell(name, part_of(taken, share));
+  for (const auto& [name, share] : {std::pair{"low", 0.25}, {"ms", 0.5}, {"high", 0.75}}) tell(name, percentile(taken, share));
 }
 
 void relay(const part_arguments& with) {
@@ -248,7 +242,7 @@ void measure_floor(const part_arguments& with) {
     all += taken.back() / 1e6;
   }
   tell("mbit", megabits(static_cast<double>(bytes) * static_cast<double>(taken.size()), all));
-  tell("us", part_of(std::move(taken), 0.5));
+  tell("us", percentile(std::move(taken), 0.5));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ using std::chrono::seconds;
 
 constexpr auto longest_part = seconds(300);
 constexpr int port_of_nodes = 4001;
+constexpr double least_of_full_link = 500;  // Mbit/s of 1,000
 
 constexpr int turns_of(const hosts_effort& effort) { return effort.quick ? 1 : 3; }
 
@@ -130,13 +131,15 @@ std::vector<sizes_of_way> ways(const testbed& all, const kits& proofs) {
 }
 
 plot call_by_size_hosts(const hosts_effort& effort) {
-  plot made{
-    .group = "messages",
-    .name = "call_by_size_hosts",
-    .title = "Bytes to another host and back, by their number",
-    .how_to_read = "Lower is better. The hosts are network namespaces of this machine: the link is as fast as the machine.",
-    .x = {"size of the message", "bytes", true},
-    .y = {"time until the answer", "us", true}};
+  plot made{.group = "messages",
+            .name = "call_by_size_hosts",
+            .title = "Bytes to another host and back, by their number",
+            .how_to_read =
+              "Lower is better. The hosts are network namespaces of this machine: the link is as fast as the machine. Bare TCP "
+              "sends at "
+              "least one byte.",
+            .x = {"size of the message", "bytes", true},
+            .y = {"time until the answer", "us", true}};
   const testbed all({"h1", "h2"});
   const kits proofs;
   for (const auto& each : ways(all, proofs)) {
@@ -168,7 +171,7 @@ plot call_percentiles_hosts(const hosts_effort& effort) {
   plot made{.group = "messages",
             .name = "call_percentiles_hosts",
             .title = "256 bytes to another host and back: how long the slow ones take",
-            .how_to_read = "Lower is better. At 100 is the time that 99 of 100 calls keep. Three turns of 2,000 calls each.",
+            .how_to_read = "Lower is better. At 100: 99 of 100 calls are answered within this time. Each band is three turns.",
             .x = {"calls of which one takes longer", "", true},
             .y = {"time until the answer", "us", true}};
   const testbed all({"h1", "h2"});
@@ -208,13 +211,15 @@ plot calls_at_once_hosts(const hosts_effort& effort) {
 }
 
 plot late_messages_hosts(const hosts_effort& effort) {
-  plot made{.group = "scheduling",
-            .name = "late_messages_hosts",
-            .title = "Heartbeats and errors of passes on a link of 1 Gbit/s: how late the slow ones are",
-            .how_to_read =
-              "Lower is better. At 100 is the time that 99 of 100 keep. On the full link, messages of 16 MiB travel both ways.",
-            .x = {"messages of which one takes longer", "", true},
-            .y = {"time there and back", "ms", true}};
+  plot made{
+    .group = "scheduling",
+    .name = "late_messages_hosts",
+    .title = "Heartbeats and errors of passes on a link of 1 Gbit/s: how late the slow ones are",
+    .how_to_read =
+      "Lower is better. At 100: 99 of 100 come within this time. On the full link, messages of 16 MiB travel both ways. CAF "
+      "sends one message after another, so a request waits for the large ones before it.",
+    .x = {"messages of which one takes longer", "", true},
+    .y = {"time there and back", "ms", true}};
   testbed all({"h1", "h2"});
   for (const auto* each : {"h1", "h2"}) all.limit_rate(each, "1gbit");
   const auto nodes = way::of_troupe("", role::troupe, nullptr);
@@ -222,7 +227,12 @@ plot late_messages_hosts(const hosts_effort& effort) {
     std::vector<std::map<std::string, double>> turns;
     auto more = values;
     more["count"] = effort.quick ? "3" : is_fast ? "100" : "15";
-    for (int turn = 0; turn < turns_of(effort); ++turn) turns.push_back(by.figures(all, "late", more));
+    for (int turn = 0; turn < turns_of(effort); ++turn) {
+      const auto& found = turns.emplace_back(by.figures(all, "late", more));
+      if (const auto load = values.find("load"); load != values.end() && load->second == "none") continue;
+      if (!effort.quick && found.at("mbit") < least_of_full_link)
+        throw std::runtime_error(name + ": expected a full link, but it carried " + short_number(found.at("mbit")) + " Mbit/s");
+    }
     std::vector<std::pair<double, std::string>> names{{2, "us"}, {10, "tenth"}};
     if (is_fast) names.emplace_back(100, "late");
     curve one{name, part};

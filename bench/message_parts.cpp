@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <optional>
 #include <sstream>
@@ -29,7 +30,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::int64_t filling_bytes = std::int64_t{16} << 20;
 constexpr std::size_t filling_in_flight = 4;
 constexpr std::size_t small_bytes = 200;  // those of a small call, with its header
 constexpr auto pause_between = std::chrono::milliseconds(5);
@@ -51,7 +51,6 @@ template <class Prepare>
 void tell_sizes(const part_arguments& with, Prepare prepare) {
   for (const auto size : numbers_in(with.text("sizes"))) {
     const auto exchange = prepare(size);
-    std::vector<double> taken;
     const auto runs = runs_of_size(size, static_cast<std::int64_t>(with.number("bytes")));
     for (const auto& [name, value] : figures_of_size(size, times_of(runs, exchange))) tell(name, value);
   }
@@ -70,21 +69,25 @@ void tell_rates(const part_arguments& with, Exchange exchange) {
   }
 }
 
-/// What fills a link while the object lives. `step`: moves some bytes and returns how many.
+/// Fills a link while the object lives. `step`: moves some bytes and returns how many.
 class full_link {
  public:
+  /// Waits until the link is full. Throws std::runtime_error if it is not full within a minute, and what `step` throws.
   explicit full_link(std::function<std::int64_t()> step) : sender_([this, step = std::move(step)] { bytes_ += step(); }) {
-    const auto until = clock::now() + longest_begin;
-    while (bytes_ < static_cast<std::int64_t>(filling_in_flight) *
-                      filling_bytes) {  // windows have grown, and the link has no credit left for a burst
+    // Windows have grown then, and the link has no credit left for a burst.
+    constexpr auto enough = static_cast<std::int64_t>(filling_in_flight) * filling_bytes;
+    for (const auto until = clock::now() + longest_begin; bytes_ < enough; std::this_thread::sleep_for(glance)) {
       sender_.check();
       if (clock::now() > until) throw std::runtime_error("expected a full link within a minute, but too little was sent");
-      std::this_thread::sleep_for(glance);
     }
+    begin();
+  }
+  /// From now on rate() counts.
+  void begin() {
     begin_ = clock::now();
     before_ = bytes_;
   }
-  /// Megabits per second since the link is full. Throws what the sender threw.
+  /// Megabits per second since begin(). Throws what `step` threw.
   double rate() const {
     sender_.check();
     return megabits(static_cast<double>(bytes_ - before_), std::chrono::duration<double>(clock::now() - begin_).count());
@@ -138,13 +141,15 @@ void call_at_once(const part_arguments& with) {
 }
 
 void ask_beside_tensors(const part_arguments& with) {
-  node here(with.node);
-  std::atomic<int> downs{0};
-  here.on_peer_down([&](const std::string&, const std::string&) { ++downs; });
-  const auto to = here.peer("b");
   const auto& load = with.text("load");
+  const auto& what = with.text("what");
   if (load != "none" && load != "there" && load != "both_ways")
     throw std::runtime_error("expected 'none', 'there' or 'both_ways' as load, got '" + load + "'");
+  if (what != "heartbeat" && what != "error") throw std::runtime_error("expected 'heartbeat' or 'error', got '" + what + "'");
+  std::atomic<int> downs{0};
+  node here(with.node);
+  here.on_peer_down([&](const std::string&, const std::string&) { ++downs; });
+  const auto to = here.peer("b");
   const auto fill = [&](const char* function, const std::vector<at::Tensor>& tensors) {
     return [=, open = std::deque<future<call_reply>>{}]() mutable {
       while (open.size() < filling_in_flight) open.push_back(to.call(function, tensors));
@@ -157,10 +162,9 @@ void ask_beside_tensors(const part_arguments& with) {
   std::optional<full_link> back;
   if (load != "none") there.emplace(fill("take", {at::rand({filling_bytes / 4})}));
   if (load == "both_ways") back.emplace(fill("give", {}));
-  const auto& what = with.text("what");
+  if (there) there->begin();
   tell_late(with, [&] {
     if (what == "error") return microseconds_until_error(here, to);
-    if (what != "heartbeat") throw std::runtime_error("expected 'heartbeat' or 'error', got '" + what + "'");
     const auto begin = clock::now();
     to.status();
     return microseconds_since(begin);

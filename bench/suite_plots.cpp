@@ -143,7 +143,7 @@ plot call_percentiles(bool quick) {
   plot made{.group = "messages",
             .name = "call_percentiles",
             .title = "200 bytes to another process and back: how long the slow ones take",
-            .how_to_read = "Lower is better. At 100 is the time that 99 of 100 calls keep.",
+            .how_to_read = "Lower is better. At 100: 99 of 100 calls are answered within this time.",
             .x = {"calls of which one takes longer", "", true},
             .y = {"time until the answer", "us", true}};
   for (const auto& each : ways()) {

@@ -447,7 +447,7 @@ plot late_messages(bool quick) {
     .group = "scheduling",
     .name = "late_messages",
     .title = "Heartbeats and errors of passes: how late the slow ones are",
-    .how_to_read = "Lower is better. At 100 is the time that 99 of 100 keep. Busy cores have two threads of the program each.",
+    .how_to_read = "Lower is better. At 100: 99 of 100 come within this time. Busy cores have two threads of the program each.",
     .x = {"messages of which one takes longer", "", true},
     .y = {"time there and back", "us", true}};
   struct kind {

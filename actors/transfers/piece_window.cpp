@@ -9,7 +9,7 @@ namespace troupe::transfers {
 
 namespace {
 
-/// Of two clocks, of which the first one may show anything: the result may overflow, and is some number then.
+/// The difference of two clocks. It wraps around where it would overflow.
 std::int64_t difference(std::int64_t of, std::int64_t to) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(of) - static_cast<std::uint64_t>(to));
 }
@@ -38,12 +38,16 @@ void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<
   if (of.ends_draining) drains_ = false;
   const auto delay = std::max<std::int64_t>(1, now_ns - of.left_ns);
   auto waited_ns = round_trip_.excess(delay);
-  if (taken_ns) waited_ns = std::min(waited_ns, way_there_.excess(difference(*taken_ns, of.left_ns)));
-  const auto without_wait = delay - waited_ns;
-  const auto may_wait = std::clamp(2 * without_wait, least_wait_ns, most_wait_ns);
+  auto without_answer_ns = delay;  // without what the answer waited
+  if (taken_ns) {
+    const auto answer_waited = waited_ns - std::min(waited_ns, way_there_.excess(difference(*taken_ns, of.left_ns)));
+    waited_ns -= answer_waited;
+    without_answer_ns = delay - answer_waited;
+  }
+  const auto may_wait = std::clamp(2 * (delay - waited_ns), least_wait_ns, most_wait_ns);
   const auto waited = static_cast<double>(waited_ns) / static_cast<double>(may_wait);  // 1: as long as pieces may wait
   const auto bytes = static_cast<double>(of.bytes);
-  if (of.fills && !starts_ && waited > 0.25) choose_size(of, delay);
+  if (of.fills && !starts_ && waited > 0.25) choose_size(of, without_answer_ns);
   if (waited > 1) {
     starts_ = false;
     if (of.left_ns >= shrunk_ns_) shrink(std::max(0.5, 1 - (waited - 1) / 2), now_ns);

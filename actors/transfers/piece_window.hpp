@@ -10,21 +10,23 @@ namespace troupe::transfers {
 
 /// How many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as pieces do not wait
 /// in queues on the way, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a way that is fast and long is used, and
-/// other messages do not wait behind many pieces. The wait of a piece is the time from the piece to its answer, less the shortest such
-/// time that was seen lately. Pieces are small on a slow way: the smallest window is a few pieces, and a message that leaves between
-/// two pieces waits until the way has taken all pieces before it.
-/// An answer may wait on its own way back, behind what the other node sends. So the receiver says when it took the piece, by a clock of its
-/// own: the time from the sender's clock to the receiver's, less the shortest such time, is the wait of the piece alone.
+/// other messages do not wait behind many pieces. Pieces are small on a slow way: the smallest window is a few pieces, and a message
+/// that leaves between two pieces waits until the way has taken all pieces before it.
+/// The wait of a piece is the time from the piece to its receiver, less the shortest such time that was seen lately; the receiver says when
+/// it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does not count. If the receiver says
+/// nothing, the time is that of piece and answer.
 /// Times are nanoseconds of one clock, unless said otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
-///   WD-2  on a way of constant rate and delay the window reaches what the way holds. Pieces then wait for at most 2 * `most_wait_ns` and
-///         as long as the smallest window takes.
+///   WD-2  on a way of constant rate and delay the window reaches what the way holds, and at least half of that while the way back is
+///         full too. Pieces then wait for about 2 * `most_wait_ns` and as long as the smallest window takes; a little longer after the
+///         moments in which the delay is measured anew (see `memory_ns`).
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
 ///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In between,
 ///         and until pieces have waited on a way that is full, their size stays. A way that takes a few pieces at once after each pause
 ///         is as slow as its mean; a way that stops for a moment now and then is as fast. The first pieces are large.
-///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. Two clocks may drift
-///         apart, and a receiver may lie: the window then is larger than it should be, and at most `most`.
+///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. A clock that gains
+///         makes waits count for longer, up to that. A clock that loses, or lies, hides waits: the window is larger then, and at most
+///         `most`, which is half a second of a link of 1 Gbit/s to this one receiver.
 class piece_window {
  public:
   static constexpr std::uint64_t small_piece = std::uint64_t{64} << 10;

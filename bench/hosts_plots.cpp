@@ -226,7 +226,7 @@ plot late_messages_hosts(const hosts_effort& effort) {
   const auto line = [&](const std::string& name, role part, const way& by, const values_of_part& values, bool is_fast = true) {
     std::vector<std::map<std::string, double>> turns;
     auto more = values;
-    more["count"] = effort.quick ? "3" : is_fast ? "100" : "15";
+    more["count"] = effort.quick ? "3" : is_fast ? "100" : "11";
     for (int turn = 0; turn < turns_of(effort); ++turn) {
       const auto& found = turns.emplace_back(by.figures(all, "late", more));
       if (const auto load = values.find("load"); load != values.end() && load->second == "none") continue;

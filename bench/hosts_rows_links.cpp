@@ -155,8 +155,8 @@ hosts_row heartbeat_on_a_full_link() {
     return hosts_figures{{0, late, 0},
                          downs > 0 ? std::max(late, missed_ms) : late,
                          "median " + short_number(found.at("us") / 1e3) + " ms; the link carried " +
-                           short_number(found.at("mbit")) + " Mbit/s of tensors, and " + short_number(found.at("mbit_back")) +
-                           " back; the node was unreachable " + std::to_string(downs) + " times"};
+                           short_number(found.at("mbit")) + " Mbit/s of tensors; the node was unreachable " +
+                           std::to_string(downs) + " times"};
   };
   return {.name = "heartbeat_late_link", .unit = "ms", .bar = 100, .at_most = true, .measure = measure};
 }

@@ -48,6 +48,11 @@ class caf_asker {
   std::size_t in_flight() const { return open_.size(); }
   /// Waits for the answer to the oldest text that is under way. Throws std::runtime_error if none came within 20 s of send().
   void wait();
+  /// Sends the text and waits for its answer. Pre: nothing is under way. Throws as wait().
+  void ask(const std::string& text) {
+    send(text);
+    wait();
+  }
 
  private:
   static constexpr std::chrono::seconds answer_deadline{20};

@@ -183,10 +183,7 @@ void echo_sizes_by_caf(const part_arguments& with) {
   caf_link link(with.text("address"), port_in(with));
   caf_asker asker(link);
   tell_sizes(with, [&](std::int64_t size) {
-    return [&asker, text = std::string(static_cast<std::size_t>(size), 'x')] {
-      asker.send(text);
-      asker.wait();
-    };
+    return [&asker, text = std::string(static_cast<std::size_t>(size), 'x')] { asker.ask(text); };
   });
 }
 
@@ -212,8 +209,7 @@ void request_beside_texts_of_caf(const part_arguments& with) {
   });
   tell_late(with, [&] {
     const auto begin = clock::now();
-    asker.send(small);
-    asker.wait();
+    asker.ask(small);
     return microseconds_since(begin);
   });
   tell("mbit", beside.rate());

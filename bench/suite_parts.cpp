@@ -165,8 +165,7 @@ std::vector<double> caf_requests(int runs, std::size_t bytes, std::chrono::micro
   for (int i = -warm_up_of(runs); i < runs; ++i) {
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
     const auto begin = clock::now();
-    asker.send(text);
-    asker.wait();
+    asker.ask(text);
     if (i >= 0) taken.push_back(microseconds_since(begin));
   }
   return taken;

@@ -15,7 +15,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/troupe.hpp>
 
@@ -227,28 +226,32 @@ class table {
       case fault::cut_off:
         shared.scissors.at(now.name()).cut(0);
         break;
-      case fault::cut_off_from_its_caller:
+      case fault::cut_off_from_its_caller: {
+        const auto first_cut = steady::now();
         cut(now.name(), now.caller());
         cut(now.caller(), now.name());
         struck = steady::now();
-        wait_until_noticed(now);
+        wait_until_noticed(now, first_cut);
         shared.opened.give();  // the node goes on with its work, until it is told to abort
         return;
+      }
     }
     struck = steady::now();
   }
 
-  /// Waits until the caller knows that the node is gone. An answer that reaches shared memory before that is still valid.
-  void wait_until_noticed(const cell& now) {
+  /// Waits until the caller has known that the node is gone. An answer that reaches shared memory before that is still valid. The
+  /// two may meet again between two looks, or even before both ends are cut: then the node has been up since after `first_cut`.
+  void wait_until_noticed(const cell& now, steady::time_point first_cut) {
     const auto gone = cluster.address(now.name()).id;
-    while (steady::now() - struck < detection && is_up(now.caller(), gone)) std::this_thread::yield();
+    while (steady::now() - struck < detection && !has_noticed(now.caller(), gone, first_cut)) std::this_thread::yield();
   }
 
-  bool is_up(const std::string& at, troupe::node_id who) {
-    if (at == "driver") return troupe::services_of(driver).directory().gateway(who) != nullptr;
-    for (const auto& each : driver.peer(at).status(1s).peers)
-      if (each.who.id == who) return each.up;
-    return false;
+  bool has_noticed(const std::string& at, troupe::node_id gone, steady::time_point first_cut) {
+    const auto cut_for = steady::now() - first_cut;
+    const auto status = at == "driver" ? driver.status() : driver.peer(at).status(1s);
+    for (const auto& each : status.peers)
+      if (each.who.id == gone) return !each.up || std::chrono::nanoseconds(each.since_ns) < cut_for;
+    return true;
   }
 
   void cut(const std::string& one, const std::string& other) {

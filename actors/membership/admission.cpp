@@ -243,13 +243,24 @@ void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gat
   const auto by = self->state.options.route_to(gateway->node());
   const auto own = self_for(self, by);
   const auto patience = std::min(left, std::max(shortest_greeting, 4 * self->state.options.heartbeat));
+  const auto failed = [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); };
+  // CAF leaves a request unanswered when its connection is lost: the down message of the gateway ends the greeting instead.
+  auto& st = self->state;
+  const auto number = ++st.last_greeting;
+  watch(self, gateway);
+  st.greetings[number] = {gateway->address(), [=] { failed(caf::sec::request_timeout); }};
   self
     ->request(caf::actor_cast<caf::actor>(gateway), patience,
               hello{own.name, own.id, own.host, own.port, protocol_version, table.digest(to->greeted), to->greeted,
                     table.between(to->greeted), to->name, table.incarnation(), own.formats, own.devices},
               self->state.options.gateway)
-    .then([=](const welcome& answer) { welcomed(self, to, answer, gateway); },
-          [=](const caf::error& problem) { unreached(self, to, "answer to the greeting", problem); });
+    .then(
+      [=](const welcome& answer) {
+        if (self->state.greetings.erase(number) > 0) welcomed(self, to, answer, gateway);
+      },
+      [=](const caf::error& problem) {
+        if (self->state.greetings.erase(number) > 0) failed(problem);
+      });
 }
 
 template <class Self>
@@ -346,14 +357,15 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
                   errc::unknown_peer);
   if (const auto why = unreachable(who, by); !why.empty()) return refuse(self, promise, who, why);
   who.host = host_to_reach(who.host, by);
-  if (const auto* holder = other_holder(self, who)) return ask_holder(self, *holder, from, gateway, promise, left);
   if (const auto* rival = living_rival(self, who); rival == nullptr) {
+    if (const auto* holder = other_holder(self, who)) return ask_holder(self, *holder, from, gateway, promise, left);
     if (!is_accepted(self, who.id)) {
       promise.deliver(overtaken(who));
       return;
     }
     const auto theirs = from.to == own.id ? from.between : bond{};
     act(self, st.table.met(who, gateway, theirs, member_table::way::hears, st.options.clock(), from.incarnation));
+    watch(self, gateway);  // a peer that is unreachable comes back later
     promise.deliver(make_welcome(self, from, by));
   } else if (rival->is_up) {
     // The holder of the name may have ended just now: a sign of life decides.

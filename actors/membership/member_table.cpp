@@ -76,6 +76,11 @@ const known_peer* member_table::rival(const member& who) const {
   return nullptr;
 }
 
+bool member_table::is_held_back(const member& who) const {
+  const auto* other = rival(who);
+  return other != nullptr && (other->is_up || other->who.host != who.host || other->who.port != who.port);
+}
+
 known_peer* member_table::find(node_id id) {
   const auto found = peers_.find(id);
   return found == peers_.end() ? nullptr : &found->second;
@@ -181,7 +186,7 @@ member_steps member_table::hear_all(node_id from, const std::vector<member_news>
 std::vector<member> member_table::take_strangers(std::int64_t now_ns) {
   std::vector<member> result;
   for (const auto id : roster_.neighbours()) {
-    if (find(id) != nullptr || is_awaited(id)) continue;
+    if (find(id) != nullptr || is_awaited(id) || is_held_back(*roster_.find(id))) continue;
     auto& other = strangers_[id];
     if (std::exchange(other.is_dialled, true)) continue;
     other.dial_ns = now_ns;
@@ -203,7 +208,7 @@ member_steps member_table::want(node_id who, std::int64_t until_ns, std::int64_t
   if (other.wanted_until_ns <= now_ns) other.is_tried = false;
   other.wanted_until_ns = std::max(other.wanted_until_ns, until_ns);
   other.dial_ns = now_ns;
-  if (!std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
+  if (!is_held_back(*found) && !std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
   return steps;
 }
 
@@ -312,10 +317,21 @@ bool member_table::has_turn(node_id neighbour) const {
   return at % turns == beats_ % turns;
 }
 
+void member_table::wait_longer(absent& node, std::int64_t now_ns) {
+  node.pause_ns = std::clamp(2 * node.pause_ns, shortest_pause_ns, longest_pause_ns);
+  node.dial_ns = now_ns + node.pause_ns;
+}
+
 void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
   for (auto& [id, node] : gone_) {
     if (now_ns - node.since_ns >= longest_wait_ns) node.is_awaited = false;
     if (!node.is_awaited || node.is_dialled || now_ns < node.dial_ns) continue;
+    if (const auto* successor = rival(node.who); successor != nullptr && is_held_back(node.who)) {
+      const auto& at = successor->who;
+      node.is_awaited = at.host != node.who.host || at.port != node.who.port;  // a successor that is up listens there
+      wait_longer(node, now_ns);
+      continue;
+    }
     node.is_dialled = true;
     to.dials.push_back(node.who);
   }
@@ -335,7 +351,7 @@ void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
     auto& [id, other] = *i;
     const auto* who = roster_.find(id);
     const bool is_needed = who != nullptr && (other.wanted_until_ns > now_ns || (roster_.is_neighbour(id) && !is_awaited(id)));
-    if (is_needed && !other.is_dialled && now_ns >= other.dial_ns) {
+    if (is_needed && !other.is_dialled && now_ns >= other.dial_ns && !is_held_back(*who)) {
       other.is_dialled = true;
       to.dials.push_back(*who);
     }
@@ -369,7 +385,7 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
     if (find(id) != nullptr || is_awaited(id)) continue;  // this node sees for itself
     if (each.what == heard::contested) {
       contest(id, now_ns);
-      if (!std::exchange(strangers_[id].is_dialled, true)) to.dials.push_back(each.who);
+      if (!is_held_back(each.who) && !std::exchange(strangers_[id].is_dialled, true)) to.dials.push_back(each.who);
     } else if (each.what != heard::arrived) {
       tell_lost(each.who, each.reason, each.what == heard::gone, to);
     } else if (roster_.is_neighbour(id)) {
@@ -473,8 +489,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
   if (how == dial_end::reached) return steps;
   roster_.accuse(who, now_ns);
   note_news(now_ns, steps);
-  node.pause_ns = std::clamp(2 * node.pause_ns, shortest_pause_ns, longest_pause_ns);
-  node.dial_ns = now_ns + node.pause_ns;
+  wait_longer(node, now_ns);
   return steps;
 }
 

@@ -122,6 +122,7 @@ struct member_steps {
 ///   MT-8  this node says that a member is gone if the member's connection ended and no program listens at its address any more. Whoever
 ///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it. A member whose name another
 ///         node claims is dialled at once, and is gone if no program listens at its address: the other node is its successor.
+///   MT-9  a node is not dialled while another peer holds it back: the greeting would make this node a peer there and not here.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
@@ -162,6 +163,9 @@ class member_table {
 
   /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;
+  /// Whether another peer has the name of `who`, and `who` is not that peer after a restart. An unreachable peer at the address of
+  /// `who` has been restarted: no two programs listen there.
+  bool is_held_back(const member& who) const;
   /// Another member that has the name of `who` and is no peer; null if there is none.
   const member* holder(const member& who) const;
 
@@ -262,6 +266,7 @@ class member_table {
   bool is_awaited(node_id id) const;
   void meet_strangers(std::int64_t now_ns, member_steps& to);
   void dial_gone(std::int64_t now_ns, member_steps& to);
+  static void wait_longer(absent& node, std::int64_t now_ns);
   void note_news(std::int64_t now_ns, member_steps& to);
   void tell_known(const member& who, member_steps& to);
   void tell_lost(const member& who, const std::string& reason, bool is_gone, member_steps& to);

@@ -81,6 +81,13 @@ void beat(Self self) {
 template <class Self>
 void lost(Self self, const caf::down_msg& down) {
   auto& st = self->state;
+  std::vector<std::function<void()>> unanswered;
+  std::erase_if(st.greetings, [&](const auto& each) {
+    const bool is_lost = each.second.gateway == down.source;
+    if (is_lost) unanswered.push_back(each.second.on_lost);
+    return is_lost;
+  });
+  for (const auto& on_lost : unanswered) on_lost();  // ends a dial of the peer, before the table begins the next one
   if (const auto* peer = st.table.find_gateway(down.source)) {
     const auto id = peer->who.id;
     const bool is_lost = down.reason == caf::exit_reason::remote_link_unreachable;

@@ -144,6 +144,13 @@ void tell_heard(Self self, const peer_change& news) {
     if (search.name == news.who.name || search.id == news.who.id) look_for(self, search);
 }
 
+/// Lets the actor get one down message when the gateway ends or its connection is lost, however often it is called.
+template <class Self>
+void watch(Self self, const caf::strong_actor_ptr& gateway) {
+  self->demonitor(gateway->address());
+  self->monitor(gateway);
+}
+
 /// Tells the log and the subscribers about a peer.
 template <class Self>
 void tell(Self self, const peer_change& news) {
@@ -155,8 +162,7 @@ void tell(Self self, const peer_change& news) {
   };
   if (news.what == kind::up || news.what == kind::up_again) {
     const bool again = news.what == kind::up_again;
-    self->demonitor(news.gateway->address());
-    self->monitor(news.gateway);
+    watch(self, news.gateway);
     st.options.log.info("membership", [&] {
       return line(again ? "up again: " : "up: ") + ", " + transport_to(self->system(), news.gateway->node()) +
              (again ? ", after " + milliseconds_text(news.away_ns) : "");
@@ -208,13 +214,13 @@ void act(Self self, const member_steps& steps) {
   if (steps.passes_on) after(self, st.options.heartbeat / parts_of_interval, [=] { act(self, self->state.table.pass_on()); });
 }
 
-/// Another peer with the name of `who`; null if there is none. If that peer is unreachable and had the address of `who`, then `who`
-/// is the same node after a restart: the old peer is gone, and the result is null.
+/// Another peer with the name of `who`; null if there is none. If `who` is that peer after a restart, the old peer is gone, and
+/// the result is null.
 template <class Self>
 const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;
   const auto* rival = st.table.rival(who);
-  if (rival == nullptr || rival->is_up || rival->who.port != who.port || rival->who.host != who.host) return rival;
+  if (rival == nullptr || st.table.is_held_back(who)) return rival;
   act(self, st.table.left(rival->who.id, "replaced by a restarted node at the same address", st.options.clock()));
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -64,6 +65,12 @@ struct membership_state {
     caf::typed_response_promise<contracts::peer_up> promise;
   };
 
+  /// A greeting that waits for its answer.
+  struct greeting {
+    caf::actor_addr gateway;
+    std::function<void()> on_lost;  // to be called once, if the connection is lost
+  };
+
   static inline const char* name = "membership";
   membership_options options;
   member_table table;
@@ -72,6 +79,8 @@ struct membership_state {
   std::unordered_map<std::uint64_t, std::function<void()>> timers;
   std::uint64_t last_timer = 0;
   std::list<search> searches;
+  std::map<std::uint64_t, greeting> greetings;
+  std::uint64_t last_greeting = 0;
   std::set<std::shared_ptr<join_task>> joins;
   std::vector<caf::actor> subscribers;
   network::own_actors::hold dialer_guard;  // see membership_options::guard

@@ -28,6 +28,38 @@ member node(std::uint64_t id, std::string name, std::uint16_t port = 0) {
 
 using troupe::test::contains;
 
+constexpr std::int64_t interval = 250'000'000;
+constexpr std::int64_t minute = 60'000'000'000;
+
+/// A table of the node "driver". Its peers are "watcher", which tells news, and "stage".
+struct table_with_stage : member_table {
+  explicit table_with_stage(std::uint16_t port) : member_table(node(1, "driver", 4000)), stage(node(3, "stage", port)) {
+    met(watcher, nullptr, {}, way::hears, now);
+    met(stage, nullptr, {}, way::hears, now);
+  }
+
+  /// The watcher tells that the stage is gone, and that another node has its name.
+  void hear_of(const member& successor) {
+    hear(watcher.id, {{stage, 0, troupe::member_state::gone}, {successor, 0, troupe::member_state::up}}, now);
+  }
+  /// How often the table dials the node in that time. No dial reaches a node.
+  int dials_of(node_id who, std::int64_t time_ns) {
+    int result = 0;
+    for (const auto until = now + time_ns; now < until; now += interval) {
+      answered(watcher.id, between(watcher.id), now);
+      for (const auto& each : beat(now, [](const known_peer& peer) { return peer.is_up; }).dials) {
+        result += each.id == who ? 1 : 0;
+        dialled(each.id, dial_end::not_reached, now);
+      }
+    }
+    return result;
+  }
+
+  std::int64_t now = 0;
+  const member watcher = node(2, "watcher", 4001);
+  const member stage;
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_clock_is_estimated_from_the_middle_of_a_round_trip) {
@@ -94,6 +126,46 @@ BOOST_AUTO_TEST_CASE(a_name_is_free_again_when_its_node_has_gone) {
   table.left(node_id{2}, "left", 0);
   BOOST_TEST(table.rival(node(3, "stage1")) == nullptr);
   BOOST_TEST(table.objection(node(3, "stage1"), table.self()) == "");
+}
+
+// MT-9
+BOOST_AUTO_TEST_CASE(a_successor_is_dialled_once_its_predecessor_is_gone) {
+  table_with_stage table(5000);
+  const auto successor = node(4, "stage", 5001);
+  table.connection_lost(table.stage.id, table.now);
+  table.hear_of(successor);
+  BOOST_TEST(table.take_strangers(table.now).empty());
+  BOOST_TEST(table.want(successor.id, minute, table.now).dials.empty());
+  BOOST_TEST(table.want("stage", minute, table.now).dials.empty());
+  BOOST_TEST(table.dials_of(successor.id, 20 * interval) == 0);
+  table.dialled(table.stage.id, member_table::dial_end::nobody_listens, table.now);
+  BOOST_TEST(table.dials_of(successor.id, 2 * interval) > 0);
+}
+
+// MT-9
+BOOST_AUTO_TEST_CASE(a_successor_at_the_address_of_its_predecessor_is_dialled_unless_that_is_up) {
+  table_with_stage table(5000);
+  const auto successor = node(4, "stage", 5000);
+  table.hear_of(successor);
+  BOOST_TEST(table.want(successor.id, minute, table.now).dials.empty());
+  table.connection_lost(table.stage.id, table.now);
+  BOOST_TEST(table.want(successor.id, minute, table.now).dials.size() == 1u);
+}
+
+// MT-2, MT-9
+BOOST_AUTO_TEST_CASE(a_node_that_is_gone_is_not_dialled_while_another_one_has_its_name) {
+  for (const std::uint16_t port : {5000, 5001}) {
+    table_with_stage table(5000);
+    const auto successor = node(4, "stage", port);
+    table.connection_lost(table.stage.id, table.now);
+    table.dialled(table.stage.id, member_table::dial_end::nobody_listens, table.now);
+    BOOST_TEST(table.dials_of(table.stage.id, minute) > 0);
+    table.met(successor, nullptr, {}, member_table::way::hears, table.now);
+    BOOST_TEST(table.dials_of(table.stage.id, minute) == 0);
+    table.left(successor.id, "left", table.now);
+    const bool another_listened_there = port == 5000;
+    BOOST_TEST((table.dials_of(table.stage.id, minute) == 0) == another_listened_there);
+  }
 }
 
 // ME-1

@@ -266,6 +266,21 @@ BOOST_AUTO_TEST_CASE(repeats_a_greeting_that_was_lost) {
 }
 
 // ME-3
+BOOST_AUTO_TEST_CASE(greets_again_when_the_connection_is_lost) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  *a.mute = true;
+  auto joined = all.join(b, 4001);
+  all.pass(500 * ms);  // less than a greeting waits
+  *a.mute = false;
+  caf::anon_send_exit(a.gateway, caf::exit_reason::remote_link_unreachable);
+  all.open(a);
+  all.pass(200 * ms);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  CHECK_NAMES(a.news, "up b");
+}
+
 BOOST_AUTO_TEST_CASE(succeeds_though_another_member_can_not_be_reached) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
@@ -673,6 +688,60 @@ BOOST_AUTO_TEST_CASE(a_peer_whose_connection_was_lost_is_dialled_and_up_again) {
   all.pass(3 * interval);
   CHECK_NAMES(a.news, "up b", "unreachable b: connection lost", "up again b");
   CHECK_NAMES(b.news, "up a", "unreachable a: it held this node for unreachable", "up again a");
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_ends_in_the_middle_of_a_greeting_is_gone_soon) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.join(b, 4001);
+  *b.mute = true;
+  caf::anon_send_exit(b.gateway, caf::exit_reason::remote_link_unreachable);
+  all.open(b);
+  CHECK_NAMES(a.news, "up b", "unreachable b: connection lost");
+  all.pass(2 * interval);  // the greeting of `a` waits for an answer, over the new connection
+  all.end(b);
+  all.pass(2 * interval);
+  CHECK_NAMES(a.news, "up b", "unreachable b: connection lost",
+              "gone b: its process has ended: no program listens at its address");
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_ends_after_its_greeting_is_gone_soon) {
+  fake_cluster all;
+  auto& a = all.start("a", 2, 4001);
+  auto& b = all.start("b", 1, 4002);  // the lower id: `b` dials at once
+  all.join(b, 4001);
+  *b.mute = true;
+  for (auto* each : {&b, &a}) {
+    caf::anon_send_exit(each->gateway, caf::exit_reason::remote_link_unreachable);
+    all.open(*each);
+  }
+  CHECK_NAMES(a.news, "up b", "unreachable b: connection lost");  // `b` has greeted, and does not answer
+  all.end(b);
+  all.pass(3 * interval);
+  CHECK_NAMES(a.news, "up b", "unreachable b: connection lost",
+              "gone b: its process has ended: no program listens at its address");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_is_not_greeted_while_its_predecessor_is_unreachable_here) {  // MT-9
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  all.join(b, 4001);
+  all.join(c, 4001);
+  all.freeze(c);
+  all.pass(6 * interval);
+  auto& next = all.start("c", 4, 4004);
+  const std::vector<member_news> heard{{c.who, 0, member_state::gone}, {next.who, 0, member_state::up}};
+  caf::anon_send(caf::actor_cast<caf::actor>(b.membership), gossip{a.who.id, heard, false});
+  all.pass(10 * interval);
+  CHECK_NAMES(next.news);  // `b` would not hold it for up, and so would not answer its heartbeats
+  all.end(c);
+  all.pass(5 * interval);
+  std::sort(next.news.begin(), next.news.end());
+  CHECK_NAMES(next.news, "up a", "up b");
+  BOOST_TEST(b.news.back() == "up c");
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_was_gone_and_lives_starts_over_on_both_sides) {

@@ -365,7 +365,7 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
     }
     const auto theirs = from.to == own.id ? from.between : bond{};
     act(self, st.table.met(who, gateway, theirs, member_table::way::hears, st.options.clock(), from.incarnation));
-    watch(self, gateway);  // a peer that is unreachable comes back later
+    watch(self, gateway);  // the peer may end before it is up again
     promise.deliver(make_welcome(self, from, by));
   } else if (rival->is_up) {
     // The holder of the name may have ended just now: a sign of life decides.

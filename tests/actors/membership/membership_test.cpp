@@ -265,7 +265,6 @@ BOOST_AUTO_TEST_CASE(repeats_a_greeting_that_was_lost) {
   CHECK_NAMES(b.news, "up a");
 }
 
-// ME-3
 BOOST_AUTO_TEST_CASE(greets_again_when_the_connection_is_lost) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);
@@ -281,6 +280,7 @@ BOOST_AUTO_TEST_CASE(greets_again_when_the_connection_is_lost) {
   CHECK_NAMES(a.news, "up b");
 }
 
+// ME-3
 BOOST_AUTO_TEST_CASE(succeeds_though_another_member_can_not_be_reached) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);

@@ -255,7 +255,7 @@ function(troupe_add_test name)
     _troupe_test_flags(${name})
     _troupe_precompile(${name} ${arg_PCH} FOR_TESTS)
   endif()
-  add_test(NAME ${name} COMMAND ${name} --color_output=no --log_level=test_suite ${arg_ARGUMENTS})
+  add_test(NAME ${name} COMMAND ${name} --log_level=test_suite ${arg_ARGUMENTS})
   troupe_test_properties(${name} ${arg_KIND} "${arg_TIMEOUT}" ${arg_ENVIRONMENT})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 240)
@@ -274,8 +274,9 @@ function(troupe_test_properties name kind timeout)
   if(TROUPE_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
   endif()
-  # Without this, waiting OpenMP threads would spin on a core that the next test needs.
-  set(environment OMP_WAIT_POLICY=passive ${ARGN} ${TROUPE_SANITIZER_ENVIRONMENT})
+  # Without the first, waiting OpenMP threads would spin on a core that the next test needs. Colours would hide the word
+  # "error" from `make test`, which looks for the checks that failed.
+  set(environment OMP_WAIT_POLICY=passive BOOST_TEST_COLOR_OUTPUT=no ${ARGN} ${TROUPE_SANITIZER_ENVIRONMENT})
   set_tests_properties(${name} PROPERTIES LABELS ${kind} TIMEOUT ${timeout}
     ENVIRONMENT "${environment}")
   # Expensive tests begin first. Tests that wait for each other (cluster) run beside the others. Tests that run alone

@@ -76,9 +76,10 @@ const known_peer* member_table::rival(const member& who) const {
   return nullptr;
 }
 
-bool member_table::is_held_back(const member& who) const {
+const known_peer* member_table::living_rival(const member& who) const {
   const auto* other = rival(who);
-  return other != nullptr && (other->is_up || other->who.host != who.host || other->who.port != who.port);
+  if (other == nullptr || other->is_up || other->who.host != who.host || other->who.port != who.port) return other;
+  return nullptr;
 }
 
 known_peer* member_table::find(node_id id) {
@@ -186,7 +187,7 @@ member_steps member_table::hear_all(node_id from, const std::vector<member_news>
 std::vector<member> member_table::take_strangers(std::int64_t now_ns) {
   std::vector<member> result;
   for (const auto id : roster_.neighbours()) {
-    if (find(id) != nullptr || is_awaited(id) || is_held_back(*roster_.find(id))) continue;
+    if (find(id) != nullptr || is_awaited(id) || living_rival(*roster_.find(id)) != nullptr) continue;
     auto& other = strangers_[id];
     if (std::exchange(other.is_dialled, true)) continue;
     other.dial_ns = now_ns;
@@ -208,7 +209,7 @@ member_steps member_table::want(node_id who, std::int64_t until_ns, std::int64_t
   if (other.wanted_until_ns <= now_ns) other.is_tried = false;
   other.wanted_until_ns = std::max(other.wanted_until_ns, until_ns);
   other.dial_ns = now_ns;
-  if (!is_held_back(*found) && !std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
+  if (living_rival(*found) == nullptr && !std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
   return steps;
 }
 
@@ -326,7 +327,7 @@ void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
   for (auto& [id, node] : gone_) {
     if (now_ns - node.since_ns >= longest_wait_ns) node.is_awaited = false;
     if (!node.is_awaited || node.is_dialled || now_ns < node.dial_ns) continue;
-    if (const auto* successor = rival(node.who); successor != nullptr && is_held_back(node.who)) {
+    if (const auto* successor = living_rival(node.who)) {
       const auto& at = successor->who;
       node.is_awaited = at.host != node.who.host || at.port != node.who.port;  // a successor that is up listens there
       wait_longer(node, now_ns);
@@ -351,7 +352,7 @@ void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
     auto& [id, other] = *i;
     const auto* who = roster_.find(id);
     const bool is_needed = who != nullptr && (other.wanted_until_ns > now_ns || (roster_.is_neighbour(id) && !is_awaited(id)));
-    if (is_needed && !other.is_dialled && now_ns >= other.dial_ns && !is_held_back(*who)) {
+    if (is_needed && !other.is_dialled && now_ns >= other.dial_ns && living_rival(*who) == nullptr) {
       other.is_dialled = true;
       to.dials.push_back(*who);
     }
@@ -385,7 +386,7 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
     if (find(id) != nullptr || is_awaited(id)) continue;  // this node sees for itself
     if (each.what == heard::contested) {
       contest(id, now_ns);
-      if (!is_held_back(each.who) && !std::exchange(strangers_[id].is_dialled, true)) to.dials.push_back(each.who);
+      if (living_rival(each.who) == nullptr && !std::exchange(strangers_[id].is_dialled, true)) to.dials.push_back(each.who);
     } else if (each.what != heard::arrived) {
       tell_lost(each.who, each.reason, each.what == heard::gone, to);
     } else if (roster_.is_neighbour(id)) {

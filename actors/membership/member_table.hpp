@@ -122,7 +122,7 @@ struct member_steps {
 ///   MT-8  this node says that a member is gone if the member's connection ended and no program listens at its address any more. Whoever
 ///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it. A member whose name another
 ///         node claims is dialled at once, and is gone if no program listens at its address: the other node is its successor.
-///   MT-9  a node is not dialled while another peer holds it back: the greeting would make this node a peer there and not here.
+///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
@@ -163,9 +163,9 @@ class member_table {
 
   /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;
-  /// Whether another peer has the name of `who`, and `who` is not that peer after a restart. An unreachable peer at the address of
-  /// `who` has been restarted: no two programs listen there.
-  bool is_held_back(const member& who) const;
+  /// The rival of `who`, unless `who` is that peer after a restart; null otherwise. An unreachable peer at the address of `who` has
+  /// been restarted: no two programs listen there.
+  const known_peer* living_rival(const member& who) const;
   /// Another member that has the name of `who` and is no peer; null if there is none.
   const member* holder(const member& who) const;
 

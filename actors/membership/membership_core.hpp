@@ -219,9 +219,9 @@ void act(Self self, const member_steps& steps) {
 template <class Self>
 const known_peer* living_rival(Self self, const member& who) {
   auto& st = self->state;
-  const auto* rival = st.table.rival(who);
-  if (rival == nullptr || st.table.is_held_back(who)) return rival;
-  act(self, st.table.left(rival->who.id, "replaced by a restarted node at the same address", st.options.clock()));
+  if (const auto* living = st.table.living_rival(who)) return living;
+  if (const auto* old = st.table.rival(who))
+    act(self, st.table.left(old->who.id, "replaced by a restarted node at the same address", st.options.clock()));
   return nullptr;
 }
 

@@ -140,6 +140,11 @@ class fake_cluster {
     caf::anon_send_exit(node.membership, caf::exit_reason::kill);
     run();
   }
+  /// Cuts the connections to the node. The node then has a new gateway, at the same port.
+  void cut(fake_node& node) {
+    caf::anon_send_exit(node.gateway, caf::exit_reason::remote_link_unreachable);
+    open(node);
+  }
   /// Ends the node without a farewell, as if its process had ended.
   void end(fake_node& node) {
     ports.erase(node.who.port);

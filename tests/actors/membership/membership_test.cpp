@@ -273,8 +273,7 @@ BOOST_AUTO_TEST_CASE(greets_again_when_the_connection_is_lost) {
   auto joined = all.join(b, 4001);
   all.pass(500 * ms);  // less than a greeting waits
   *a.mute = false;
-  caf::anon_send_exit(a.gateway, caf::exit_reason::remote_link_unreachable);
-  all.open(a);
+  all.cut(a);
   all.pass(200 * ms);
   BOOST_TEST_REQUIRE(joined->value.has_value());
   CHECK_NAMES(a.news, "up b");
@@ -682,9 +681,7 @@ BOOST_AUTO_TEST_CASE(a_peer_whose_connection_was_lost_is_dialled_and_up_again) {
   auto& a = all.start("a", 1, 4001);
   auto& b = all.start("b", 2, 4002);
   all.join(b, 4001);
-  all.ports[4002] = nullptr;
-  caf::anon_send_exit(b.gateway, caf::exit_reason::remote_link_unreachable);
-  all.open(b);
+  all.cut(b);
   all.pass(3 * interval);
   CHECK_NAMES(a.news, "up b", "unreachable b: connection lost", "up again b");
   CHECK_NAMES(b.news, "up a", "unreachable a: it held this node for unreachable", "up again a");
@@ -696,8 +693,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_ends_in_the_middle_of_a_greeting_is_gone_soon) 
   auto& b = all.start("b", 2, 4002);
   all.join(b, 4001);
   *b.mute = true;
-  caf::anon_send_exit(b.gateway, caf::exit_reason::remote_link_unreachable);
-  all.open(b);
+  all.cut(b);
   CHECK_NAMES(a.news, "up b", "unreachable b: connection lost");
   all.pass(2 * interval);  // the greeting of `a` waits for an answer, over the new connection
   all.end(b);
@@ -712,10 +708,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_ends_after_its_greeting_is_gone_soon) {
   auto& b = all.start("b", 1, 4002);  // the lower id: `b` dials at once
   all.join(b, 4001);
   *b.mute = true;
-  for (auto* each : {&b, &a}) {
-    caf::anon_send_exit(each->gateway, caf::exit_reason::remote_link_unreachable);
-    all.open(*each);
-  }
+  all.cut(b);
+  all.cut(a);
   CHECK_NAMES(a.news, "up b", "unreachable b: connection lost");  // `b` has greeted, and does not answer
   all.end(b);
   all.pass(3 * interval);

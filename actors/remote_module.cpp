@@ -38,6 +38,11 @@ struct remote_module::lifetime {
                           std::optional<wire_format> format = {}) const {
     return by.call(function, std::move(tensors), std::move(values), id(), {}, format);
   }
+  /// Calls, and waits for the answer. In a continuation, which can't wait, throws troupe::error (misuse) and sends nothing.
+  call_reply ask(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {}) const {
+    detail::continuation_scope::refuse_to_wait();
+    return call(function, std::move(tensors), std::move(values)).get();
+  }
 };
 
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make) {
@@ -45,6 +50,7 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 }
 
 remote_module peer::create(const std::string& type, attributes values) const {
+  detail::continuation_scope::refuse_to_wait();
   values[calls::value_names::type] = type;
   values[calls::value_names::owner] = calls::to_attribute(here_->id().value);
   const auto reply = call("troupe.create", {}, std::move(values)).get();
@@ -60,6 +66,7 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
   if (first == std::string::npos || first == 0 || !read_number(reference, first + 1, second, number) ||
       !read_number(reference, second + 1, reference.size(), ticket))
     throw error(errc::misuse, "remote_module::accept: '" + reference + "' is not a reference that remote_module::lend gave");
+  detail::continuation_scope::refuse_to_wait();
   const auto home = here.peer(reference.substr(0, first));
   const object_id id{home.id(), number};
   const support::call_scope outside({}, {});
@@ -74,11 +81,9 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
 
 std::string remote_module::lend(const peer& to) const {
   const support::call_scope outside({}, {});
-  const auto reply = lifetime_
-                       ->call("troupe.lend", {},
-                              {{calls::value_names::owner, calls::to_attribute(where().here().id().value)},
-                               {calls::value_names::to, calls::to_attribute(to.id().value)}})
-                       .get();
+  const auto reply = lifetime_->ask("troupe.lend", {},
+                                    {{calls::value_names::owner, calls::to_attribute(where().here().id().value)},
+                                     {calls::value_names::to, calls::to_attribute(to.id().value)}});
   return where().name() + '/' + std::to_string(id().number) + '/' +
          std::to_string(calls::number_from(reply.values, calls::value_names::ticket));
 }
@@ -87,7 +92,7 @@ remote_module remote_module::select(const std::vector<std::string>& names) const
   attributes values{{calls::value_names::owner, calls::to_attribute(where().here().id().value)}};
   for (std::size_t i = 0; i < names.size(); ++i) values.emplace(std::to_string(i), names[i]);
   const support::call_scope outside({}, {});
-  const auto reply = lifetime_->call("troupe.select", {}, std::move(values)).get();
+  const auto reply = lifetime_->ask("troupe.select", {}, std::move(values));
   return {where(), {id().node, calls::number_from(reply.values, calls::value_names::object)}};
 }
 
@@ -108,17 +113,26 @@ future<call_reply> remote_module::call(const std::string& method, std::vector<at
   return lifetime_->call("troupe.method", std::move(tensors), std::move(values), format);
 }
 
-named_tensors remote_module::parameters() const { return named(lifetime_->call("troupe.parameters").get()); }
+named_tensors remote_module::parameters() const { return named(lifetime_->ask("troupe.parameters")); }
 
 at::Tensor remote_module::parameter(const std::string& name) const {
-  return lifetime_->call("troupe.parameter", {}, {{calls::value_names::name, name}}).get().tensor(0);
+  return lifetime_->ask("troupe.parameter", {}, {{calls::value_names::name, name}}).tensor(0);
 }
 
 void remote_module::set_parameters(const named_tensors& values) const { overwrite("troupe.set_parameters", values); }
 
-named_tensors remote_module::buffers() const { return named(lifetime_->call("troupe.buffers").get()); }
+named_tensors remote_module::buffers() const { return named(lifetime_->ask("troupe.buffers")); }
 
 void remote_module::set_buffers(const named_tensors& values) const { overwrite("troupe.set_buffers", values); }
+
+named_tensors remote_module::state() const { return named(lifetime_->ask("troupe.state")); }
+
+void remote_module::set_state(const named_tensors& values) const { overwrite("troupe.set_state", values); }
+
+void remote_module::train(bool on) const {
+  const support::call_scope outside({}, {});
+  lifetime_->ask("troupe.train", {}, {{"on", on}});
+}
 
 void remote_module::overwrite(const char* function, const named_tensors& values) const {
   std::vector<at::Tensor> tensors;
@@ -127,12 +141,12 @@ void remote_module::overwrite(const char* function, const named_tensors& values)
     names.emplace(std::to_string(tensors.size()), name);
     tensors.push_back(value.defined() ? value.detach() : value);
   }
-  lifetime_->call(function, std::move(tensors), std::move(names)).get();
+  lifetime_->ask(function, std::move(tensors), std::move(names));
 }
 
 named_tensors remote_module::gradients(const context& pass) const {
   require_current(pass, "remote_module::gradients");
-  return named(lifetime_->call("troupe.gradients").get());
+  return named(lifetime_->ask("troupe.gradients"));
 }
 
 }  // namespace troupe

@@ -22,6 +22,8 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 ///         handle is gone the module is dropped; the destructor of the handle does not wait for that. Handles on a node that
 ///         goes down do not count any more.
 ///   RM-2  a handle may outlive the peer and the node.
+///   RM-3  what state() gives, set_state() and set_parameters() take, buffers included.
+///   RM-4  in a continuation, which can't wait, functions that block throw troupe::error (misuse) before they send anything.
 class remote_module {
  public:
   /// Makes the first handle of the module. Copies of the handle share the module; the last copy drops it.
@@ -54,12 +56,21 @@ class remote_module {
   /// parameter, on the module's node. Outside a context the copy has no such link. Blocks; throws troupe::error (misuse) if the
   /// module has no parameter of this name.
   at::Tensor parameter(const std::string& name) const;
-  /// Overwrites parameters by name. If a name, shape or dtype does not fit, nothing is written. Blocks; throws troupe::error.
+  /// Overwrites parameters, and buffers if `values` has some, by name. If a name, shape or dtype does not fit, nothing is written.
+  /// Blocks; throws troupe::error.
   void set_parameters(const named_tensors& values) const;
   /// Copies of the module's buffers. Blocks; throws troupe::error.
   named_tensors buffers() const;
   /// Overwrites buffers by name, as set_parameters does.
   void set_buffers(const named_tensors& values) const;
+  /// Copies of the parameters, then of the buffers, as in PyTorch's state_dict. Blocks; throws troupe::error.
+  named_tensors state() const;
+  /// Overwrites all parameters and buffers. If one is missing in `values`, or a name, shape or dtype does not fit, nothing is written.
+  void set_state(const named_tensors& values) const;
+  /// Turns the module's training mode on or off (module::train). A TorchScript module has the mode in which it was sent until then.
+  /// Blocks; throws troupe::error (misuse) if the module has no mode.
+  void train(bool on = true) const;
+  void eval() const { train(false); }
   /// Copies of the gradients that the context gathered for the module's parameters, by parameter name; undefined for a
   /// parameter without a gradient. The context must be open on this thread. Blocks; throws troupe::error.
   named_tensors gradients(const context& pass) const;

@@ -15,6 +15,7 @@
 namespace troupe {
 
 remote_module create_script(const peer& where, const torch::jit::Module& script) {
+  detail::continuation_scope::refuse_to_wait();
   std::ostringstream out;
   try {
     script.save(out);

@@ -10,6 +10,7 @@
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/script_module.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/state_file.hpp>
 #include <troupe/actors/version.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/nodes/builtin_functions.hpp>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -161,34 +162,88 @@ call_reply gradients(node_parts& here, call_arguments& arguments) {
   return copies_of(all);
 }
 
-/// Overwrites the tensors of `there` that the call names. If a value does not fit, no tensor is overwritten.
-call_reply overwrite(const named_tensors& there, const std::string& kind, const call_arguments& arguments) {
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
+struct overwritable_tensor {
+  std::string kind;
+  std::string name;
+  at::Tensor tensor;
+};
+
+std::vector<overwritable_tensor> parameters_of(module& of) {
+  std::vector<overwritable_tensor> all;
+  for (auto& [name, tensor] : of.parameters()) all.push_back({"parameter", name, tensor});
+  return all;
+}
+
+std::vector<overwritable_tensor> buffers_of(module& of) {
+  std::vector<overwritable_tensor> all;
+  for (auto& [name, tensor] : of.buffers())
+    if (tensor.defined()) all.push_back({"buffer", name, tensor});
+  return all;
+}
+
+/// Parameters first. Throws if a buffer has the name of a parameter.
+std::vector<overwritable_tensor> state_of(module& of) {
+  auto all = parameters_of(of);
+  for (auto& buffer : buffers_of(of)) {
+    if (std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.name == buffer.name; }))
+      throw error(errc::misuse, "the module's state has '" + buffer.name + "' twice; use parameters() and buffers()");
+    all.push_back(std::move(buffer));
+  }
+  return all;
+}
+
+/// Overwrites the tensors of `there` that the call names. If a value does not fit, no tensor is overwritten. `kind`: of which the call
+/// speaks. With `whole`, the call has to name all of them.
+call_reply overwrite(const std::vector<overwritable_tensor>& there, const std::string& kind, const call_arguments& arguments,
+                     bool whole = false) {
+  std::vector<std::pair<const overwritable_tensor*, at::Tensor>> copies;  // to, from
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& value = arguments.tensors[i];
     const auto name = get<std::string>(arguments.values, std::to_string(i));
-    at::Tensor to;
-    for (const auto& [known, tensor] : there)
-      if (known == name) to = tensor;
-    if (!to.defined()) throw error(errc::misuse, "the module has no " + kind + " '" + name + "'; nothing was written");
-    if (!value.defined() || !value.sizes().equals(to.sizes()) || value.scalar_type() != to.scalar_type())
-      throw error(errc::misuse, kind + " '" + name + "' is " + describe(to) + ", the value given " + describe(value) +
-                                  "; nothing was written");
-    if (const auto* why = objects::why_not_overwritable(to))
-      throw error(errc::misuse, kind + " '" + name + "' is " + why + " there; nothing was written");
-    copies.emplace_back(std::move(to), value);
+    const auto to = std::find_if(there.begin(), there.end(), [&](const auto& each) { return each.name == name; });
+    if (to == there.end() || !to->tensor.defined())
+      throw error(errc::misuse, "the module has no " + kind + " '" + name + "'; nothing was written");
+    if (!value.defined() || !value.sizes().equals(to->tensor.sizes()) || value.scalar_type() != to->tensor.scalar_type())
+      throw error(errc::misuse, to->kind + " '" + name + "' is " + describe(to->tensor) + ", the value given " +
+                                  describe(value) + "; nothing was written");
+    if (const auto* why = objects::why_not_overwritable(to->tensor))
+      throw error(errc::misuse, to->kind + " '" + name + "' is " + why + " there; nothing was written");
+    copies.emplace_back(&*to, value);
   }
+  if (whole)
+    for (const auto& each : there)
+      if (std::none_of(copies.begin(), copies.end(), [&](const auto& copy) { return copy.first == &each; }))
+        throw error(errc::misuse, "no value was given for " + each.kind + " '" + each.name + "'; nothing was written");
   at::NoGradGuard no_grad;
-  for (auto& [to, from] : copies) to.copy_(from);
+  for (auto& [to, from] : copies) at::Tensor(to->tensor).copy_(from);
   return {};
 }
 
+/// Of buffers too: a state is written by it, whether it came by state() or by parameters() and buffers().
 call_reply set_parameters(node_parts& here, call_arguments& arguments) {
-  return overwrite(here.objects.find_module(arguments.target)->parameters(), "parameter", arguments);
+  const auto found = here.objects.find_module(arguments.target);
+  auto all = parameters_of(*found);
+  for (auto& buffer : buffers_of(*found)) all.push_back(std::move(buffer));
+  return overwrite(all, "parameter", arguments);
 }
 
 call_reply set_buffers(node_parts& here, call_arguments& arguments) {
-  return overwrite(here.objects.find_module(arguments.target)->buffers(), "buffer", arguments);
+  return overwrite(buffers_of(*here.objects.find_module(arguments.target)), "buffer", arguments);
+}
+
+call_reply state(node_parts& here, call_arguments& arguments) {
+  named_tensors all;
+  for (auto& each : state_of(*here.objects.find_module(arguments.target))) all.emplace_back(each.name, each.tensor);
+  return copies_of(all);
+}
+
+call_reply set_state(node_parts& here, call_arguments& arguments) {
+  return overwrite(state_of(*here.objects.find_module(arguments.target)), "parameter or buffer", arguments, true);
+}
+
+call_reply train(node_parts& here, call_arguments& arguments) {
+  here.objects.find_module(arguments.target)->train(get<bool>(arguments.values, "on"));
+  return {};
 }
 
 call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
@@ -285,6 +340,9 @@ void add_builtin_functions(node_parts& here) {
   add("troupe.set_parameters", set_parameters);
   add("troupe.buffers", buffers);
   add("troupe.set_buffers", set_buffers);
+  add("troupe.state", state);
+  add("troupe.set_state", set_state);
+  add("troupe.train", train);
   add("troupe.gradients", gradients);
   add("troupe.passes", passes);
   add("troupe.optimizer.create", create_optimizer);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/objects/loaded_script.hpp>
 
+#include <mutex>
+#include <shared_mutex>
 #include <sstream>
 #include <utility>
 #include <variant>
@@ -43,6 +45,7 @@ class script_module : public module {
     torch::jit::Kwargs named;
     for (const auto& [key, value] : arguments.values)
       named.emplace(key, std::visit([](const auto& held) { return c10::IValue(held); }, value.value));
+    const std::shared_lock mode(mode_);
     return reply_of(name, (*method)(std::move(inputs), named));
   }
 
@@ -58,6 +61,18 @@ class script_module : public module {
     return all;
   }
 
+  void train(bool on) override {
+    bool has_mode = false;
+    for (const auto& each : script_.modules()) has_mode = has_mode || each._ivalue()->type()->hasAttribute("training");
+    if (!has_mode)
+      throw error(
+        errc::misuse,
+        "the TorchScript module has no training mode: it was frozen (torch.jit.freeze), or made without the attribute "
+        "'training'");
+    const std::lock_guard mode(mode_);
+    script_.train(on);
+  }
+
  private:
   std::string methods() const {
     std::string all;
@@ -66,6 +81,7 @@ class script_module : public module {
   }
 
   torch::jit::Module script_;
+  std::shared_mutex mode_;  // the mode does not change while a method runs
 };
 
 }  // namespace

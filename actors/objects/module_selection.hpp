@@ -12,7 +12,7 @@ namespace troupe::objects {
 /// The parameter of the module with this name; throws troupe::error (misuse) with the names of all parameters if there is none.
 at::Tensor find_parameter(module& of, const std::string& name);
 
-/// Some parameters of a module, as a module. Its calls and buffers are those of the whole module.
+/// Some parameters of a module, as a module. Its calls, buffers and mode are those of the whole module.
 class module_selection : public module {
  public:
   /// Throws troupe::error (misuse) if the module has no parameter of such a name.
@@ -21,6 +21,7 @@ class module_selection : public module {
   call_reply call(const std::string& method, call_arguments& arguments) override { return whole_->call(method, arguments); }
   named_tensors parameters() override { return parameters_; }
   named_tensors buffers() override { return whole_->buffers(); }
+  void train(bool on) override { whole_->train(on); }
 
  private:
   std::shared_ptr<module> whole_;

@@ -4,11 +4,19 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <regex>
+#include <set>
+#include <string>
+
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/script.h>
 
 #include <actors/linear_cluster.hpp>
 #include <actors/temporary_folder.hpp>
+#include <troupe/actors/objects/plain_pickle.hpp>
 #include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/state_file.hpp>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -31,6 +39,15 @@ torch::jit::Module scaled_layer() {
         return x
   )");
   return script;
+}
+
+/// The classes and functions that a pickle names, with a blank between module and name.
+std::set<std::string> globals_of(const std::string& pickle) {
+  std::set<std::string> found;
+  const std::regex global("c([a-z_.]+)\n([A-Za-z0-9_]+)\n");
+  for (std::sregex_iterator each(pickle.begin(), pickle.end(), global), end; each != end; ++each)
+    found.insert((*each)[1].str() + " " + (*each)[2].str());
+  return found;
 }
 
 void with_scripts(settings& options) { options.allow_scripts = true; }
@@ -109,6 +126,98 @@ BOOST_AUTO_TEST_CASE(a_scripts_buffers_are_in_its_checkpoint_also_those_that_it_
   BOOST_REQUIRE(buffers.size() == 1u);
   BOOST_TEST(buffers[0].first == "seen");
   BOOST_TEST(buffers[0].second.item<float>() == 6.f);
+}
+
+/// What a script is in Python: it has a mode. Dropout in training, a running mean as a buffer.
+torch::jit::Module script_with_mode() {
+  torch::jit::Module script("with_mode");
+  script.register_attribute("training", c10::BoolType::get(), true);
+  script.register_parameter("weight", at::ones({3}).requires_grad_(), false);
+  script.register_buffer("mean", at::zeros({3}));
+  script.define(R"(
+    def forward(self, x):
+        if self.training:
+            self.mean = 0.5 * self.mean + 0.5 * x
+            return x * self.weight * 2
+        return x * self.weight + self.mean
+  )");
+  return script;
+}
+
+BOOST_AUTO_TEST_CASE(a_script_changes_between_training_and_evaluation) {
+  linear_cluster cluster(with_scripts);
+  const auto there = create_script(cluster.driver.peer("stage1"), script_with_mode());
+  const auto run = [&] { return there.call("forward", {at::ones({3})}).get().tensor(0)[0].item<float>(); };
+  BOOST_TEST(run() == 2.f);
+  there.eval();
+  BOOST_TEST(run() == 1.5f);
+  BOOST_TEST(run() == 1.5f);
+  there.select({"weight"}).train();
+  BOOST_TEST(run() == 2.f);
+  const auto refused = [](const remote_module& which) { return text_of<error>([&] { which.eval(); }); };
+  BOOST_TEST(contains(refused(create_script(cluster.driver.peer("stage1"), scaled_layer())), "has no training mode"));
+  auto frozen = script_with_mode();
+  frozen.eval();
+  BOOST_TEST(contains(refused(create_script(cluster.driver.peer("stage1"), torch::jit::freeze(frozen))), "it was frozen"));
+  BOOST_TEST(
+    contains(refused(cluster.driver.peer("stage1").create("linear", layer(3, 2, 1))), "has no training mode; give its class"));
+}
+
+BOOST_AUTO_TEST_CASE(a_scripts_state_goes_out_and_in_with_its_buffers) {  // RM-3
+  linear_cluster cluster(with_scripts);
+  const auto first = create_script(cluster.driver.peer("stage1"), script_with_mode());
+  const auto second = create_script(cluster.driver.peer("stage2"), script_with_mode());
+  first.set_parameters({{"weight", at::full({3}, 7.0)}});
+  first.call("forward", {at::ones({3})}).get();
+  const auto state = first.state();
+  BOOST_REQUIRE(state.size() == 2u);
+  BOOST_TEST(state[0].first == "weight");
+  BOOST_TEST(state[1].first == "mean");
+  BOOST_TEST(at::equal(state[1].second, at::full({3}, 0.5)));
+  const auto is_there = [&] {
+    const auto now = second.state();
+    return at::equal(now[0].second, state[0].second) && at::equal(now[1].second, state[1].second);
+  };
+  const auto refusal = [&](const named_tensors& values) { return text_of<error>([&] { second.set_state(values); }); };
+  BOOST_TEST(contains(refusal({state[0]}), "no value was given for buffer 'mean'; nothing was written"));
+  BOOST_TEST(contains(refusal({state[0], state[1], {"more", at::ones({3})}}), "no parameter or buffer 'more'"));
+  BOOST_TEST(contains(refusal({state[0], {"mean", at::ones({4})}}), "buffer 'mean' is [3] Float, the value given [4] Float"));
+  BOOST_TEST(!is_there());
+  second.set_state(state);
+  BOOST_TEST(is_there());
+  second.set_parameters({{"weight", at::zeros({3})}, {"mean", at::zeros({3})}});
+  BOOST_TEST(!is_there());
+  auto all = first.parameters();
+  for (const auto& each : first.buffers()) all.push_back(each);
+  second.set_parameters(all);
+  BOOST_TEST(is_there());
+}
+
+BOOST_AUTO_TEST_CASE(a_state_file_has_nothing_but_what_python_loads_with_weights_only) {  // SX-1
+  const temporary_folder folder;
+  const auto path = folder / "state.pt";
+  const auto wide = at::arange(6, at::kDouble).reshape({2, 3});
+  const named_tensors state{
+    {"weight", wide.t()}, {"steps", at::full({}, 3, at::kLong)}, {"half", at::ones({2}, at::kHalf).requires_grad_()}};
+  save_state(path, state);
+  const auto bytes = read_text(path);
+  BOOST_TEST(!contains(bytes, "constants.pkl"));  // torch.load takes a file with it for TorchScript, which it refuses
+  caffe2::serialize::PyTorchStreamReader archive(path);
+  const auto [record, size] = archive.getRecord("data.pkl");
+  const std::string pickle(static_cast<const char*>(record.get()), size);
+  objects::check_plain_pickle(pickle);
+  BOOST_TEST((globals_of(pickle) == std::set<std::string>{"torch._utils _rebuild_tensor_v2", "collections OrderedDict",
+                                                          "torch DoubleStorage", "torch LongStorage", "torch HalfStorage"}));
+  const auto loaded = torch::jit::pickle_load({bytes.begin(), bytes.end()}).toGenericDict();
+  BOOST_TEST(loaded.size() == state.size());
+  for (const auto& [name, tensor] : state) {
+    const auto value = loaded.at(name).toTensor();
+    BOOST_TEST(at::equal(value, tensor.detach()), name);
+    BOOST_TEST(!value.requires_grad());
+  }
+  BOOST_TEST(contains(text_of<error>([&] { save_state(path, {{"w", {}}}); }), "'w' is undefined"));
+  BOOST_TEST(contains(text_of<error>([&] { save_state(path, {{"w", wide}, {"w", wide}}); }), "two tensors are called 'w'"));
+  BOOST_TEST(read_text(path) == bytes);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -66,10 +69,55 @@ void quietly(F&& what) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// Which optimizer uses which folder for its checkpoints. Any thread may use it.
+class folder_users {
+ public:
+  using user = std::shared_ptr<const std::string>;  // its text describes the optimizer, which keeps it as long as it lives
+
+  static folder_users& of_process() {
+    static folder_users all;
+    return all;
+  }
+  /// The other optimizer that uses one of the folders; null if there is none. With `takes`, the folders are this optimizer's then.
+  user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
+    std::lock_guard lock(mutex_);
+    for (const auto& folder : folders)
+      if (auto known = users_[folder].lock(); known != nullptr && known != one) return known;
+    if (takes)
+      for (const auto& folder : folders) users_[folder] = one;
+    std::erase_if(users_, [](const auto& each) { return each.second.expired(); });
+    return nullptr;
+  }
+
+ private:
+  std::mutex mutex_;  // guards what follows
+  std::map<std::string, std::weak_ptr<const std::string>> users_;
+};
+
+}  // namespace
+
+/// Throws if another optimizer uses one of the folders (OK-3). With `takes`, this one uses them from now on.
+void optimizer_checkpoints::expect_own(const std::string& node_folder, bool takes) const {
+  std::error_code ignored;
+  const auto here = fs::weakly_canonical(folder_, ignored);
+  std::vector<std::string> folders{here.empty() ? folder_ : here.string()};
+  if (!node_folder.empty())
+    for (const auto& one : parts_.groups())
+      folders.push_back(to_string(one.where.id()) + ": " + fs::path(node_folder).lexically_normal().string());
+  const auto other = folder_users::of_process().other_than(parts_.description(), folders, takes);
+  if (other == nullptr) return;
+  throw error(errc::misuse,
+              "the folder '" + folder_ + "'" + (node_folder.empty() ? "" : ", or '" + node_folder + "' on the nodes,") +
+                " has the checkpoint of another optimizer, " + *other + "; save each optimizer to a folder of its own");
+}
+
 optimizer_checkpoints::optimizer_checkpoints(optimizer_parts& parts, const std::string& folder)
     : parts_(parts), folder_(fs::absolute(folder).lexically_normal().string()) {}
 
 void optimizer_checkpoints::expect_room(const std::string& node_folder) {
+  expect_own(node_folder, false);
   std::uint64_t bytes = parts_.local().estimated_bytes();
   const auto replies = parts_.everywhere(
     "troupe.optimizer.expect_room",
@@ -88,6 +136,7 @@ void optimizer_checkpoints::expect_room(const std::string& node_folder) {
 
 void optimizer_checkpoints::save(const attributes& about, const std::string& node_folder) {
   std::error_code failed;
+  expect_own(node_folder, true);
   fs::create_directories(folder_, failed);
   if (failed) throw error(errc::function_failed, "can't make the folder '" + folder_ + "': " + failed.message());
   objects::checkpoint_manifest before;
@@ -176,7 +225,7 @@ void optimizer_checkpoints::remove_earlier(const objects::checkpoint_manifest& n
   quietly([&] { remove(before, false); });  // parts in other folders: an earlier save may have named other folders
 }
 
-attributes optimizer_checkpoints::load() {
+attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
   auto manifest = objects::read_manifest(folder_);
   const auto* own = own_part(parts_, folder_, manifest);
   // First all nodes read and check their parts. Then all nodes apply them.
@@ -199,14 +248,16 @@ attributes optimizer_checkpoints::load() {
     discard();
     throw;
   }
+  applies = true;
   parts_.everywhere(
     "troupe.optimizer.apply",
     [&](const auto&) {
-      return attributes{{"save", manifest.save}};
+      return attributes{{"save", manifest.save}, {"number", calls::to_attribute(number)}};
     },
     [&] {
-      if (own != nullptr) parts_.local().apply(manifest.save);
+      if (own != nullptr) parts_.local().apply(manifest.save, {number});
     });
+  quietly([&] { expect_own("", true); });  // a checkpoint of an optimizer that lives stays its own
   return std::move(manifest.about);
 }
 

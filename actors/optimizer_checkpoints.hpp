@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <troupe/messages/attributes.hpp>
@@ -18,6 +19,7 @@ class optimizer_parts;
 /// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One thread at a time may use
 /// the parts meanwhile.
 ///   OK-1  a save that fails leaves no part of it on any node that can be reached, and no snapshot.
+///   OK-3  while an optimizer lives, no other optimizer of this process saves to a folder that the first one has saved to or loaded from.
 ///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
 class optimizer_checkpoints {
  public:
@@ -25,7 +27,8 @@ class optimizer_checkpoints {
 
   void expect_room(const std::string& node_folder);
   void save(const attributes& about, const std::string& node_folder);
-  attributes load();
+  /// `number`: of this change, for local_optimizer::apply(). `applies` becomes true before the first node changes anything.
+  attributes load(std::uint64_t number, bool& applies);
 
  private:
   /// Each of the two writes all parts, and adds them to the manifest.
@@ -34,6 +37,7 @@ class optimizer_checkpoints {
   void take_back(const std::string& save, const std::string& node_folder) noexcept;
   void remove_earlier(const objects::checkpoint_manifest& now, const objects::checkpoint_manifest& before) noexcept;
   void discard() noexcept;
+  void expect_own(const std::string& node_folder, bool takes) const;
 
   optimizer_parts& parts_;
   std::string folder_;  // absolute

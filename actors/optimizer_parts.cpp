@@ -9,6 +9,7 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/object_store.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe {
@@ -18,33 +19,57 @@ void optimizer_parts::group::add(const call_reply& made) {
   object = std::make_shared<remote_object>(where.with_devices({}), id);  // norms and bytes of checkpoints stay on the CPU
   for (std::size_t i = 0; i < modules.size(); ++i)
     counts.push_back(static_cast<std::size_t>(get<std::int64_t>(made.values, "count." + std::to_string(i))));
+  is_numbered = get_or(made.values, "numbered", false);
 }
 
-optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
-                                 const named_tensors& local, named_tensors local_buffers)
-    : here_(here), modules_(std::move(modules)) {
+optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
+                                 named_tensors local_buffers)
+    : here_(here) {
+  if (groups.empty()) throw error(errc::misuse, "optimizer: there is no parameter group; give at least one");
+  std::vector<std::size_t> group_of;  // of each module
+  objects::grouping own_groups{{}, {}, {}};
+  named_tensors local;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    modules_.insert(modules_.end(), groups[g].modules.begin(), groups[g].modules.end());
+    group_of.resize(modules_.size(), g);
+    local.insert(local.end(), groups[g].local.begin(), groups[g].local.end());
+    own_groups.of_local.resize(local.size(), g);
+    options_.push_back(groups[g].options);
+  }
+  own_groups.options = options_;
   std::vector<std::shared_ptr<module>> own;
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const auto& where = modules_[i].where();
     if (where.id() == here_.id()) {
       mine_.push_back(i);
       own.push_back(here_.objects().find_module(modules_[i].id()));
+      own_groups.of_modules.push_back(group_of[i]);
       continue;
     }
     auto found = std::find_if(groups_.begin(), groups_.end(), [&](const group& one) { return one.where.id() == where.id(); });
-    if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
+    if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}, false});
     found->modules.push_back(i);
   }
   // The local part is made first: wrong settings are refused before another node makes anything.
-  local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), local, std::move(local_buffers));
+  local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), local, std::move(local_buffers), own_groups);
+  std::string text = "'" + settings.type + "' of nodes ";
+  std::string names_text;
+  for (const auto& name : names()) support::add_quoted(names_text, name);
+  description_ = std::make_shared<const std::string>(text + names_text);
 
+  if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
   std::vector<future<call_reply>> replies;
   for (const auto& one : groups_) {
     attributes values{{calls::value_names::type, settings.type},
                       {calls::value_names::owner, calls::to_attribute(here_.id().value)}};
     for (const auto& [name, value] : settings.values) values.emplace("option." + name, value);
-    for (std::size_t i = 0; i < one.modules.size(); ++i)
+    for (std::size_t i = 0; i < one.modules.size(); ++i) {
       values.emplace("module." + std::to_string(i), calls::to_attribute(modules_[one.modules[i]].id().number));
+      values.emplace("in." + std::to_string(i), static_cast<std::int64_t>(group_of[one.modules[i]]));
+    }
+    values.emplace("groups", static_cast<std::int64_t>(groups.size()));
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (const auto& [name, value] : groups[g].options) values.emplace("group." + std::to_string(g) + "." + name, value);
     replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
   }
   // The constructor waits for all replies even if one call fails. So every object that a node made has a handle here, and the
@@ -53,6 +78,10 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     try {
       groups_[g].add(replies[g].get());
+      const bool has_groups = groups.size() > 1 || !groups.front().options.empty();
+      if (has_groups && !groups_[g].is_numbered)
+        throw error(errc::refused, "optimizer: node '" + groups_[g].where.name() +
+                                     "' runs a version of troupe without parameter groups; run the same version on all nodes");
     } catch (const std::exception&) {
       if (!failure) failure = std::current_exception();
     }
@@ -71,24 +100,35 @@ std::set<std::string> optimizer_parts::names() const {
   return result;
 }
 
-std::vector<call_reply> optimizer_parts::everywhere(const char* function, const values_for& values,
-                                                    const std::function<void()>& meanwhile) {
-  std::exception_ptr failure;
-  std::vector<future<call_reply>> futures;
-  std::vector<call_reply> replies;
-  const auto attempt = [&failure](auto&& run) {
+optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const char* function,
+                                              const values_for& values, const std::function<void()>& meanwhile) {
+  if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
+  answers all{std::vector<std::optional<call_reply>>(groups_.size()), false, nullptr};
+  std::vector<std::optional<future<call_reply>>> futures(groups_.size());
+  const auto attempt = [&](auto&& run) {
     try {
       run();
     } catch (...) {
-      if (!failure) failure = std::current_exception();
+      if (!all.failure) all.failure = std::current_exception();
     }
   };
   attempt([&] {
-    for (const auto& one : groups_) futures.push_back(one.object->call(function, {}, values(one)));
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (!but_not.contains(g)) futures[g] = groups_[g].object->call(function, {}, values(groups_[g]));
     meanwhile();
+    all.here = true;
   });
-  for (const auto& one : futures) attempt([&] { replies.push_back(one.get()); });
-  if (failure) std::rethrow_exception(failure);
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    if (futures[g]) attempt([&] { all.replies[g] = futures[g]->get(); });
+  return all;
+}
+
+std::vector<call_reply> optimizer_parts::everywhere(const char* function, const values_for& values,
+                                                    const std::function<void()>& meanwhile) {
+  auto all = ask({}, function, values, meanwhile);
+  if (all.failure) std::rethrow_exception(all.failure);
+  std::vector<call_reply> replies;
+  for (auto& each : all.replies) replies.push_back(std::move(*each));
   return replies;
 }
 

@@ -2,14 +2,17 @@
 // Tests: tests/actors/optimizer_test.cpp
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/optimizer_settings.hpp>
+#include <troupe/actors/parameter_group.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/remote_object.hpp>
 
@@ -25,27 +28,45 @@ class optimizer_parts {
     std::vector<std::size_t> modules;  // indices in the optimizer's list
     std::shared_ptr<remote_object> object;
     std::vector<std::size_t> counts;  // parameters of each module
+    bool is_numbered = false;         // whether the node makes a change with a number once
 
     /// Takes the reply of "troupe.optimizer.create".
     void add(const call_reply& made);
   };
   using values_for = std::function<attributes(const group&)>;
 
+  /// What came of a question to several nodes.
+  struct answers {
+    std::vector<std::optional<call_reply>>
+      replies;                   // in the order of groups(); empty for a node that did not answer or was not asked
+    bool here = false;           // whether this node's own work was done
+    std::exception_ptr failure;  // the error of this node, or else the first one in the order of groups()
+  };
+
   /// Makes the parts. Throws the first error of a node; no part is left then.
-  optimizer_parts(node& here, const optimizer_settings& settings, std::vector<remote_module> modules,
-                  const named_tensors& local, named_tensors local_buffers);
+  optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
+                  named_tensors local_buffers);
 
   node& here() const noexcept { return here_; }
   objects::local_optimizer& local() noexcept { return *local_; }
   const std::vector<group>& groups() const noexcept { return groups_; }
+
+  /// The number of parameter groups.
+  std::size_t parameter_groups() const noexcept { return options_.size(); }
+  /// What the optimizer is, for errors: as long as the parts live, the pointer is not empty.
+  const std::shared_ptr<const std::string>& description() const noexcept { return description_; }
 
   /// Whether the part of this node has parameters or buffers.
   bool has_local() const;
   /// Names of the nodes of which a checkpoint has a part. This node has a part even without parameters, for its random state.
   std::set<std::string> names() const;
 
-  /// Calls the function on every other node at once, runs `meanwhile` on this node, and waits for all replies, even if one call
-  /// fails. Throws the error of `meanwhile`, or else the first error in the order of groups(). Replies are in that order too.
+  /// Calls the function on every other node at once, but not on those in `but_not` (an index each), runs `meanwhile` on this node, and
+  /// waits for all replies, even if one call fails. In a continuation, which can't wait, throws troupe::error (misuse)
+  /// before anything is sent.
+  answers ask(const std::set<std::size_t>& but_not, const char* function, const values_for& values,
+              const std::function<void()>& meanwhile);
+  /// As ask(), of all nodes. Throws the failure, if there is one. Replies are in the order of groups().
   std::vector<call_reply> everywhere(const char* function, const values_for& values, const std::function<void()>& meanwhile);
 
   /// The norm of all gradients, or of the gathered gradients if `gradients` is null. Throws troupe::error (invalid_gradient)
@@ -60,9 +81,11 @@ class optimizer_parts {
 
   node& here_;
   std::vector<remote_module> modules_;  // keeps the modules alive
+  std::vector<attributes> options_;     // of each parameter group
   std::vector<group> groups_;           // other nodes, in the order of their first modules
   std::vector<std::size_t> mine_;       // indices of modules of this node
   std::unique_ptr<objects::local_optimizer> local_;
+  std::shared_ptr<const std::string> description_;
 };
 
 }  // namespace troupe

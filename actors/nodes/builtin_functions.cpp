@@ -2,7 +2,9 @@
 #include <troupe/actors/nodes/builtin_functions.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -246,6 +248,28 @@ call_reply train(node_parts& here, call_arguments& arguments) {
   return {};
 }
 
+/// The groups of the modules: "in.<module>" is the group of a module, "groups" how many groups there are, "group.<group>.<option>" an
+/// option of a group.
+objects::grouping groups_in(const attributes& values, std::size_t modules) {
+  constexpr std::int64_t most = 65'536;
+  const auto count = get_or(values, "groups", std::int64_t{1});
+  const auto check = [](std::int64_t number, std::int64_t limit) {
+    if (number < 0 || number >= limit)
+      throw error(errc::misuse,
+                  "optimizer: expected a parameter group below " + std::to_string(limit) + ", got " + std::to_string(number));
+    return static_cast<std::size_t>(number);
+  };
+  objects::grouping all{std::vector<attributes>(check(count - 1, most) + 1), {}, {}};
+  for (std::size_t i = 0; i < modules; ++i)
+    all.of_modules.push_back(check(get_or(values, "in." + std::to_string(i), std::int64_t{0}), count));
+  for (std::size_t g = 0; g < all.options.size(); ++g) {
+    const auto prefix = "group." + std::to_string(g) + ".";
+    for (auto i = values.lower_bound(prefix); i != values.end() && i->first.starts_with(prefix); ++i)
+      all.options[g].emplace(i->first.substr(prefix.size()), i->second);
+  }
+  return all;
+}
+
 call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
   const auto owner = extract_owner(arguments.values);
   optimizer_settings settings{take_text(arguments.values, calls::value_names::type), {}};
@@ -257,10 +281,13 @@ call_reply create_optimizer(node_parts& here, call_arguments& arguments) {
   for (std::size_t i = 0; arguments.values.contains(module_prefix + std::to_string(i)); ++i)
     modules.push_back(
       here.objects.find_module({here.objects.here(), calls::number_from(arguments.values, module_prefix + std::to_string(i))}));
-  auto made = std::make_shared<objects::local_optimizer>(settings, std::move(modules));
+  const auto groups = groups_in(arguments.values, modules.size());
+  auto made =
+    std::make_shared<objects::local_optimizer>(settings, std::move(modules), named_tensors{}, named_tensors{}, groups);
   call_reply reply;
   for (std::size_t i = 0; i < made->counts().size(); ++i)
     reply.values.emplace("count." + std::to_string(i), static_cast<std::int64_t>(made->counts()[i]));
+  reply.values["numbered"] = true;  // a version that makes a change with a number once, and knows parameter groups
   reply.values[calls::value_names::object] = calls::to_attribute(give(here, owner, std::move(made)).number);
   return reply;
 }
@@ -279,13 +306,30 @@ call_reply passes(node_parts& here, call_arguments& arguments) {
   return {{}, calls::to_attributes(contracts::pass_history{known.completed, std::move(known.failed)})};
 }
 
+/// The change that the call asks for; an earlier version of troupe does not number its changes.
+objects::change change_in(const call_arguments& arguments) {
+  const auto number = [&](const char* name) {
+    return arguments.values.contains(name) ? calls::number_from(arguments.values, name) : 0;
+  };
+  objects::change which{number("number"), number("round")};
+  // "rate" is the learning rate of the first parameter group, "rate.<group>" that of another one.
+  const std::string_view rate = "rate";
+  for (const auto& [name, value] : arguments.values) {
+    std::size_t group = 0;
+    const auto* const end = name.data() + name.size();
+    if (name == rate || (name.starts_with("rate.") && std::from_chars(name.data() + rate.size() + 1, end, group).ptr == end))
+      which.rates.emplace(group, get<double>(arguments.values, name));
+  }
+  return which;
+}
+
 call_reply gather(node_parts& here, call_arguments& arguments) {
-  here.objects.find_optimizer(arguments.target)->gather(gradients_of(arguments));
+  here.objects.find_optimizer(arguments.target)->gather(gradients_of(arguments), change_in(arguments).round);
   return {};
 }
 
 call_reply forget(node_parts& here, call_arguments& arguments) {
-  here.objects.find_optimizer(arguments.target)->forget_gathered();
+  here.objects.find_optimizer(arguments.target)->forget_gathered(change_in(arguments).round);
   return {};
 }
 
@@ -301,24 +345,25 @@ call_reply gathered_norm(node_parts& here, call_arguments& arguments) {
   return reply_of(here.objects.find_optimizer(arguments.target)->gathered_norms());
 }
 
-std::shared_ptr<objects::local_optimizer> with_new_rate(node_parts& here, const call_arguments& arguments) {
-  auto found = here.objects.find_optimizer(arguments.target);
-  if (arguments.values.contains("rate")) found->set_learning_rate(get<double>(arguments.values, "rate"));
-  return found;
-}
-
 call_reply step(node_parts& here, call_arguments& arguments) {
-  with_new_rate(here, arguments)->step(gradients_of(arguments), get<double>(arguments.values, "scale"));
+  here.objects.find_optimizer(arguments.target)
+    ->step(gradients_of(arguments), get<double>(arguments.values, "scale"), change_in(arguments));
   return {};
 }
 
 call_reply gathered_step(node_parts& here, call_arguments& arguments) {
-  with_new_rate(here, arguments)->gathered_step(get<double>(arguments.values, "scale"));
+  here.objects.find_optimizer(arguments.target)->gathered_step(get<double>(arguments.values, "scale"), change_in(arguments));
   return {};
 }
 
+/// Replies with whether the change was made (has_made).
+call_reply made(node_parts& here, call_arguments& arguments) {
+  const auto found = here.objects.find_optimizer(arguments.target);
+  return {{}, {{"made", found->has_made(change_in(arguments).number, get<bool>(arguments.values, "give_up"))}}};
+}
+
 call_reply set_rate(node_parts& here, call_arguments& arguments) {
-  here.objects.find_optimizer(arguments.target)->set_learning_rate(get<double>(arguments.values, "rate"));
+  here.objects.find_optimizer(arguments.target)->set_learning_rates(change_in(arguments));
   return {};
 }
 
@@ -353,6 +398,7 @@ void add_builtin_functions(node_parts& here) {
   add("troupe.optimizer.gathered_norm", gathered_norm);
   add("troupe.optimizer.gathered_step", gathered_step);
   add("troupe.optimizer.set_rate", set_rate);
+  add("troupe.optimizer.made", made);
 }
 
 }  // namespace troupe::nodes

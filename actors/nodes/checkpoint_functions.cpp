@@ -51,14 +51,17 @@ call_reply save(node_parts& here, call_arguments& arguments) {
 }
 
 /// Removes this node's parts from a folder below the data folder: those of all other saves if "others" is true, else those of this
-/// save. Does nothing without a folder.
+/// save. Does nothing without a folder, and of other saves nothing once a later save is here.
 call_reply remove(node_parts& here, call_arguments& arguments) {
   const auto path = text(arguments, "folder");
   const auto save = save_in(arguments);
   if (path.empty()) return {};
-  const auto which =
-    get<bool>(arguments.values, "others") ? objects::own_parts::of_other_saves : objects::own_parts::of_this_save;
-  if (const auto folder = here.data.find(path)) objects::remove_own_parts(*folder, here.objects.node_name(), save, which);
+  const bool others = get<bool>(arguments.values, "others");
+  const auto folder = here.data.find(path);
+  const bool is_late = others && !optimizer_of(here, arguments)->has_saved_last(save);
+  if (!folder || is_late) return {};
+  const auto which = others ? objects::own_parts::of_other_saves : objects::own_parts::of_this_save;
+  objects::remove_own_parts(*folder, here.objects.node_name(), save, which);
   return {};
 }
 
@@ -98,7 +101,9 @@ call_reply load(node_parts& here, call_arguments& arguments) {
 }
 
 call_reply apply(node_parts& here, call_arguments& arguments) {
-  optimizer_of(here, arguments)->apply(save_in(arguments));
+  objects::change which;
+  if (arguments.values.contains("number")) which.number = number(arguments, "number");
+  optimizer_of(here, arguments)->apply(save_in(arguments), which);
   return {};
 }
 

@@ -57,6 +57,7 @@ constexpr std::array rules = {
   rule{"troupe.optimizer.gathered_norm", need::write, true, false},
   rule{"troupe.optimizer.gathered_step", need::write, true, false},
   rule{"troupe.optimizer.set_rate", need::write, true, false},
+  rule{"troupe.optimizer.made", need::write, true, false},
   rule{"troupe.optimizer.expect_room", need::save, true, false},
   rule{"troupe.optimizer.save", need::save, true, false},
   rule{"troupe.optimizer.remove", need::save, true, false},

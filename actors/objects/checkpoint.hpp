@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,13 @@ struct checkpoint_part {
   std::string node;
   std::string save;
   std::string optimizer;  // optimizer_settings::type
-  attributes options;     // all options of the optimizer
+  attributes options;     // all options of the optimizer, or of its first parameter group
   named_tensors parameters;
   std::vector<parameter_state> states;  // one for each parameter
   named_tensors buffers = {};
-  at::Tensor random = {};  // random_state()
+  at::Tensor random = {};                 // random_state()
+  std::vector<attributes> further = {};   // options of the further parameter groups
+  std::vector<std::int64_t> groups = {};  // the group of each parameter; empty: there is one group
 
   /// True for parts of version 1: these have neither buffers nor a random state.
   bool before_buffers() const noexcept { return buffers.empty() && !random.defined(); }

@@ -19,12 +19,15 @@
 
 // A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not
 // stepped the parameter yet) and `slots` (a list for each parameter; an empty tensor: the optimizer does not keep this slot);
-// `buffer_names` and `buffers`; `random` (empty: not known). Parts of version 1 end before `buffer_names`.
+// `buffer_names` and `buffers`; `random` (empty: not known). Parts of version 1 end before `buffer_names`. Parts of version 3 are of an
+// optimizer with several parameter groups: the lists of options have those of one group after the other, `option_counts` says how many
+// each group has, and `groups` has the group of each parameter.
 namespace troupe::objects {
 
 namespace {
 
-constexpr std::int64_t part_version = 2;
+constexpr std::int64_t version_with_groups = 3;
+constexpr std::int64_t version_of_one_group = 2;
 constexpr std::int64_t version_without_buffers = 1;
 constexpr std::int64_t unseen = -1;
 
@@ -62,29 +65,56 @@ named_tensors read_named(const part_archive& from, const char* names_key, const 
   return all;
 }
 
-void write_options(torch::serialize::OutputArchive& to, const attributes& options) {
+void write_options(torch::serialize::OutputArchive& to, const checkpoint_part& part) {
   string_list names;
   std::vector<double> numbers;
   std::vector<bool> flags;
-  for (const auto& [name, value] : options) {
-    names.push_back(name);
-    numbers.push_back(to_number(value));
-    flags.push_back(std::holds_alternative<bool>(value.value));
-  }
+  std::vector<std::int64_t> counts;
+  const auto add = [&](const attributes& options) {
+    for (const auto& [name, value] : options) {
+      names.push_back(name);
+      numbers.push_back(to_number(value));
+      flags.push_back(std::holds_alternative<bool>(value.value));
+    }
+    counts.push_back(static_cast<std::int64_t>(options.size()));
+  };
+  add(part.options);
+  for (const auto& each : part.further) add(each);
   to.write("option_names", c10::IValue(names));
   to.write("option_values", c10::IValue(numbers));
   to.write("option_flags", c10::IValue(flags));
+  if (part.further.empty()) return;
+  to.write("option_counts", c10::IValue(counts));
+  to.write("groups", c10::IValue(part.groups));
 }
 
-attributes read_options(const part_archive& from) {
+/// Reads the options, and the groups of the parameters, which are read already.
+void read_options(const part_archive& from, std::int64_t version, checkpoint_part& part) {
   const auto names = from.value<string_list>("option_names");
   const auto numbers = from.value<std::vector<double>>("option_values");
   const auto flags = from.value<std::vector<bool>>("option_flags");
   TORCH_CHECK(names.size() == numbers.size() && names.size() == flags.size(), "its options do not fit together");
-  attributes options;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    options.emplace(names[i], flags[i] ? attribute(numbers[i] != 0) : attribute(numbers[i]));
-  return options;
+  std::vector<std::int64_t> counts{static_cast<std::int64_t>(names.size())};
+  if (version == version_with_groups) {
+    counts = from.value<std::vector<std::int64_t>>("option_counts");
+    part.groups = from.value<std::vector<std::int64_t>>("groups");
+    const auto last = static_cast<std::int64_t>(counts.size());
+    TORCH_CHECK(part.groups.size() == part.parameters.size() &&
+                  std::all_of(part.groups.begin(), part.groups.end(), [&](auto group) { return group >= 0 && group < last; }),
+                "its parameter groups do not fit its parameters");
+  }
+  std::vector<attributes> all;
+  std::size_t i = 0;
+  for (const auto count : counts) {
+    TORCH_CHECK(count >= 0 && static_cast<std::uint64_t>(count) <= names.size() - i,
+                "its options do not fit its parameter groups");
+    auto& options = all.emplace_back();
+    for (const auto end = i + static_cast<std::size_t>(count); i < end; ++i)
+      options.emplace(names[i], flags[i] ? attribute(numbers[i] != 0) : attribute(numbers[i]));
+  }
+  TORCH_CHECK(!all.empty() && i == names.size(), "its options do not fit its parameter groups");
+  part.options = std::move(all.front());
+  part.further.assign(all.begin() + 1, all.end());
 }
 
 void write_states(torch::serialize::OutputArchive& to, const std::vector<parameter_state>& states, std::size_t slots) {
@@ -121,11 +151,12 @@ std::vector<parameter_state> read_states(const part_archive& from, std::size_t p
 
 torch::serialize::OutputArchive archive_of(const checkpoint_part& part) {
   torch::serialize::OutputArchive to;
-  to.write("version", c10::IValue(part_version));
+  // Programs that read version 2 alone read every part with one group.
+  to.write("version", c10::IValue(part.further.empty() ? version_of_one_group : version_with_groups));
   to.write("node", c10::IValue(part.node));
   to.write("save", c10::IValue(part.save));
   to.write("optimizer", c10::IValue(part.optimizer));
-  write_options(to, part.options);
+  write_options(to, part);
   write_named(to, "names", "values", part.parameters);
   write_states(to, part.states, optimizer_kind::find(part.optimizer).slots().size());
   write_named(to, "buffer_names", "buffers", part.buffers);
@@ -135,15 +166,15 @@ torch::serialize::OutputArchive archive_of(const checkpoint_part& part) {
 
 checkpoint_part part_of(const part_archive& from, const std::string& save) {
   const auto version = from.value<std::int64_t>("version");
-  TORCH_CHECK(version == part_version || version == version_without_buffers, "it has format ", version,
-              "; this program reads formats ", version_without_buffers, " and ", part_version);
+  TORCH_CHECK(version >= version_without_buffers && version <= version_with_groups, "it has format ", version,
+              "; this program reads formats ", version_without_buffers, " to ", version_with_groups);
   checkpoint_part part;
   part.node = from.value<std::string>("node");
   part.save = from.value<std::string>("save");
   TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
   part.optimizer = from.value<std::string>("optimizer");
-  part.options = read_options(from);
   part.parameters = read_named(from, "names", "values");
+  read_options(from, version, part);
   part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
   if (version == version_without_buffers) return part;
   part.buffers = read_named(from, "buffer_names", "buffers");

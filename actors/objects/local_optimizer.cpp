@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -88,21 +89,35 @@ void check_fit(const std::string& kind, const named_tensors& there, const named_
 }  // namespace
 
 local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
-                                 const named_tensors& local, named_tensors local_buffers)
+                                 const named_tensors& local, named_tensors local_buffers, const grouping& groups)
     : kind_(optimizer_kind::find(settings.type)), modules_(std::move(modules)), local_buffers_(std::move(local_buffers)) {
   distinct_tensors distinct("parameter");
-  const auto add = [&](const std::string& prefix, const named_tensors& from) {
+  std::unordered_map<const void*, std::size_t> group_of;
+  const auto add = [&](const std::string& prefix, const named_tensors& from, auto&& group_at) {
     check_leaves(prefix, from);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const auto [known, is_new] = group_of.emplace(from[i].second.unsafeGetTensorImpl(), group_at(i));
+      if (known->second != group_at(i))
+        throw error(errc::misuse, "optimizer: parameter '" + prefix + from[i].first + "' is in the parameter groups " +
+                                    std::to_string(known->second) + " and " + std::to_string(group_at(i)) + "; give it to one");
+    }
     counts_.push_back(distinct.add(prefix, from));
   };
-  for (std::size_t i = 0; i < modules_.size(); ++i) add(prefix_of(i), modules_[i]->parameters());
-  add("", local);
+  const auto group_in = [](const std::vector<std::size_t>& list, std::size_t i) { return list.empty() ? 0 : list.at(i); };
+  for (std::size_t m = 0; m < modules_.size(); ++m)
+    add(prefix_of(m), modules_[m]->parameters(), [&](std::size_t) { return group_in(groups.of_modules, m); });
+  add("", local, [&](std::size_t i) { return group_in(groups.of_local, i); });
   parameters_ = distinct.take();
   buffers();  // refuses two buffers with the same name now, not at the first save
 
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, parameter] : parameters_) tensors.push_back(parameter);
-  optimizer_ = kind_.make(std::move(tensors), settings.values);
+  std::vector<optimizer_kind::group> all;
+  for (const auto& options : groups.options) all.push_back({{}, options});
+  for (const auto& [name, parameter] : parameters_) {
+    const auto group = group_of.at(parameter.unsafeGetTensorImpl());
+    all.at(group).parameters.push_back(parameter);
+    groups_.push_back(static_cast<std::int64_t>(group));
+  }
+  optimizer_ = kind_.make(std::move(all), settings.values);
 }
 
 local_optimizer::~local_optimizer() = default;
@@ -144,29 +159,70 @@ squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients)
   return result;
 }
 
-void local_optimizer::gather(const engine::gradient_table& gradients) {
+void local_optimizer::gather(const engine::gradient_table& gradients, std::uint64_t round) {
   std::lock_guard lock(mutex_);
+  if (round < round_)
+    throw error(errc::misuse, "optimizer: gradients for round " + std::to_string(round) + " came late, in round " +
+                                std::to_string(round_) + "; they were dropped");
+  if (round > round_) gathered_.clear();
+  round_ = round;
   at::NoGradGuard no_grad;
   for (const auto& [name, parameter] : parameters_) gathered_.accumulate(parameter, gradients.find(parameter));
 }
 
-void local_optimizer::forget_gathered() noexcept {
+void local_optimizer::forget_gathered(std::uint64_t round) noexcept {
   std::lock_guard lock(mutex_);
-  gathered_.clear();
+  if (round == 0 || round >= round_) gathered_.clear();
 }
 
-void local_optimizer::step(const engine::gradient_table& gradients, double scale) {
-  std::lock_guard lock(mutex_);
-  step_with(gradients, scale);
+/// Whether the change has to be made now. Throws if it can't be made any more.
+bool local_optimizer::is_due(const change& which) const {
+  const auto refuse = [&](const std::string& why) {
+    throw error(errc::misuse, "optimizer: change " + std::to_string(which.number) + " " + why);
+  };
+  if (which.number != 0 && which.number == last_ && last_outcome_ == outcome::made) return false;
+  if (last_outcome_ == outcome::midway)
+    throw error(errc::misuse, "optimizer: change " + std::to_string(last_) +
+                                " failed midway, so some parameters are changed and others are not; load a checkpoint");
+  if (which.number != 0 && which.number == last_) refuse("was given up before it came");
+  if (which.number != 0 && which.number < last_) refuse("came late, after change " + std::to_string(last_));
+  return true;
 }
 
-void local_optimizer::gathered_step(double scale) {
-  std::lock_guard lock(mutex_);
-  const auto gradients = std::exchange(gathered_, {});
-  step_with(gradients, scale);
+/// From here to `last_outcome_ = outcome::made` the parameters may be half changed.
+void local_optimizer::begin(const change& which) {
+  if (which.number != 0) last_ = which.number;
+  last_outcome_ = outcome::midway;
 }
 
-void local_optimizer::step_with(const engine::gradient_table& gradients, double scale) {
+bool local_optimizer::has_made(std::uint64_t number, bool give_up) {
+  std::lock_guard lock(mutex_);
+  if (last_outcome_ == outcome::midway) is_due({});  // throws
+  if (number <= last_) return number == last_ && last_outcome_ == outcome::made;
+  if (!give_up) return false;
+  last_ = number;
+  last_outcome_ = outcome::given_up;
+  return false;
+}
+
+void local_optimizer::step(const engine::gradient_table& gradients, double scale, const change& which) {
+  std::lock_guard lock(mutex_);
+  if (is_due(which)) step_with(gradients, scale, which, nullptr);
+}
+
+void local_optimizer::gathered_step(double scale, const change& which) {
+  std::lock_guard lock(mutex_);
+  if (!is_due(which)) return;
+  if (which.round != round_)
+    throw error(errc::misuse, "optimizer: the gradients gathered here are of round " + std::to_string(round_) +
+                                ", expected round " + std::to_string(which.round) + "; gather again");
+  step_with(gathered_, scale, which, &gathered_);
+}
+
+/// `used`: the table that the step drops once it has changed a parameter; may be null.
+void local_optimizer::step_with(const engine::gradient_table& gradients, double scale, const change& which,
+                                engine::gradient_table* used) {
+  check_rates(which.rates);
   at::NoGradGuard no_grad;
   lent_gradients lent(parameters_);
   for (auto& [name, parameter] : parameters_) {
@@ -175,7 +231,11 @@ void local_optimizer::step_with(const engine::gradient_table& gradients, double 
     gradient = gradient.detach();
     parameter.mutable_grad() = scale == 1 ? gradient : gradient.mul(scale);
   }
+  begin(which);
+  take_rates(which.rates);
+  if (used != nullptr) used->clear();
   optimizer_->step();
+  last_outcome_ = outcome::made;
 }
 
 void check_learning_rate(double rate) {
@@ -183,10 +243,26 @@ void check_learning_rate(double rate) {
     throw error(errc::misuse, "optimizer: the learning rate is " + std::to_string(rate) + ", expected a number of at least 0");
 }
 
-void local_optimizer::set_learning_rate(double rate) {
-  check_learning_rate(rate);
+void local_optimizer::check_rates(const group_rates& rates) const {
+  for (const auto& [group, rate] : rates) {
+    check_learning_rate(rate);
+    if (const auto count = optimizer_->param_groups().size(); group >= count)
+      throw error(errc::misuse, "optimizer: there is no parameter group " + std::to_string(group) + "; there are " +
+                                  std::to_string(count) + ", counted from 0");
+  }
+}
+
+void local_optimizer::take_rates(const group_rates& rates) {
+  for (const auto& [group, rate] : rates) kind_.set_options(*optimizer_, {{"lr", rate}}, group);
+}
+
+void local_optimizer::set_learning_rates(const change& which) {
   std::lock_guard lock(mutex_);
-  kind_.set_options(*optimizer_, {{"lr", rate}});
+  check_rates(which.rates);
+  if (!is_due(which)) return;
+  begin(which);
+  take_rates(which.rates);
+  last_outcome_ = outcome::made;
 }
 
 checkpoint_part local_optimizer::part(const std::string& node, const std::string& save_id) const {
@@ -194,13 +270,21 @@ checkpoint_part local_optimizer::part(const std::string& node, const std::string
   for (const auto& [name, parameter] : parameters_) part.states.push_back(kind_.state(*optimizer_, parameter));
   part.buffers = buffers();
   part.random = random_state();
+  for (std::size_t g = 1; g < optimizer_->param_groups().size(); ++g) part.further.push_back(kind_.options(*optimizer_, g));
+  if (!part.further.empty()) part.groups = groups_;
   return part;
 }
 
 support::file_digest local_optimizer::save(const support::file_place& place, const std::string& node,
-                                           const std::string& save_id) const {
+                                           const std::string& save_id) {
   std::lock_guard lock(mutex_);
+  last_save_ = save_id;
   return write_part(place, part(node, save_id));
+}
+
+bool local_optimizer::has_saved_last(const std::string& save_id) const {
+  std::lock_guard lock(mutex_);
+  return last_save_ == save_id;
 }
 
 std::uint64_t local_optimizer::estimated_bytes() const {
@@ -259,6 +343,13 @@ void local_optimizer::check(const checkpoint_part& part, const named_tensors& bu
   if (part.optimizer != kind_.name())
     misfit("it was written with optimizer '" + part.optimizer + "', this one is '" + kind_.name() + "'");
   check_fit("parameter", part.parameters, parameters_);
+  if (const auto count = optimizer_->param_groups().size(); part.further.size() + 1 != count)
+    misfit("it has " + support::counted(part.further.size() + 1, "parameter group") + ", this optimizer " +
+           std::to_string(count));
+  for (std::size_t i = 0; i < part.groups.size(); ++i)
+    if (part.groups[i] != groups_[i])
+      misfit("parameter '" + parameters_[i].first + "' is in parameter group " + std::to_string(part.groups[i]) +
+             " there and in " + std::to_string(groups_[i]) + " here");
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     for (const auto& slot : part.states[i].slots)
       if (slot.defined() && !slot.sizes().equals(parameters_[i].second.sizes()))
@@ -282,13 +373,19 @@ named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
   return all;
 }
 
-void local_optimizer::apply(const std::string& save_id) {
+void local_optimizer::apply(const std::string& save_id, const change& which) {
   std::lock_guard lock(mutex_);
+  if (which.number != 0 && which.number <= last_)
+    throw error(errc::misuse, "optimizer: change " + std::to_string(which.number) + " came late, after change " +
+                                std::to_string(last_) + "; load again");
   if (!staged_ || staged_->save != save_id)
     throw error(errc::misuse, "optimizer: nothing was read from save " + save_id + " that could be applied");
   auto part = *std::exchange(staged_, std::nullopt);
   const auto buffers = buffers_for(part);
   at::NoGradGuard no_grad;
+  begin(which);
+  gathered_.clear();
+  round_ = which.number;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i].second;
     parameter.copy_(part.parameters[i].second);
@@ -297,8 +394,10 @@ void local_optimizer::apply(const std::string& save_id) {
     kind_.set_state(*optimizer_, parameter, std::move(part.states[i]));
   }
   kind_.set_options(*optimizer_, part.options);
+  for (std::size_t g = 0; g < part.further.size(); ++g) kind_.set_options(*optimizer_, part.further[g], g + 1);
   for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].second.copy_(part.buffers[i].second);
   if (part.random.defined()) set_random_state(part.random);
+  last_outcome_ = outcome::made;
 }
 
 void local_optimizer::discard() noexcept {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,14 +31,35 @@ struct squared_norms {
 /// Throws troupe::error (misuse) unless the rate is finite and not negative.
 void check_learning_rate(double rate);
 
+/// Learning rates by the number of the parameter group.
+using group_rates = std::map<std::size_t, double>;
+
+/// Which change of an optimizer this is. The caller numbers its changes upwards from 1; 0 is a change without a number.
+struct change {
+  std::uint64_t number = 0;
+  std::uint64_t round = 0;  // of gradients that are gathered for one step: the number with which the caller began the round
+  group_rates rates = {};   // from this change on
+};
+
+/// The parameter groups of an optimizer.
+struct grouping {
+  std::vector<attributes> options = {{}};    // of each group: those that differ from the options of the optimizer
+  std::vector<std::size_t> of_modules = {};  // the group of each module; empty: the first group
+  std::vector<std::size_t> of_local = {};    // the group of each local parameter; empty: the first group
+};
+
 /// A libtorch optimizer over parameters of this process. Any thread may use it.
 ///   LO-1  a step gives the bits that libtorch's optimizer gives with the same gradients in `.grad`.
 ///   LO-2  a step changes neither `.grad` of the parameters nor the gradients that the step is given.
 ///   LO-3  a step changes no parameter without a gradient, and no state of the optimizer for such a parameter.
 ///   LO-4  a part that stage() refuses changes nothing. From a part that stage() accepts, apply() takes all or nothing:
 ///         parameters, state, options, buffers and the state of libtorch's default generator of random numbers.
-///   LO-5  gathered gradients serve one step. The step drops them, also if the step throws. Sums are made in the order of the
-///         calls of gather().
+///   LO-5  gathered gradients serve one step. A step that has changed a parameter drops them, also if the step throws. Gradients
+///         of a later round take the place of those of a round before; gradients of an earlier round are refused. Sums are made in
+///         the order of the calls of gather().
+///   LO-7  a change with a number is made once: the same number again does nothing. A number below the last one is refused, so a
+///         call that comes late changes nothing.
+///   LO-8  after a step or an apply() that failed midway, each step is refused until apply() succeeds.
 ///   LO-6  a part that is received takes at most 64 MiB and four times the memory of a part of this model.
 class local_optimizer {
  public:
@@ -44,7 +67,7 @@ class local_optimizer {
   /// is listed twice is stepped once. A checkpoint also has the buffers of the modules, named in the same way, and
   /// `local_buffers`.
   local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
-                  const named_tensors& local = {}, named_tensors local_buffers = {});
+                  const named_tensors& local = {}, named_tensors local_buffers = {}, const grouping& groups = {});
   ~local_optimizer();
 
   /// The current buffers, with their names in a checkpoint.
@@ -56,18 +79,26 @@ class local_optimizer {
   squared_norms norms(const engine::gradient_table& gradients) const;
 
   /// Steps every parameter that has a gradient, with the gradient times `scale`.
-  void step(const engine::gradient_table& gradients, double scale = 1);
+  void step(const engine::gradient_table& gradients, double scale = 1, const change& which = {});
 
-  /// Adds these gradients to the sum that the next gathered_step() uses.
-  void gather(const engine::gradient_table& gradients);
+  /// Adds these gradients to the sum that the next gathered_step() of the round uses.
+  void gather(const engine::gradient_table& gradients, std::uint64_t round = 0);
   squared_norms gathered_norms() const;
-  void gathered_step(double scale = 1);
-  void forget_gathered() noexcept;
+  void gathered_step(double scale = 1, const change& which = {});
+  /// Drops what was gathered, unless a later round has begun.
+  void forget_gathered(std::uint64_t round = 0) noexcept;
 
-  void set_learning_rate(double rate);
+  /// Whether the change with this number was made. With `give_up`, a change that was not made is not made later either. Throws
+  /// troupe::error (misuse) if the change failed midway.
+  bool has_made(std::uint64_t number, bool give_up = false);
+
+  void set_learning_rates(const change& which);
+  void set_learning_rate(double rate) { set_learning_rates({.rates = {{0, rate}}}); }
 
   /// Writes all that LO-4 names to a file.
-  support::file_digest save(const support::file_place& place, const std::string& node, const std::string& save_id) const;
+  support::file_digest save(const support::file_place& place, const std::string& node, const std::string& save_id);
+  /// Whether save() has written no part of another save since that of this one.
+  bool has_saved_last(const std::string& save_id) const;
   /// About how many bytes save() writes once every parameter was stepped; rather too many than too few.
   std::uint64_t estimated_bytes() const;
 
@@ -86,8 +117,9 @@ class local_optimizer {
   /// does not fit, or that can't be overwritten in this process.
   void stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id);
   /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
-  /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing.
-  void apply(const std::string& save_id);
+  /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing. Drops what was
+  /// gathered.
+  void apply(const std::string& save_id, const change& which = {});
   /// Drops the staged part, the snapshot and what was received.
   void discard() noexcept;
 
@@ -97,7 +129,13 @@ class local_optimizer {
   void check(const checkpoint_part& part, const named_tensors& buffers) const;
   named_tensors buffers_for(const checkpoint_part& part) const;
   squared_norms norms_of(const engine::gradient_table& gradients) const;
-  void step_with(const engine::gradient_table& gradients, double scale);
+  bool is_due(const change& which) const;
+  void step_with(const engine::gradient_table& gradients, double scale, const change& which, engine::gradient_table* used);
+
+  enum class outcome : std::uint8_t { made, given_up, midway };
+  void begin(const change& which);
+  void check_rates(const group_rates& rates) const;
+  void take_rates(const group_rates& rates);
 
   mutable std::mutex mutex_;
   const optimizer_kind& kind_;
@@ -105,8 +143,13 @@ class local_optimizer {
   named_tensors parameters_;
   named_tensors local_buffers_;
   std::vector<std::size_t> counts_;
+  std::vector<std::int64_t> groups_;  // of each parameter
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::string last_save_;
   engine::gradient_table gathered_;
+  std::uint64_t round_ = 0;  // of the gathered gradients
+  std::uint64_t last_ = 0;   // number of the last change
+  outcome last_outcome_ = outcome::made;
   std::optional<checkpoint_part> staged_;
   part_pieces outgoing_;
   part_pieces incoming_;

@@ -98,6 +98,8 @@ struct adagrad_state {
   }
 };
 
+constexpr auto of_all_groups = "initial_accumulator_value";  // which libtorch reads from the options of the optimizer alone
+
 /// The value of an option as a number. Throws with the expected type if the type of the attribute is wrong.
 double checked(const std::string& kind, const char* name, bool flag, const attribute& given) {
   if (const auto* x = std::get_if<bool>(&given.value); x != nullptr && flag) return *x ? 1.0 : 0.0;
@@ -115,26 +117,37 @@ class kind_of final : public optimizer_kind {
   const std::string& name() const noexcept override { return name_; }
   const std::vector<std::string>& slots() const noexcept override { return slots_; }
 
-  std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters, const attributes& options) const override {
+  using optimizer_kind::make;
+  std::unique_ptr<torch::optim::Optimizer> make(std::vector<group> groups, const attributes& options) const override {
     Options mine = defaults_;
     assign(mine, options);
     try {
-      return std::make_unique<Optimizer>(std::move(parameters), mine);
+      std::vector<torch::optim::OptimizerParamGroup> all;
+      for (auto& each : groups) {
+        if (each.options.contains(of_all_groups))
+          throw error(errc::misuse, "optimizer '" + name_ + "': option '" + of_all_groups +
+                                      "' is one for all parameter groups; give it with the options of the optimizer");
+        auto own = std::make_unique<Options>(mine);
+        assign(*own, each.options);
+        Optimizer(std::vector<at::Tensor>{}, *own);  // libtorch checks the options of an optimizer, but not those of a group
+        all.emplace_back(std::move(each.parameters), std::move(own));
+      }
+      return std::make_unique<Optimizer>(all, mine);
     } catch (const c10::Error& refused) {
       throw error(errc::misuse, "optimizer '" + name_ + "': " + refused.what_without_backtrace());
     }
   }
 
-  attributes options(const torch::optim::Optimizer& of) const override {
-    const auto& mine = static_cast<const Options&>(of.param_groups().front().options());
+  attributes options(const torch::optim::Optimizer& of, std::size_t group) const override {
+    const auto& mine = static_cast<const Options&>(of.param_groups().at(group).options());
     attributes result;
     for (const auto& one : OptionTable::all)
       result.emplace(one.name, one.flag ? attribute(one.read(mine) != 0) : attribute(one.read(mine)));
     return result;
   }
 
-  void set_options(torch::optim::Optimizer& of, const attributes& options) const override {
-    assign(static_cast<Options&>(of.param_groups().front().options()), options);
+  void set_options(torch::optim::Optimizer& of, const attributes& options, std::size_t group) const override {
+    assign(static_cast<Options&>(of.param_groups().at(group).options()), options);
   }
 
   parameter_state state(const torch::optim::Optimizer& of, const at::Tensor& parameter) const override {
@@ -178,6 +191,13 @@ template <class Optimizer, class Options, class State>
 using adam_kind = kind_of<Optimizer, Options, State, adam_options<Options>, adam_state<State>>;
 
 }  // namespace
+
+std::unique_ptr<torch::optim::Optimizer> optimizer_kind::make(std::vector<at::Tensor> parameters,
+                                                              const attributes& options) const {
+  std::vector<group> one(1);
+  one[0].parameters = std::move(parameters);
+  return make(std::move(one), options);
+}
 
 const optimizer_kind& optimizer_kind::find(const std::string& name) {
   using namespace torch::optim;

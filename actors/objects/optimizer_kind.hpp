@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,13 +34,19 @@ class optimizer_kind {
   /// The names of the tensors that the optimizer keeps for a parameter.
   virtual const std::vector<std::string>& slots() const noexcept = 0;
 
-  /// Makes an optimizer. Throws troupe::error (misuse) for an option that the optimizer does not have or whose type is wrong.
-  virtual std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters,
-                                                        const attributes& options) const = 0;
+  /// Parameters with the options that differ from those of the optimizer.
+  struct group {
+    std::vector<at::Tensor> parameters;
+    attributes options = {};
+  };
+  /// Makes an optimizer. Throws troupe::error (misuse) for an option that the optimizer does not have, whose type is wrong, or that
+  /// libtorch does not read from a group.
+  virtual std::unique_ptr<torch::optim::Optimizer> make(std::vector<group> groups, const attributes& options) const = 0;
+  std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters, const attributes& options) const;
 
-  /// The current values of all options.
-  virtual attributes options(const torch::optim::Optimizer& of) const = 0;
-  virtual void set_options(torch::optim::Optimizer& of, const attributes& options) const = 0;
+  /// The current values of all options of a group.
+  virtual attributes options(const torch::optim::Optimizer& of, std::size_t group = 0) const = 0;
+  virtual void set_options(torch::optim::Optimizer& of, const attributes& options, std::size_t group = 0) const = 0;
 
   virtual parameter_state state(const torch::optim::Optimizer& of, const at::Tensor& parameter) const = 0;
   virtual void set_state(torch::optim::Optimizer& of, const at::Tensor& parameter, parameter_state state) const = 0;

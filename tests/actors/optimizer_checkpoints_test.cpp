@@ -2,6 +2,7 @@
 #include <troupe/actors/optimizer_checkpoints.hpp>
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -109,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_part_that_no_disk_can_hold_is_refused_before_a_byte_of_it
   const temporary_folder folder;
   linear_cluster cluster;
   const auto module = cluster.driver.peer("stage1").create("linear", layer(2, 2, 1));
-  const optimizer_parts parts(cluster.driver, {"sgd", {}}, {module}, {}, {});
+  const optimizer_parts parts(cluster.driver, {"sgd", {}}, {{.modules = {module}}}, {});
   objects::checkpoint_manifest manifest{objects::new_save_id(), {}, {}};
   for (const auto bytes : {std::uint64_t{1} << 60, ~std::uint64_t{0}}) {
     manifest.parts = {{"stage1", objects::part_file_name("stage1", manifest.save), {bytes, 0}}};
@@ -155,6 +156,26 @@ BOOST_AUTO_TEST_CASE(a_save_takes_the_place_of_the_one_before_it_wherever_its_pa
   model.steps.load(folders.driver);
 }
 
+BOOST_AUTO_TEST_CASE(a_request_to_remove_other_parts_that_comes_late_leaves_those_of_a_later_save) {  // OK-2
+  const two_folders folders;
+  linear_cluster cluster([&](settings& with) { with.data_dir = folders.all.path(); });
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(3, 2, 1));
+  optimizer_parts parts(cluster.driver, {"sgd", {}}, {{.modules = {block}}}, {});
+  optimizer_checkpoints checkpoints(parts, folders.driver);
+  checkpoints.save({{"step", 1}}, "nodes");
+  const auto earlier = objects::read_manifest(folders.driver).save;
+  checkpoints.save({{"step", 2}}, "nodes");
+  parts.everywhere(
+    "troupe.optimizer.remove",
+    [&](const optimizer_parts::group&) {
+      return attributes{{"folder", "nodes"}, {"save", earlier}, {"others", true}};
+    },
+    [] {});
+  BOOST_TEST(folders.count(folders.nodes) == 1u);
+  bool applies = false;
+  BOOST_TEST((checkpoints.load(1, applies) == attributes{{"step", 2}}));
+}
+
 BOOST_AUTO_TEST_CASE(a_save_that_fails_leaves_no_part_on_any_node) {  // OK-1
   const two_folders folders;
   large_model model(folders.all.path());
@@ -184,6 +205,36 @@ BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_written_is_told_before_the_first_s
   for (const auto* words : {"node 'driver'", "expected to write checkpoints to the folder '", "file/run'"})
     BOOST_TEST(contains(on_driver, words));
   BOOST_TEST((folders.all.files() == file_names{"file"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_with_the_checkpoint_of_another_optimizer_is_refused_while_that_one_lives) {  // OK-3
+  const two_folders folders;
+  linear_cluster cluster([&](settings& with) { with.data_dir = folders.all.path(); });
+  const auto block = cluster.driver.peer("stage1").create("linear", layer(3, 2, 1));
+  std::optional<optimizer> first(std::in_place, cluster.driver, optimizer_settings{"adam", {}}, std::vector{block});
+  optimizer second(cluster.driver, {"sgd", {}}, {block});
+  first->save(folders.driver, {{"step", 1}}, "nodes");
+  const auto files = folders.count(folders.driver);
+  const auto refused = [&](const std::string& folder, const std::string& node_folder) {
+    for (const auto& text : {text_of<error>([&] { second.save(folder, {}, node_folder); }),
+                             text_of<error>([&] { second.expect_room(folder, node_folder); })})
+      BOOST_TEST(contains(text, "the checkpoint of another optimizer, 'adam' of nodes 'driver', 'stage1'; save each optimizer"),
+                 text);
+  };
+  refused(folders.driver, "");
+  refused(folders.driver + "/../driver", "others");
+  refused(folders.all / "other", "nodes");  // the parts on the nodes are in the folder of the first optimizer
+  BOOST_TEST(folders.count(folders.driver) == files);
+  BOOST_TEST((first->load(folders.driver) == attributes{{"step", 1}}));
+  second.save(folders.all / "other", {}, "others");
+  first->save(folders.driver, {{"step", 2}}, "nodes");
+  // An optimizer that has loaded keeps the checkpoint too.
+  first.reset();
+  first.emplace(cluster.driver, optimizer_settings{"adam", {}}, std::vector{block});
+  first->load(folders.driver);
+  refused(folders.driver, "");
+  first.reset();
+  second.save(folders.driver, {}, "others");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

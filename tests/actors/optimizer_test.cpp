@@ -16,6 +16,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <actors/linear_cluster.hpp>
+#include <actors/same_tensors.hpp>
 #include <actors/size_limit.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
@@ -160,11 +161,6 @@ struct normed_cluster {
     return result;
   }
 };
-
-void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  BOOST_REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
-}
 
 struct pairing {
   optimizer_settings ours;

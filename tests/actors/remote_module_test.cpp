@@ -13,6 +13,7 @@
 #include <actors/linear_cluster.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/object_store.hpp>
+#include <troupe/actors/optimizer.hpp>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -307,6 +308,31 @@ BOOST_AUTO_TEST_CASE(what_a_node_owned_goes_when_it_leaves) {
     block = driver.peer("stage").create("noted");
   }
   BOOST_TEST((gone.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready));
+}
+
+BOOST_AUTO_TEST_CASE(a_continuation_which_can_not_wait_changes_nothing) {  // RM-4
+  linear_cluster cluster;
+  const auto stage = cluster.driver.peer("stage1");
+  const auto block = stage.create("linear", layer(3, 2, 1));
+  const auto before = block.parameters();
+  std::promise<std::vector<std::string>> told;
+  stage.call("troupe.drop").then([&](const future<call_reply>&) {
+    const auto refusal = [](auto&& run) { return text_of<error>(run); };
+    told.set_value({
+      refusal([&] {
+        block.set_parameters({{"bias", at::zeros({2})}});
+      }),
+      refusal([&] { stage.create("linear", layer(3, 2, 2)); }),
+      refusal([&] { block.select({"bias"}); }),
+      refusal([&] {
+        optimizer steps(cluster.driver, {"sgd", {}}, {block});
+      }),
+    });
+  });
+  for (const auto& text : told.get_future().get()) BOOST_TEST(contains(text, "a continuation waits for a result"), text);
+  cluster.settle();
+  BOOST_TEST(at::equal(block.parameters()[1].second, before[1].second));
+  BOOST_TEST(cluster.stage1.objects().size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

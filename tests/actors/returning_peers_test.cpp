@@ -4,8 +4,10 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,6 +19,7 @@
 #include "actors/linear_cluster.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "actors/process_cluster.hpp"
+#include "actors/temporary_folder.hpp"
 
 using namespace std::chrono_literals;
 
@@ -169,6 +172,134 @@ BOOST_AUTO_TEST_CASE(a_node_that_ended_is_gone_and_its_successor_is_met) {
   BOOST_TEST(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "gone b", "up b"}; }));
   BOOST_TEST(at::equal(twice("b", torch::ones({2})), torch::full({2}, 2.0)));
   BOOST_CHECK_THROW(module.parameters(), troupe::error);
+}
+
+/// Steps of an optimizer over a layer on "b" and one on "c", with the rate 1: a step subtracts the gradients.
+struct stepping : returning {
+  std::vector<troupe::remote_module> layers{driver().peer("b").create("linear", layer()),
+                                            driver().peer("c").create("linear", troupe::test::layer(2, 2, 2))};
+  troupe::optimizer steps{driver(), {"sgd", {{"lr", 1.0}}}, layers};
+  troupe::test::temporary_folder folder;
+
+  void backward(troupe::context& pass) {
+    pass
+      .backward(
+        {layers[1].call("forward", {layers[0].call("forward", {torch::ones({1, 3})}).get().tensor(0)}).get().tensor(0).sum()})
+      .get();
+  }
+  /// What the parameters are after a step with the gradients of the context.
+  std::vector<at::Tensor> stepped(const troupe::context& pass) {
+    auto result = parameters();
+    std::size_t i = 0;
+    for (const auto& each : layers)
+      for (const auto& [name, gradient] : each.gradients(pass)) result[i++] -= gradient;
+    return result;
+  }
+  std::vector<at::Tensor> parameters() {
+    std::vector<at::Tensor> all;
+    for (const auto& each : layers)
+      for (const auto& [name, parameter] : each.parameters()) all.push_back(parameter);
+    return all;
+  }
+  bool are(const std::vector<at::Tensor>& expected) {
+    const auto now = parameters();
+    return std::equal(now.begin(), now.end(), expected.begin(), [](const auto& a, const auto& b) { return at::equal(a, b); });
+  }
+  std::string unsure(const std::function<void()>& run) {
+    try {
+      run();
+    } catch (const troupe::unsure_step& thrown) {
+      BOOST_TEST((thrown.code() == troupe::errc::peer_down || thrown.code() == troupe::errc::misuse));
+      return thrown.what();
+    }
+    BOOST_ERROR("no unsure_step");
+    return {};
+  }
+};
+
+BOOST_FIXTURE_TEST_CASE(a_step_whose_message_was_lost_is_made_once_when_it_is_tried_again, stepping) {  // OM-7
+  troupe::context pass(driver());
+  backward(pass);
+  const auto expected = stepped(pass);
+  while_away([&] {
+    BOOST_TEST(troupe::test::contains(unsure([&] { steps.step(pass); }), "step again with the same context"));
+    BOOST_TEST(troupe::test::contains(unsure([&] { steps.step(pass); }), "on node 'b' failed"));
+  });
+  steps.step(pass);
+  BOOST_TEST(are(expected));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_step_under_way_to_a_node_that_froze_is_made_once_when_it_is_tried_again, stepping) {  // OM-7
+  troupe::context pass(driver());
+  backward(pass);
+  const auto expected = stepped(pass);
+  troupe::test::freeze(pid("b"));
+  unsure([&] { steps.step(pass); });
+  signal("b", SIGCONT);
+  BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return is_up("b"); }));
+  steps.step(pass);
+  BOOST_TEST(are(expected));
+}
+
+BOOST_FIXTURE_TEST_CASE(half_a_step_is_told_when_its_context_is_gone_until_a_load, stepping) {  // OM-7
+  steps.save(folder.path(), {});
+  const auto saved = parameters();
+  std::optional<troupe::context> pass(std::in_place, driver());
+  backward(*pass);
+  while_away([&] {
+    unsure([&] { steps.step(*pass); });
+    pass.reset();
+    BOOST_TEST(troupe::test::contains(unsure([&] { steps.save(folder.path(), {}); }),
+                                      "optimizer::save: whether every node has made the last step"));
+  });
+  pass.emplace(driver());
+  backward(*pass);
+  BOOST_TEST(troupe::test::contains(unsure([&] { steps.step(*pass); }), "made on 'driver', 'c', but not on 'b'"));
+  BOOST_TEST(troupe::test::contains(unsure([&] { steps.save(folder.path(), {}); }), "load a checkpoint"));
+  pass.reset();
+  steps.load(folder.path());
+  BOOST_TEST(are(saved));
+  pass.emplace(driver());
+  backward(*pass);
+  const auto expected = stepped(*pass);
+  steps.step(*pass);
+  BOOST_TEST(are(expected));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_gathered_step_is_made_on_the_node_that_missed_it_before_the_next_gather, stepping) {  // OM-7
+  std::optional<troupe::context> pass(std::in_place, driver());
+  backward(*pass);
+  const auto expected = stepped(*pass);
+  steps.gather(*pass);
+  pass.reset();
+  while_away([&] { unsure([&] { steps.step(); }); });
+  pass.emplace(driver());
+  backward(*pass);
+  steps.gather(*pass);
+  BOOST_TEST(are(expected));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_that_was_started_again_has_lost_its_part_of_the_optimizer, stepping) {  // OM-7
+  std::optional<troupe::context> pass(std::in_place, driver());
+  backward(*pass);
+  steps.save(folder.path(), {});
+  const auto saved = parameters();
+  replace("b");
+  BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] {
+    return heard() == std::vector<std::string>{"down b", "gone b", "up b"};
+  }));
+  const auto is_told = [&](const std::function<void()>& run) {
+    BOOST_TEST(troupe::test::contains(unsure(run), "make the modules and the optimizer anew, then load a checkpoint"));
+  };
+  is_told([&] { steps.step(*pass); });
+  pass.reset();
+  is_told([&] { steps.save(folder.path(), {}); });
+  is_told([&] { steps.load(folder.path()); });
+  // Modules and the optimizer are made anew.
+  layers[0] = driver().peer("b").create("linear", troupe::test::layer(3, 2, 9));
+  troupe::optimizer anew(driver(), {"sgd", {{"lr", 1.0}}}, layers);
+  anew.load(folder.path());
+  BOOST_TEST(are(saved));
 }
 
 // Both processes live. The driver drops what it held of "b", and "b" starts over when it hears so.

@@ -225,15 +225,75 @@ BOOST_AUTO_TEST_CASE(gathered_gradients_are_summed_in_order_and_count_for_one_st
   BOOST_TEST(ours.gathered_norms().sums[0] == 0);
 }
 
-BOOST_AUTO_TEST_CASE(a_step_that_throws_drops_what_was_gathered) {  // LO-5
-  auto parameter = at::zeros({2}).requires_grad_();
-  objects::local_optimizer ours({"adamw", {}}, {}, {{"w", parameter}});
-  gradient_table sparse;  // which AdamW refuses
-  sparse.accumulate(parameter, at::ones({2}).to_sparse());
-  ours.gather(sparse);
-  BOOST_CHECK_THROW(ours.gathered_step(1), c10::Error);
-  BOOST_CHECK_NO_THROW(ours.gathered_step(1));
-  BOOST_TEST(at::equal(parameter.detach(), at::zeros({2})));
+BOOST_AUTO_TEST_CASE(a_step_that_fails_midway_drops_what_was_gathered_and_is_told_until_a_part_is_applied) {  // LO-5, LO-8
+  temporary_folder folder;
+  auto first = at::zeros({2}).requires_grad_();
+  auto second = at::zeros({2}).requires_grad_();
+  objects::local_optimizer ours({"adamw", {}}, {}, {{"v", first}, {"w", second}});
+  const auto digest = ours.save(folder / "a.pt", "n", this_save);
+  gradient_table half_sparse;  // AdamW refuses the gradient of the second parameter
+  half_sparse.accumulate(first, at::ones({2}));
+  half_sparse.accumulate(second, at::ones({2}).to_sparse());
+  ours.gather(half_sparse);
+  BOOST_CHECK_THROW(ours.gathered_step(1, {1}), c10::Error);
+  BOOST_TEST(!at::equal(first.detach(), at::zeros({2})));
+  for (const std::uint64_t number : {0, 1, 2})
+    BOOST_TEST(contains(text_of<error>([&] { ours.step({}, 1, {number}); }), "change 1 failed midway"));
+  BOOST_TEST(contains(text_of<error>([&] { ours.has_made(1); }), "load a checkpoint"));
+  ours.stage(folder / "a.pt", digest, this_save);
+  ours.apply(this_save, {3});
+  BOOST_TEST(at::equal(first.detach(), at::zeros({2})));
+  ours.gathered_step(1, {.number = 4, .round = 3});
+  BOOST_TEST(at::equal(first.detach(), at::zeros({2})));
+}
+
+BOOST_AUTO_TEST_CASE(a_change_with_a_number_is_made_once_and_one_that_comes_late_never) {  // LO-7
+  temporary_folder folder;
+  auto parameter = at::zeros({1}).requires_grad_();
+  objects::local_optimizer ours({"sgd", {{"lr", 1.0}}}, {}, {{"w", parameter}});
+  gradient_table ones;
+  ones.accumulate(parameter, at::ones({1}));
+  const auto value = [&] { return parameter.item<float>(); };
+  const auto late = [](auto&& run) { return contains(text_of<error>(run), "came late"); };
+  ours.step(ones, 1, {1});
+  ours.step(ones, 1, {1});
+  BOOST_TEST(value() == -1);
+  ours.set_learning_rates({.number = 2, .rates = {{0, 10.0}}});
+  BOOST_TEST(late([&] { ours.step(ones, 1, {1}); }));
+  ours.step(ones, 1, {.number = 3, .rates = {{0, 100.0}}});
+  BOOST_TEST(late([&] { ours.set_learning_rates({.number = 2, .rates = {{0, 10.0}}}); }));
+  ours.step(ones, 1, {4});
+  BOOST_TEST(value() == -201);
+  BOOST_TEST(ours.has_made(4));
+  BOOST_TEST(!ours.has_made(5));
+  BOOST_TEST(!ours.has_made(5, true));
+  BOOST_TEST(contains(text_of<error>([&] { ours.step(ones, 1, {5}); }), "change 5 was given up before it came"));
+  ours.step(ones, 1, {6});
+  BOOST_TEST(value() == -301);
+  const auto digest = ours.save(folder / "a.pt", "n", this_save);
+  ours.stage(folder / "a.pt", digest, this_save);
+  BOOST_TEST(late([&] { ours.apply(this_save, {6}); }));
+  ours.apply(this_save, {8});
+  BOOST_TEST(late([&] { ours.step(ones, 1, {7}); }));
+  BOOST_TEST(value() == -301);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_a_later_round_take_the_place_of_those_before) {  // LO-5
+  auto parameter = at::zeros({1}).requires_grad_();
+  objects::local_optimizer ours({"sgd", {{"lr", 1.0}}}, {}, {{"w", parameter}});
+  const auto table = [&](float value) {
+    gradient_table of_one;
+    of_one.accumulate(parameter, at::full({1}, value));
+    return of_one;
+  };
+  ours.gather(table(1), 1);
+  ours.gather(table(20), 2);  // round 1 was given up by the caller
+  BOOST_TEST(contains(text_of<error>([&] { ours.gather(table(300), 1); }), "came late"));
+  ours.forget_gathered(1);  // late too
+  BOOST_TEST(
+    contains(text_of<error>([&] { ours.gathered_step(1, {.number = 3, .round = 1}); }), "are of round 2, expected round 1"));
+  ours.gathered_step(1, {.number = 3, .round = 2});
+  BOOST_TEST(parameter.item<float>() == -20);
 }
 
 BOOST_AUTO_TEST_CASE(sparse_and_complex_gradients_have_norms) {

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/optimizer_steps.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/context.hpp>
+#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/optimizer_checkpoints.hpp>
+#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/open_contexts.hpp>
+#include <troupe/actors/remote_object.hpp>
+#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/unsure_step.hpp>
+#include <troupe/engine/gradient_table.hpp>
+
+namespace troupe {
+
+namespace {
+
+attributes to_values(const objects::change& which) {
+  attributes values{{"number", calls::to_attribute(which.number)}, {"round", calls::to_attribute(which.round)}};
+  for (const auto& [group, rate] : which.rates) values[group == 0 ? "rate" : "rate." + std::to_string(group)] = rate;
+  return values;
+}
+
+constexpr auto make_anew =
+  ". The node has lost its modules and its part of the optimizer: make the modules and the optimizer anew, then load a "
+  "checkpoint";
+
+/// Whether a node of the optimizer was started again: then another node has its name.
+bool was_started_again(const optimizer_parts& parts) {
+  return std::any_of(parts.groups().begin(), parts.groups().end(), [&](const optimizer_parts::group& one) {
+    try {
+      return parts.here().peer(one.where.name(), std::chrono::milliseconds(0)).id() != one.where.id();
+    } catch (const error&) {
+      return false;  // no node of this name is known now
+    }
+  });
+}
+
+/// The error for a change of which the outcome is unsure: with the code of what went wrong, and its text first.
+[[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_parts& parts, const std::string& what_to_do) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const error& known) {
+    const bool is_gone = known.code() == errc::unknown_function || was_started_again(parts);
+    throw unsure_step(known.code(), known.what() + (is_gone ? make_anew : what_to_do));
+  } catch (const std::exception& other) {
+    throw unsure_step(errc::function_failed, support::text_of(other) + what_to_do);
+  }
+}
+
+}  // namespace
+
+void optimizer_steps::require_settled(const context& pass, const char* who) {
+  require_current(pass, who);
+  // While a pass runs some nodes would use the gradients of that pass, and other nodes would not.
+  if (pass.running())
+    throw error(errc::misuse,
+                std::string(who) + ": a backward pass of the context is still running; wait for its future (get) first");
+  if (!pass.has_completed_pass())
+    throw error(errc::misuse, std::string(who) +
+                                ": no backward pass of the context has completed, so it has no gradients; run "
+                                "context.backward(...).get() first");
+}
+
+std::optional<double> optimizer_steps::step(const context& pass, std::optional<double> clip_norm) {
+  require_settled(pass, "optimizer::step");
+  const auto record = parts_of(parts_.here()).contexts.find(pass.id()).record;
+  if (!record)
+    throw error(errc::misuse, "optimizer::step: " + to_string(pass.id()) +
+                                " is a context of another node than the optimizer's, '" + parts_.here().name() + "'");
+  return step({pass.id(), record->completed()}, pass.gradients().get(), clip_norm);
+}
+
+std::optional<double> optimizer_steps::step(std::optional<double> clip_norm) { return step({}, nullptr, clip_norm); }
+
+std::optional<double> optimizer_steps::step(const source& from, const engine::gradient_table* gradients,
+                                            std::optional<double> clip_norm) {
+  if (clip_norm && !(*clip_norm > 0))
+    throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
+  const bool is_gathered = gradients == nullptr;
+  if (unsure_ && !unsure_->is_load && unsure_->from == from && !(is_gathered && round_ != 0)) {
+    const auto norm = unsure_->norm;
+    make(gradients);
+    return norm;
+  }
+  settle("optimizer::step");
+  if (is_gathered && round_ == 0)
+    throw error(errc::misuse,
+                "optimizer::step: no context was gathered since the last step; call gather(context), or step(context)");
+  std::optional<double> before;
+  if (clip_norm) before = norm(gradients);
+  const double scale = clip_norm ? std::min(1.0, *clip_norm / (*before + 1e-6)) : 1;
+  const auto round = is_gathered ? std::exchange(round_, 0) : 0;
+  unsure_ =
+    unsure_change{.which = {next(), round, std::exchange(new_rates_, {})}, .from = from, .scale = scale, .norm = before};
+  make(gradients);
+  return before;
+}
+
+/// The norm of gradients before a step. Without a norm there is no step, and gathered gradients are dropped.
+double optimizer_steps::norm(const engine::gradient_table* gradients) {
+  try {
+    return parts_.norm(gradients);
+  } catch (...) {
+    if (gradients == nullptr) forget();
+    throw;
+  }
+}
+
+/// Makes the unsure step on each node that has not made it.
+void optimizer_steps::make(const engine::gradient_table* gradients) {
+  auto& now = *unsure_;
+  auto values = to_values(now.which);
+  values["scale"] = now.scale;
+  if (!now.why.empty())  // the step is repeated
+    for (std::size_t g = 0; g < parts_.groups().size(); ++g)
+      if (!now.nodes.contains(g) && !parts_.groups()[g].is_numbered) refuse("optimizer::step");
+  const auto all = parts_.ask(
+    now.nodes, gradients ? "troupe.optimizer.step" : "troupe.optimizer.gathered_step",
+    [&](const optimizer_parts::group&) { return values; },
+    [&] {
+      auto& local = parts_.local();
+      gradients ? local.step(*gradients, now.scale, now.which) : local.gathered_step(now.scale, now.which);
+    });
+  now.here = now.here || all.here;
+  for (std::size_t g = 0; g < all.replies.size(); ++g)
+    if (all.replies[g]) now.nodes.insert(g);
+  if (!all.failure) return unsure_.reset();
+  try {
+    throw_unsure(all.failure, parts_,
+                 gradients ? ". Whether every node has made the step is not known: step again with the same context, "
+                             "or load a checkpoint"
+                           : ". Whether every node has made the step is not known: step again, or load a checkpoint");
+  } catch (const unsure_step& failed) {
+    if (now.why.empty()) now.why = failed.what();
+    throw;
+  }
+}
+
+/// Asks the nodes that have not said that they have made the unsure step. Returns whether every node has made it.
+bool optimizer_steps::ask_for_made(bool give_up, const char* who) {
+  auto& now = *unsure_;
+  const attributes values{{"number", calls::to_attribute(now.which.number)}, {"give_up", give_up}};
+  const auto all = parts_.ask(
+    now.nodes, "troupe.optimizer.made", [&](const optimizer_parts::group&) { return values; },
+    [&] { now.here = now.here || parts_.local().has_made(now.which.number, give_up); });
+  for (std::size_t g = 0; g < all.replies.size(); ++g)
+    if (all.replies[g] && get<bool>(all.replies[g]->values, "made")) now.nodes.insert(g);
+  if (all.failure) try {
+      throw_unsure(all.failure, parts_, ". Try again when the node is up, or load a checkpoint");
+    } catch (const unsure_step& failed) {
+      throw unsure_step(failed.code(),
+                        std::string(who) + ": whether every node has made the last step is not known: " + failed.what());
+    }
+  return now.here && now.nodes.size() == parts_.groups().size();
+}
+
+bool optimizer_steps::was_made_somewhere() const {
+  const auto& counts = parts_.local().counts();
+  const bool has_parameters = std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; });
+  return !unsure_->nodes.empty() || (unsure_->here && has_parameters);
+}
+
+/// Makes sure that the outcome of no change is unsure. Throws unsure_step otherwise.
+void optimizer_steps::settle(const char* who) {
+  if (!unsure_) return;
+  if (unsure_->is_load) refuse(who);
+  if (ask_for_made(false, who)) return unsure_.reset();
+  if (unsure_->from == source{}) return make(nullptr);  // the nodes still have what was gathered
+  if (was_made_somewhere()) refuse(who);
+  const bool all = ask_for_made(true, who);
+  if (!all && was_made_somewhere()) refuse(who);
+  new_rates_.merge(unsure_->which.rates);  // what was set since then stays
+  unsure_.reset();
+}
+
+void optimizer_steps::refuse(const char* who) const {
+  const auto& now = *unsure_;
+  if (now.is_load)
+    throw unsure_step(errc::misuse, std::string(who) + ": some nodes have loaded a checkpoint and others have not (" + now.why +
+                                      "); load again");
+  std::string yes;
+  std::string no;
+  support::add_quoted(now.here ? yes : no, parts_.here().name());
+  for (std::size_t g = 0; g < parts_.groups().size(); ++g)
+    support::add_quoted(now.nodes.contains(g) ? yes : no, parts_.groups()[g].where.name());
+  throw unsure_step(errc::misuse, std::string(who) + ": the last step was made on " + (yes.empty() ? "no node" : yes) +
+                                    ", but not on " + no + " (" + now.why +
+                                    "). Step with the context of that step while it is open, or load a checkpoint");
+}
+
+void optimizer_steps::gather(const context& pass) {
+  require_settled(pass, "optimizer::gather");
+  settle("optimizer::gather");
+  if (round_ == 0) round_ = next();
+  try {
+    parts_.everywhere(
+      "troupe.optimizer.gather", [&](const optimizer_parts::group&) { return to_values({.round = round_}); },
+      [&] { parts_.local().gather(*pass.gradients(), round_); });
+  } catch (...) {
+    forget();
+    throw;
+  }
+}
+
+/// Ends the round of gathered gradients. All nodes that can be reached drop them now; the other nodes do so when a later round begins.
+void optimizer_steps::forget() noexcept {
+  const auto round = std::exchange(round_, 0);
+  try {
+    parts_.everywhere(
+      "troupe.optimizer.forget", [&](const optimizer_parts::group&) { return to_values({.round = round}); },
+      [&] { parts_.local().forget_gathered(round); });
+  } catch (const std::exception&) {
+    // The error that led here is reported.
+  }
+}
+
+void optimizer_steps::set_rate(double rate, std::optional<std::size_t> group) {
+  objects::check_learning_rate(rate);
+  const auto count = parts_.parameter_groups();
+  if (group && *group >= count)
+    throw error(errc::misuse, "optimizer::set_learning_rate: there is no parameter group " + std::to_string(*group) +
+                                "; there are " + std::to_string(count) + ", counted from 0");
+  for (std::size_t g = group.value_or(0); g < (group ? *group + 1 : count); ++g) new_rates_[g] = rate;
+}
+
+void optimizer_steps::settle_all(const char* who) {
+  settle(who);
+  if (new_rates_.empty()) return;
+  const objects::change which{.number = next(), .rates = new_rates_};
+  parts_.everywhere(
+    "troupe.optimizer.set_rate", [&](const optimizer_parts::group&) { return to_values(which); },
+    [&] { parts_.local().set_learning_rates(which); });
+  new_rates_.clear();
+}
+
+attributes optimizer_steps::load(const std::string& folder) {
+  const auto number = next();
+  bool applies = false;
+  attributes about;
+  try {
+    about = optimizer_checkpoints(parts_, folder).load(number, applies);
+  } catch (...) {
+    if (!applies && was_started_again(parts_)) throw_unsure(std::current_exception(), parts_, "");
+    if (!applies) throw;
+    unsure_ = unsure_change{.which = {number}, .is_load = true};
+    try {
+      throw_unsure(std::current_exception(), parts_, ". Whether every node has loaded the checkpoint is not known: load again");
+    } catch (const unsure_step& failed) {
+      unsure_->why = failed.what();
+      throw;
+    }
+  }
+  unsure_.reset();
+  new_rates_.clear();
+  round_ = 0;
+  return about;
+}
+
+}  // namespace troupe

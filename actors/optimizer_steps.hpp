@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/optimizer_steps_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/messages/attributes.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe {
+
+class context;
+class optimizer_parts;
+
+/// The changes of an optimizer, each with a number: see optimizer::step(), gather(), set_learning_rate() and load(). One thread at a
+/// time may use it.
+///   OX-1  no change begins while the outcome of the one before is unsure: a change that some nodes have made and others have not.
+///   OX-2  a change that no node has made leaves nothing: its learning rate counts for the next change.
+class optimizer_steps {
+ public:
+  explicit optimizer_steps(optimizer_parts& parts) : parts_(parts) {}
+
+  /// Throws troupe::error (misuse) unless gradients of the context can be used now.
+  static void require_settled(const context& pass, const char* who);
+
+  std::optional<double> step(const context& pass, std::optional<double> clip_norm);
+  std::optional<double> step(std::optional<double> clip_norm);
+  void gather(const context& pass);
+
+  /// Of one parameter group, or of all.
+  void set_rate(double rate, std::optional<std::size_t> group);
+  /// For a checkpoint: makes sure that each node has made the last step, and has the learning rate.
+  void settle_all(const char* who);
+  attributes load(const std::string& folder);
+
+ private:
+  /// The gradients of a step: those of a context after its pass `pass`, or, without a context, those of a round of gather().
+  struct source {
+    context_id of = {};
+    pass_number pass = {};
+    bool operator==(const source&) const = default;
+  };
+  /// A change of which some node has not said yet that it was made.
+  struct unsure_change {
+    objects::change which;
+    bool is_load = false;
+    source from = {};
+    double scale = 1;
+    std::optional<double> norm = {};
+    std::set<std::size_t> nodes = {};  // that have made it: indices of groups
+    bool here = false;                 // whether this node has made it
+    std::string why = {};              // the first error
+  };
+
+  std::optional<double> step(const source& from, const engine::gradient_table* gradients, std::optional<double> clip_norm);
+  double norm(const engine::gradient_table* gradients);
+  void make(const engine::gradient_table* gradients);
+  bool ask_for_made(bool give_up, const char* who);
+  bool was_made_somewhere() const;
+  void settle(const char* who);
+  [[noreturn]] void refuse(const char* who) const;
+  void forget() noexcept;
+  std::uint64_t next() { return ++last_number_; }
+
+  optimizer_parts& parts_;
+  std::uint64_t last_number_ = 0;
+  std::uint64_t round_ = 0;              // of gathered gradients that no step has used yet; 0: there are none
+  objects::group_rates new_rates_ = {};  // the nodes do not have it yet: the next step or checkpoint sends it
+  std::optional<unsure_change> unsure_ = {};
+};
+
+}  // namespace troupe

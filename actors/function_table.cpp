@@ -4,9 +4,15 @@
 #include <algorithm>
 
 #include <troupe/actors/support/missing_tensor.hpp>
+#include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
+
+std::shared_ptr<const engine::gradient_table> no_gradients() noexcept {
+  static const engine::gradient_table none;
+  return {std::shared_ptr<const void>(), &none};
+}
 
 at::Tensor call_arguments::tensor(std::size_t index) const {
   if (index >= tensors.size()) throw support::missing_tensor(index, tensors.size(), "'" + called + "' expected");

@@ -22,17 +22,21 @@ namespace engine {
 class gradient_table;
 }
 
+/// The table of a context that has gathered no gradients.
+std::shared_ptr<const engine::gradient_table> no_gradients() noexcept;
+
 /// The arguments of a function that another node calls. A tensor that required grad on the calling node has a recv_backward as
 /// its gradient function here.
+///   XA-1  `gradients` is never null. The table is empty outside any context, and before a pass of the context has left gradients here.
 struct call_arguments {
   node& here;
   object_id target;  // the object that the function is called on, or none
   attributes values;
   std::vector<at::Tensor> tensors;
-  context_id context;                                       // none if the call was made outside any context
-  std::shared_ptr<const engine::gradient_table> gradients;  // gradients of `context` on this node; null outside any context
-  std::string called = {};                                  // name of the function, or of the method of a module
-  node_id caller = {};                                      // the node that calls; its name: node::name_of
+  context_id context;                                                        // none if the call was made outside any context
+  std::shared_ptr<const engine::gradient_table> gradients = no_gradients();  // gradients of `context` on this node
+  std::string called = {};   // name of the function, or of the method of a module
+  node_id caller = {};       // the node that calls; its name: node::name_of
   bool from_itself = false;  // whether the node calls itself, and no call of another node led here
 
   /// Tensor `index` of the call, counted from 0; throws troupe::error (misuse) if the call has fewer tensors.

@@ -165,7 +165,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                              .values = std::move(request.values),
                              .tensors = received(request.payload, back, here),
                              .context = request.payload.context,
-                             .gradients = job.gradients,
+                             .gradients = job.gradients ? job.gradients : no_gradients(),
                              .called = label,
                              .caller = request.payload.message.node,
                              .from_itself = request.from_itself};

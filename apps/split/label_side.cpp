@@ -61,7 +61,7 @@ call_reply label_side::loss(std::int64_t step, const call_arguments& arguments) 
 
 call_reply label_side::learn(std::int64_t step, const call_arguments& arguments) {
   if (learned_ >= step) return {};
-  if (arguments.gradients == nullptr) refuse("a step is learned in the context of its backward pass, after the pass");
+  if (arguments.gradients->empty()) refuse("a step is learned in the context of its backward pass, after the pass");
   std::vector<at::Tensor> gradients;
   for (const auto& each : half_.parameters()) gradients.push_back(arguments.gradients->find(each));
   half_.step(rate_, gradients);

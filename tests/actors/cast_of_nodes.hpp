@@ -49,7 +49,7 @@ struct cast {
         return troupe::call_reply{{arguments.tensors.at(0) * w}};
       });
       here->functions().add("gathered", [w = weights.at(name)](troupe::call_arguments& arguments) {
-        return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(w) : at::Tensor{}}};
+        return troupe::call_reply{{arguments.gradients->find(w)}};
       });
       here->functions().add("refuse_backward", [](troupe::call_arguments& arguments) {
         auto x = arguments.tensors.at(0) * 2;

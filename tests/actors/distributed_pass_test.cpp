@@ -35,7 +35,7 @@ struct pair_of_nodes {
       return troupe::call_reply{{arguments.tensors.at(0) * weight, arguments.tensors.at(0) + weight}};
     });
     b.functions().add("gradient", [this](troupe::call_arguments& arguments) {
-      return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(weight) : at::Tensor{}}};
+      return troupe::call_reply{{arguments.gradients->find(weight)}};
     });
     b.functions().add("fail", [](troupe::call_arguments&) -> troupe::call_reply { throw std::runtime_error("no luck"); });
     b.functions().add("fail_in_backward", [](troupe::call_arguments& arguments) {
@@ -62,6 +62,15 @@ BOOST_AUTO_TEST_CASE(a_call_outside_any_context_joins_no_graph) {
   auto y = a.peer("b").call("times_weight", {x}).get().tensors.at(0);
   BOOST_TEST(same(y, torch::tensor({2.0, 15.0})));
   BOOST_TEST(!y.requires_grad());
+}
+
+// XA-1
+BOOST_AUTO_TEST_CASE(a_function_finds_no_gradients_outside_contexts_and_before_the_first_pass) {
+  BOOST_TEST(!a.peer("b").call("gradient").get().tensor(0).defined());
+  troupe::context pass(a);
+  BOOST_TEST(!a.peer("b").call("gradient").get().tensor(0).defined());
+  a.peer("b").call("times_weight", {torch::ones({2})}).get();
+  BOOST_TEST(!a.peer("b").call("gradient").get().tensor(0).defined());
 }
 
 // PA-6. Node b calls c and d. The gradients of c come long before those of d, and b has nothing to run meanwhile.

@@ -64,7 +64,7 @@ class stage {
       : weight_(torch::full({2}, weight, torch::requires_grad())), here_(named(name)) {
     here_.publish("stage", caf::actor_cast<caf::strong_actor_ptr>(here_.system().spawn<caf::detached>(behave, this)));
     here_.functions().add("gradient", [this](troupe::call_arguments& arguments) {
-      return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(weight_) : at::Tensor{}}};
+      return troupe::call_reply{{arguments.gradients->find(weight_)}};
     });
   }
 

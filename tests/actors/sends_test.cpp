@@ -35,9 +35,7 @@ struct nodes_that_send {
       functions.add("sum",
                     [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(1)}}; });
       functions.add("weight", [w = weight](call_arguments&) { return call_reply{{w * 1}}; });
-      functions.add("gradient", [w = weight](call_arguments& arguments) {
-        return call_reply{{arguments.gradients ? arguments.gradients->find(w) : at::Tensor{}}};
-      });
+      functions.add("gradient", [w = weight](call_arguments& arguments) { return call_reply{{arguments.gradients->find(w)}}; });
       functions.add("go", [](call_arguments& arguments) {  // doubles, then asks the next node of the way
         auto way = troupe::get<std::string>(arguments.values, "way");
         const auto y = arguments.tensors.at(0) * 2;

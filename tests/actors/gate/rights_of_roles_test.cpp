@@ -421,7 +421,8 @@ BOOST_AUTO_TEST_CASE(a_call_by_way_of_a_new_node_is_given_the_gradients_of_earli
       here.functions().add("forward", [w](call_arguments& arguments) { return call_reply{{arguments.tensor(0) * w}}; });
       here.functions().add("gathered", [next, w](call_arguments& arguments) {
         if (!next.empty()) return arguments.here.peer(next).call("gathered").get();
-        return call_reply{{arguments.gradients ? arguments.gradients->find(w).detach() : at::zeros({2})}};
+        const auto gathered = arguments.gradients->find(w);
+        return call_reply{{gathered.defined() ? gathered.detach() : at::zeros({2})}};
       });
     };
     return result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/calls/call_worker.hpp>
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <random>
@@ -149,8 +150,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     const tracing::operator_log log(spans);
     here.witness(request.payload.message.number);
     if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' is stopping");
-    if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns)
-      throw error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it");
+    if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns) throw no_worker_in_time(job);
     const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
     const support::anomaly_scope anomaly(!request.calls.empty());
     const support::call_bounds bounds{std::size_t{request.depth} + 1,
@@ -194,6 +194,13 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
 }  // namespace
 
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
+error no_worker_in_time(const contracts::incoming_call& job) {
+  const std::chrono::nanoseconds limit(job.request.deadline_ns);
+  return error(errc::deadline_passed, "no answer within " +
+                                        support::seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(limit)) +
+                                        ": it waited for a worker of its node for as long");
+}
+
   here.log().info(
     "calls",
     [&] { return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what(); },

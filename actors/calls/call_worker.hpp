@@ -32,6 +32,9 @@ struct call_surroundings {
 /// system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
+/// The error for a call that waited for a worker until its caller gave up.
+error no_worker_in_time(const contracts::incoming_call& job);
+
 /// Answers a call that no worker has yet with an error, and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here);
 

@@ -10,6 +10,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/calls/failure_text.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
@@ -154,11 +155,8 @@ void outgoing_calls::fail(contracts::outgoing_call& job, const error& reason) {
   --here_.counts().calls_waiting;
   ++here_.counts().calls_failed;
   if (job.request.span != 0) take_spans(job, {});
-  auto text = std::string(reason.what());
-  if (reason.code() == errc::deadline_passed) text = "no answer within " + support::seconds_text(job.deadline);
-  here_.log().info("calls", [&] { return description(job) + ": failed after " + age_text(job) + ": " + text; });
-  job.reply.set_error(
-    error(reason.code(), "call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "' failed: " + text));
+  here_.log().info("calls", [&] { return description(job) + ": failed after " + age_text(job) + ": " + reason.what(); });
+  job.reply.set_error(error(reason.code(), failure_text(job.label, here_.directory().name(job.to), reason.what())));
 }
 
 }  // namespace troupe::calls

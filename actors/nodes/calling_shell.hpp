@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/nodes/gateway_shell.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/timed_request.hpp>
+#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/ship.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -37,7 +39,7 @@ struct calling_shell : gateway_shell<Self> {
   }
 
   void deadline_passed(const contracts::outgoing_call_ptr& job) {
-    if (ended(job)) fail(job, error(errc::deadline_passed, "its tensors did not leave in time"));
+    if (ended(job)) fail(job, no_answer(*job));
   }
 
   /// To be called when the elements of the call's tensors have been copied from their devices, or could not be copied.
@@ -111,6 +113,10 @@ struct calling_shell : gateway_shell<Self> {
     return std::max(job.deadline - std::chrono::duration_cast<std::chrono::milliseconds>(waited), shortest_limit);
   }
 
+  static error no_answer(const contracts::outgoing_call& job) {
+    return error(errc::deadline_passed, "no answer within " + support::seconds_text(job.deadline));
+  }
+
   void leave(const std::vector<contracts::outgoing_call_ptr>& ready) {
     for (const auto& job : ready)
       if (is_open(job)) leave(job);
@@ -159,7 +165,8 @@ struct calling_shell : gateway_shell<Self> {
 
   void not_answered(const contracts::outgoing_call_ptr& job, const caf::error& reason) {
     job->asked = std::nullopt;
-    if (ended(job)) fail(job, to_exception(reason));
+    // Only the caller's own alarm is a timeout of CAF: a deadline that passed for the other node is an error of troupe's.
+    if (ended(job)) fail(job, reason == caf::sec::request_timeout ? no_answer(*job) : to_exception(reason));
   }
 
   bool is_open(const contracts::outgoing_call_ptr& job) const {

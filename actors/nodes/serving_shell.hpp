@@ -71,9 +71,7 @@ struct serving_shell : gateway_shell<Self> {
 
   /// To be called when the deadline of a call has passed. No effect if the call has started.
   void deadline_passed(const contracts::incoming_call_ptr& job) {
-    if (state.waiting.contains(job))
-      refuse_waiting(self, {job},
-                     error(errc::deadline_passed, "it waited for a worker for longer than its caller waits for it"));
+    if (state.waiting.contains(job)) refuse_waiting(self, {job}, calls::no_worker_in_time(*job));
   }
 
   void worker_is_free(const contracts::call_worker_actor& worker, std::size_t depth) {

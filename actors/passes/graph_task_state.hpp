@@ -50,6 +50,7 @@ struct graph_task_state {
   std::optional<caf::typed_response_promise<contracts::table_ptr>> table_promise;
   support::deadline_clock::alarm expiry;
   bool closed = false;
+  bool is_late = false;  // the deadline of the pass has passed
 };
 
 }  // namespace troupe::passes

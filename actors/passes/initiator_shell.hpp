@@ -42,6 +42,7 @@ struct initiator_shell : pass_shell<Self> {
   void deadline_passed() {
     if (!state.lead || state.lead->complete() || !terms.outcome->claim()) return;
     if (state.lead->aborting()) return act(state.lead->abort_timeout());
+    state.is_late = true;
     failed(here.id(), errc::deadline_passed,
            "backward was not complete within its deadline of " + support::seconds_text(terms.deadline));
   }
@@ -122,7 +123,7 @@ struct initiator_shell : pass_shell<Self> {
     terms.outcome->end(!failure);
     if (!failure) return terms.outcome->tell();
     auto text = failure->text;
-    if (failure->code == errc::deadline_passed) text += "; not done with it: " + base::names_of(state.lead->unsettled());
+    if (state.is_late) text += "; not done with it: " + base::names_of(state.lead->unsettled());
     terms.outcome->fail(error(failure->code, text));
     base::end();  // the gradients of a failed pass are not needed
   }

@@ -97,6 +97,60 @@ struct nodes_that_fail {
 
 BOOST_FIXTURE_TEST_SUITE(failures, nodes_that_fail)
 
+// OG-4
+BOOST_AUTO_TEST_CASE(a_deadline_of_another_node_is_not_taken_for_the_callers_own) {
+  std::promise<void> let_go;
+  const auto gone = let_go.get_future().share();
+  c.functions().add("wait", [gone](troupe::call_arguments&) {
+    gone.wait();
+    return troupe::call_reply{};
+  });
+  c.functions().add("stale", [](troupe::call_arguments&) -> troupe::call_reply {
+    throw troupe::error(troupe::errc::deadline_passed, "the feed is 3 h old");
+  });
+  for (auto* each : {&a, &b})
+    each->functions().add("pass_on", [](troupe::call_arguments& arguments) {
+      auto way = troupe::get<std::string>(arguments.values, "way");
+      const auto what = troupe::get<std::string>(arguments.values, "what");
+      const auto next = arguments.here.peer(way.substr(0, 1));
+      if (way.size() == 1) return next.call(what, {}, {}, {}, 100ms).get();
+      return next.call("pass_on", {}, {{"way", way.substr(1)}, {"what", what}}).get();
+    });
+  const auto text = [&](const std::string& what, const std::string& way) {
+    try {
+      a.peer(way.substr(0, 1)).call("pass_on", {}, {{"way", way.substr(1)}, {"what", what}}, {}, 60s).get();
+    } catch (const troupe::error& e) {
+      BOOST_TEST((e.code() == troupe::errc::deadline_passed));
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const std::string of_b = "call of 'pass_on' on node 'b' failed: ";
+  const std::string of_a = "call of 'pass_on' on node 'a' failed: ";
+  const std::string stale = "call of 'stale' on node 'c' failed: the feed is 3 h old";
+  const std::string late = "call of 'wait' on node 'c' failed: no answer within 0.1 s";
+  BOOST_TEST(text("stale", "bc") == of_b + stale);
+  BOOST_TEST(text("stale", "abc") == of_a + of_b + stale);
+  BOOST_TEST(text("stale", "babc") == of_b + of_a + of_b + stale);
+  BOOST_TEST(text("wait", "babc") == of_b + of_a + of_b + late);
+  let_go.set_value();
+}
+
+BOOST_AUTO_TEST_CASE(a_hook_that_speaks_of_a_deadline_is_not_taken_for_the_deadline_of_the_pass) {  // OG-4
+  b.functions().add("stale_in_backward", [](troupe::call_arguments& arguments) {
+    auto y = arguments.tensor(0) * 2;
+    y.register_hook(
+      [](at::Tensor) -> at::Tensor { throw troupe::error(troupe::errc::deadline_passed, "the feed is 3 h old"); });
+    return troupe::call_reply{{y}};
+  });
+  troupe::context pass(a);
+  const auto y = a.peer("b").call("stale_in_backward", {x}).get().tensor(0).sum();
+  BOOST_CHECK_EXCEPTION(pass.backward({y}).get(), troupe::error, [](const troupe::error& e) {
+    const std::string text = e.what();
+    return text.starts_with("backward on node 'b' failed") && text.ends_with("the feed is 3 h old");
+  });
+}
+
 BOOST_AUTO_TEST_CASE(a_function_that_throws_below_a_call_is_named_and_the_context_goes_on) {
   {
     troupe::context pass(a);

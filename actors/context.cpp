@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/context.hpp>
 
+#include <atomic>
 #include <sstream>
 #include <utility>
 
@@ -73,6 +74,46 @@ context::~context() {
   parts_of(*here_).contexts.close(id_);
 }
 
+struct context::branch::state {
+  contracts::context_record_ptr record;
+  program_place place;
+  std::string calls;
+  support::call_bounds bounds;
+  wire_format format;
+  std::atomic<bool> is_open{false};
+};
+
+context::branch::branch(node& here) {
+  const auto id = current();
+  if (!id)
+    refuse(
+      "context::branch: no context is open on this thread; make the branch on the thread of the context, and give it to the "
+      "other "
+      "thread");
+  company_of(here).check_running();
+  auto record = parts_of(here).contexts.find(id).record;
+  if (!record) throw parts_of(here).contexts.unknown(id);
+  using scope = support::call_scope;
+  state_.reset(new state{std::move(record), scope::next_place(), scope::calls(), scope::current_bounds(), scope::format()});
+}
+
+context::scope::scope(const branch& part) : part_(part.state_) {
+  if (part_->is_open.exchange(true))
+    refuse("context::scope: this branch was opened before; make a branch for each part of the work");
+  const auto id = part_->record->id();
+  auto opened = std::make_unique<support::call_scope>(id, part_->place, part_->calls, part_->bounds, part_->format);
+  if (!part_->record->add({}, {}, {opened->recording()}))
+    throw error(errc::unknown_context, "context::scope: the context " + to_string(id) + " was released");
+  scope_ = std::move(opened);
+}
+
+context::scope::~scope() {
+  if (scope_->is_of_this_thread())
+    part_->record->end_recording(scope_->recording());
+  else
+    support::call_scope::leave_behind(std::move(scope_));
+}
+
 context_id context::current() noexcept { return support::call_scope::context(); }
 
 future<done> context::backward(std::vector<at::Tensor> roots, backward_options options) {
@@ -87,9 +128,14 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   }
   job->keep_graph = options.keep_graph || options.create_graph;
   job->create_graph = options.create_graph;
-  job->place = scope_->next();
+  job->place = current() == id_ ? support::call_scope::next_place() : scope_->next();
   job->recorded = engine::recording_from_now({});
   job->recorded.from = 0;  // everything that this thread has recorded
+  if (!scope_->is_of_this_thread()) {
+    auto of_owner = scope_->recording();
+    of_owner.from = 0;
+    parts_->record->add({}, {}, {std::move(of_owner)});
+  }
   job->fast = options.mode == pass_mode::fast;
   job->deadline = options.deadline.value_or(here_->options().deadline);
   auto result = job->result;

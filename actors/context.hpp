@@ -43,10 +43,13 @@ struct backward_options {
 };
 
 /// A distributed autograd context: one forward and its backward passes across nodes. The context is open on the thread that
-/// made it, from construction to destruction: calls of this thread join the context. The destructor releases the context on
-/// every node that took part.
+/// made it, from construction to destruction: calls of this thread join the context. Calls of other threads join by a branch and a scope.
+/// The destructor releases the context on every node that took part.
 class context {
  public:
+  class branch;
+  class scope;
+
   /// `format`: in which the large float32 tensors of the context's calls, answers and gradients travel, on all of its nodes. What the
   /// formats keep of a tensor, and which tensors travel exactly all the same, is listed at `wire_format`. Weights, buffers and gradients
   /// that a program asks for (remote_module, optimizer) always travel exactly, as does what goes to a node of a version that does not know
@@ -77,7 +80,7 @@ class context {
   /// The gradient of a leaf of this node; undefined if the leaf got no gradient. No later pass changes the returned tensor.
   at::Tensor gradient(const at::Tensor& leaf) const;
 
-  /// The context that is open on this thread, or none.
+  /// The context that is open on this thread by a context, a scope or a call of another node, or none.
   static context_id current() noexcept;
 
  private:
@@ -85,6 +88,38 @@ class context {
   node* here_;
   context_id id_;
   std::unique_ptr<parts> parts_;
+  std::unique_ptr<support::call_scope> scope_;
+};
+
+/// A part of a context's program that another thread will run: work for a pool, or for std::async.
+///   BG-1  a branch takes the next place of the program that makes it. What its scope records and calls belongs at this place, whichever
+///         thread opens the scope, and whenever: sums have the order of one thread that runs each part where its branch is made.
+class context::branch {
+ public:
+  /// A branch of the context that is open on this thread: by a context, by a scope, or in a function that another node calls. `here`: the node
+  /// of the program or function. Throws troupe::error: misuse if no context is open on this thread, unknown_context if it was released.
+  explicit branch(node& here);
+
+ private:
+  friend class scope;
+  struct state;
+  std::shared_ptr<state> state_;  // shared by copies
+};
+
+/// While a scope lives, the context of its branch is open on this thread.
+///   BG-2  calls of the thread join the context of the branch, with the deadline and the wire format of the place where the branch was made.
+///   BG-3  each branch is opened once, in one scope. A scope of a context that was released throws. Calls in a scope that outlives its context fail.
+/// Modes of libtorch (torch::NoGradGuard) belong to the thread, and do not come with the branch.
+class context::scope {
+ public:
+  /// Throws troupe::error: misuse if the branch was opened before, unknown_context if its context was released.
+  explicit scope(const branch& part);
+  ~scope();
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+
+ private:
+  std::shared_ptr<branch::state> part_;
   std::unique_ptr<support::call_scope> scope_;
 };
 

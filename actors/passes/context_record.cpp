@@ -36,6 +36,15 @@ bool context_record::add(engine::send_source send, node_id to, std::vector<engin
   return true;
 }
 
+void context_record::end_recording(const engine::recording& which) {
+  const auto now = engine::recording_from_now({}).from;
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(recordings_.rbegin(), recordings_.rend(), [&](const engine::recording& each) {
+    return each.thread == which.thread && each.from == which.from && each.place == which.place;
+  });
+  if (found != recordings_.rend()) found->to = now;
+}
+
 void context_record::brief(call_request& request) const {
   std::lock_guard lock(mutex_);
   request.completed = completed_;

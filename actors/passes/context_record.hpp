@@ -71,6 +71,8 @@ class context_record {
   bool joined_by(node_id caller) const;
   /// Notes that the node has joined the context by a call of this node.
   void adopt(node_id child);
+  /// Ends a recording that was added without an end: the thread of the caller has recorded the last function of it.
+  void end_recording(const engine::recording& which);
   /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call has named
   /// it, or the node has called this one.
   bool has_part(node_id who) const;

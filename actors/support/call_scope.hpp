@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -72,6 +73,9 @@ class call_scope {
   }
 
   /// The text about the calls that led to this work; empty unless in anomaly mode.
+  /// What this scope records from its beginning on.
+  const engine::recording& recording() const noexcept { return recording_; }
+
   static const std::string& calls() noexcept {
     static const std::string none;
     return current_ == nullptr ? none : current_->recording_.calls;
@@ -90,7 +94,7 @@ class call_scope {
   wire_format format_;
   call_bounds bounds_;
   engine::recording recording_;
-  std::uint64_t made_ = 0;
+  std::atomic<std::uint64_t> made_{0};  // context::backward may come from another thread
 };
 
 }  // namespace troupe::support

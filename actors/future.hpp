@@ -16,6 +16,7 @@
 
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/spin_pause.hpp>
+#include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -62,6 +63,7 @@ class continuation_scope {
 ///   FU-3  a continuation runs exactly once: on the thread that completes the future, or, if the future is complete, on the
 ///         thread that adds the continuation. Calls of the continuation join the context that was open where the continuation
 ///         was added. If a call of another node added the continuation, calls of the continuation end by the deadline of that call.
+///         The continuation runs in the grad mode, the inference mode and the autocast of the thread that added it.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
 ///   FU-5  an errand for which `offer` returned true runs exactly once, on a thread that waits in `get` without a deadline,
@@ -143,8 +145,9 @@ class future {
   void then(std::function<void(future)> next) const {
     auto in_scope = [next = std::move(next), context = support::call_scope::context(),
                      place = support::call_scope::next_place(), bounds = support::call_scope::current_bounds(),
-                     format = support::call_scope::format()](const future& self) {
+                     format = support::call_scope::format(), modes = support::modes_of_thread(true)](const future& self) {
       const support::call_scope scope(context, place, {}, bounds, format);
+      const support::modes_scope computes(modes);
       const detail::continuation_scope no_waiting;
       next(self);
     };

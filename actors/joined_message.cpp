@@ -24,12 +24,15 @@ namespace {
 
 autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors, const std::string& what) {
   auto& node = receiver.here();
+  company_of(node).check_running();
   auto& here = services_of(node);
   const auto to = receiver.id();
   check_sum_travels(tensors, what);
   const auto map = here.maps().to(receiver.name(), receiver.devices());
   auto mapped_to = map ? here.maps().destinations(*map, tensors, what, receiver.name(), to) : std::vector<c10::Device>();
   auto packed = here.pack(support::call_scope::context(), std::move(tensors), what, to, support::call_scope::format());
+  packed.payload.modes =
+    support::modes_of_thread(support::call_scope::current_bounds().autocast || here.options().carry_autocast);
   if (map) packed.payload.devices = std::move(mapped_to);
   packed.arriving.wait();
   if (!packed.arriving.events.empty())
@@ -54,18 +57,8 @@ contracts::pass_history_ptr passes_of(node& here, const context_id& id) {
   return std::make_shared<contracts::pass_history>(calls::history_from(reply.values));
 }
 
-const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t index) {
-  if (index >= tensors.size()) throw support::missing_tensor(index, tensors.size(), "expected a message of");
-  return tensors[index];
-}
-
-}  // namespace
-
-autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
-  return pack_for(to, std::move(tensors), "a message to an actor on node '" + to.name() + "'");
-}
-
-std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
+/// The tensors of a message, as joined_tensors returns them.
+std::vector<at::Tensor> tensors_of(node& here, autograd_message message) {
   services_of(here).witness(message.message.number);
   unpack_all(message.tensors, message.packings, services_of(here).memory());
   devices::move_to_devices(message.tensors, message.devices, "a message's tensor");
@@ -75,6 +68,34 @@ std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad, back);
 }
 
+/// The bounds of the work that a message with these modes leads to.
+support::call_bounds bounds_of(const compute_modes& modes) {
+  auto result = support::call_scope::current_bounds();
+  result.autocast = result.autocast || !modes.autocast.empty();
+  return result;
+}
+
+const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t index) {
+  if (index >= tensors.size()) throw support::missing_tensor(index, tensors.size(), "expected a message of");
+  return tensors[index];
+}
+
+}  // namespace
+
+autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
+  const auto what = "a message to an actor on node '" + to.name() + "'";
+  auto result = pack_for(to, std::move(tensors), what);
+  if (result.detached) services_of(to.here()).warn_detached(what);
+  return result;
+}
+
+std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
+  auto& services = services_of(here);
+  if (message.detached)
+    services.warn_detached("a message of an actor on node '" + services.directory().name(message.message.node) + "'");
+  return tensors_of(here, std::move(message));
+}
+
 at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index) {
   return checked(joined_tensors(here, std::move(message)), index);
 }
@@ -82,8 +103,9 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 joined_scope::joined_scope(node& here, autograd_message message)
     : here_(&here),
       from_(message.message.node),
-      scope_(message.context, message.place, {}, std::nullopt, message.format),
-      tensors_(joined_tensors(here, std::move(message))) {}
+      scope_(message.context, message.place, {}, bounds_of(message.modes), message.format),
+      modes_(message.modes == compute_modes{} ? support::modes_of_thread(false) : message.modes),
+      tensors_(tensors_of(here, std::move(message))) {}
 
 at::Tensor joined_scope::tensor(std::size_t index) const { return checked(tensors_, index); }
 

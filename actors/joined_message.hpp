@@ -9,6 +9,7 @@
 
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/messages/messages.hpp>
 
 /// For messages of your own typed actors. An autograd_message in a request and in its answer joins the graphs of two nodes, as
@@ -21,8 +22,8 @@ namespace engine {
 class gradient_table;
 }
 
-/// Makes an autograd_message of tensors for an actor on node `to`. The tensors join the context that is open on this thread;
-/// outside any context they join nothing. Large float32 tensors have the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are on the
+/// Makes an autograd_message of tensors for an actor on node `to`. The tensors join the context that is open on this thread. Outside any
+/// context they are detached, and the node's log warns of those that require grad (settings::warn_detached). Large float32 tensors have the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are on the
 /// host. Throws troupe::error (unsupported_tensor) for a tensor that can't travel, with the tensor's index, and for more than
 /// 3.75 GiB of tensors. The device map to the node (peer::with_devices, settings::device_maps) is applied to the tensors; the answer is
 /// a message of its own, to which the other node applies its map to this node. All autograd_messages of one request may have at most 4 GiB together: the receiver can't read a larger
@@ -43,6 +44,8 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 ///   JS-1  functions recorded in the scope have the message's place in the program: the order of sums does not depend on when
 ///         messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
+///   JS-3  in the scope the thread computes as the sender did where that made the message: without a graph (torch::NoGradGuard), in inference
+///         mode, and under the sender's autocast if its settings::carry_autocast says so.
 class joined_scope {
  public:
   joined_scope(node& here, autograd_message message);
@@ -65,6 +68,7 @@ class joined_scope {
   node* here_;
   node_id from_;
   support::call_scope scope_;
+  support::modes_scope modes_;
   std::vector<at::Tensor> tensors_;
 };
 

@@ -22,6 +22,7 @@
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -345,6 +346,12 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   const bool is_mapped = map && !(tensors.empty() && calls::is_of_troupe(function, label));
   auto mapped_to = is_mapped ? here.maps().destinations(*map, tensors, what, name_, id_) : std::vector<c10::Device>();
   auto packed = here.pack(context, std::move(tensors), what, id_, format);
+  const auto bounds = support::call_scope::current_bounds();
+  if (calls::is_of_graph(function)) {
+    packed.payload.modes = support::modes_of_thread(bounds.autocast || here.options().carry_autocast);
+    if (packed.payload.detached) here.warn_detached(what);
+  }
+  const bool records = !packed.payload.modes.no_grad;
   if (is_mapped) packed.payload.devices = std::move(mapped_to);
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
@@ -357,7 +364,6 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   if (context) job->request.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   engine::way_back back{format, 0};
   if (context && format != wire_format::exact) back.stream = stream_of(label, target.number, job->request.payload.place, true);
-  const auto bounds = support::call_scope::current_bounds();
   job->request.depth = static_cast<std::uint32_t>(bounds.depth);
   job->request.from_itself = id_ == here.id() && !bounds.for_peer;
   if (context && torch::autograd::AnomalyMode::is_enabled())
@@ -373,17 +379,16 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   // program of that thread.
   std::optional<tensor_memory> memory;
   if (format != wire_format::exact) memory = here.memory();  // answers are compressed only where calls are
-  reply.set_finish(
-    [answer, map, label = std::move(label), who = name_, back, memory = std::move(memory)](call_reply& result) mutable {
-      if (!answer->packings.empty()) {
-        if (!memory)
-          throw error(errc::malformed_message, "node '" + who + "' has compressed an answer, which was not asked for");
-        unpack_all(result.tensors, answer->packings, *memory);
-      }
-      lead_back(result, *answer, map, label, who);
-      if (answer->context && !answer->requires_grad.empty())
-        result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
-    });
+  reply.set_finish([answer, map, label = std::move(label), who = name_, back, memory = std::move(memory),
+                    records](call_reply& result) mutable {
+    if (!answer->packings.empty()) {
+      if (!memory) throw error(errc::malformed_message, "node '" + who + "' has compressed an answer, which was not asked for");
+      unpack_all(result.tensors, answer->packings, *memory);
+    }
+    lead_back(result, *answer, map, label, who);
+    if (records && answer->context && !answer->requires_grad.empty())
+      result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
+  });
   here_->company_->parts().calls.send(std::move(job), std::move(packed.arriving));
   return reply;
 }

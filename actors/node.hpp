@@ -58,7 +58,9 @@ class peer {
   /// The map that with_devices() has set; null if it has set none.
   const std::shared_ptr<const device_map>& devices() const noexcept { return devices_; }
 
-  /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context. The
+  /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context. Outside any
+  /// context the tensors of call and answer are detached, and the node's log warns of those that require grad (settings::warn_detached).
+  /// The function runs in the grad mode and the inference mode of the calling thread: under torch::NoGradGuard it records no graph. The
   /// elements of the tensors are read after call() returns: do not change them until the future is complete. If a node calls
   /// itself, the function gets the same tensors, not copies. Throws troupe::error (unsupported_tensor) for a tensor that can't travel
   /// and for a device map that does not fit, before anything is sent. The future fails with troupe::error (peer_down, deadline_passed,

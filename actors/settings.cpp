@@ -312,6 +312,8 @@ settings::settings(int argc, char** argv) {
   app.add_flag("--trace", trace);
   app.add_flag("--profile", profile);
   app.add_flag("--allow-scripts", allow_scripts);
+  app.add_flag("--carry-autocast", carry_autocast);
+  app.add_flag("!--no-detached-warning", warn_detached);
 
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   refuse_misread_values(app, arguments);

@@ -101,6 +101,13 @@ struct settings {
   /// `policy`, the policy says who may, and this must be false.
   bool allow_scripts = false;
 
+  /// Whether the caller's autocast (kind of device, dtype) goes with its calls of functions and methods, and with messages of its own
+  /// actors. What is called runs under it, and calls that it makes itself. Without it, what is called runs without autocast.
+  bool carry_autocast = false;
+  /// Whether the node warns once for each function when a tensor that requires grad leaves outside any context: the tensor is detached, and
+  /// no gradient comes back. torch::NoGradGuard around the call says that it is meant.
+  bool warn_detached = true;
+
   /// By the name of a peer: which of the peer's devices get the tensors of this node's devices, in calls of this node to the peer and in
   /// messages of this node's own actors: `device_maps["stage1"] = {{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`. Results come back by the
   /// map in the other direction. A peer without a map gets each tensor on the device that it has here. See docs/gpu.md.
@@ -111,7 +118,7 @@ struct settings {
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--short-work-us=` (microseconds), `--stop-limit=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
   /// `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,
-  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`,
+  /// `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`, `--allow-scripts`, `--carry-autocast`, `--no-detached-warning`,
   /// `--device-map=` (see add_device_map; may repeat); a value
   /// may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);

@@ -10,6 +10,7 @@
 #include <c10/core/Device.h>
 
 #include <troupe/messages/attributes.hpp>
+#include <troupe/messages/compute_modes.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/purse.hpp>
 #include <troupe/messages/wire_format.hpp>
@@ -74,6 +75,8 @@ struct autograd_message {
   sent_ahead ahead;                         // transfers of `tensors`
   wire_format format = wire_format::exact;  // in which the receiver answers, and sends gradients of `tensors`
   std::vector<packing> packings;            // one per tensor: how it was compressed; empty if all travel exactly
+  compute_modes modes;                      // of the sender's thread: what the receiver does with the tensors runs in them
+  bool detached = false;                    // whether a tensor required grad, and no context was open to join the graphs
 };
 
 /// What other nodes know of a node.

@@ -157,10 +157,28 @@ inline void put_joint(wire::Joint& to, const autograd_message& x) {
   to.mutable_place()->Add(x.place.begin(), x.place.end());
   for (const c10::Device& device : x.devices) to.add_devices(wire_number(device).value_or(~std::uint32_t{0}));
   if (x.format != wire_format::exact) to.set_format(static_cast<std::uint32_t>(x.format));
+  to.set_no_grad(x.modes.no_grad);
+  to.set_inference(x.modes.inference);
+  for (const auto& [kind, dtype] : x.modes.autocast)
+    to.add_autocast(wire_number(c10::Device(kind)).value_or(~std::uint32_t{0}) | wire_number(dtype).value_or(0xffff));
+  to.set_detached(x.detached);
 }
 
 /// A newer node may name a format that this version does not know: it gets exact tensors.
 inline wire_format parse_format(std::uint32_t number) { return wire_format_of(number).value_or(wire_format::exact); }
+
+inline complaint parse_modes(const wire::Joint& from, compute_modes& x) {
+  x = {from.no_grad(), from.inference(), {}};
+  for (const std::uint32_t number : from.autocast()) {
+    const auto device = wire_device(number & 0xffff0000);
+    const auto dtype = dtype_of(number & 0xffff);
+    if (!device || !dtype || !c10::isFloatingType(*dtype))
+      return "autocast is on for a kind of device or a dtype that this version does not know; update this node";
+    if (x.autocast.size() == max_autocast_modes) return "autocast is on for more kinds of devices than there are";
+    x.autocast.push_back({device->type(), *dtype});
+  }
+  return nullptr;
+}
 
 template <class Header>
 complaint parse_joint(const Header& from, autograd_message& x) {
@@ -182,7 +200,8 @@ complaint parse_joint(const Header& from, autograd_message& x) {
   x.requires_grad.assign(joint.requires_grad().begin(), joint.requires_grad().end());
   x.place.assign(joint.place().begin(), joint.place().end());
   x.format = parse_format(joint.format());
-  return nullptr;
+  x.detached = joint.detached();
+  return parse_modes(joint, x.modes);
 }
 
 inline complaint parse_devices(const google::protobuf::RepeatedField<std::uint32_t>& from, std::vector<c10::Device>& xs) {

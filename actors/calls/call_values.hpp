@@ -35,11 +35,15 @@ inline std::string label_of(const std::string& function, const attributes& value
   return method != nullptr ? *method : function;
 }
 
-/// The format of a call: `wanted` for functions and methods of the user and for copies of parameters, whose gradients it then is of.
-/// The calls behind modules and optimizers, with weights and what belongs to them, are exact.
+/// Whether the call is one of a function or method of the user, or of a copy of a parameter: of a part of the user's graph. The other calls
+/// behind modules and optimizers bring weights and what belongs to them.
+inline bool is_of_graph(const std::string& function) {
+  return !function.starts_with("troupe.") || function == "troupe.method" || function == "troupe.parameter";
+}
+
+/// The format of a call: `wanted` for parts of the user's graph, else exact.
 inline wire_format format_of(const std::string& function, wire_format wanted) {
-  const bool is_of_user = !function.starts_with("troupe.") || function == "troupe.method" || function == "troupe.parameter";
-  return is_of_user ? wanted : wire_format::exact;
+  return is_of_graph(function) ? wanted : wire_format::exact;
 }
 /// The format of the tensors in the answer: copies of parameters are exact.
 inline wire_format format_of_answer(const call_request& request) {

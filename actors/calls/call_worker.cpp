@@ -8,7 +8,6 @@
 #include <string>
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -23,6 +22,7 @@
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
+#include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
@@ -154,11 +154,12 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
     const support::anomaly_scope anomaly(!request.calls.empty());
     const support::call_bounds bounds{std::size_t{request.depth} + 1,
-                                      request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself};
+                                      request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself,
+                                      !request.payload.modes.autocast.empty()};
     const auto back = way_back_of(request, label);
     support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls), bounds,
                               request.payload.format);
-    c10::AutoGradMode record(true);
+    const support::modes_scope modes(request.payload.modes);
     const auto run = around.functions.find(request.function);
     call_arguments arguments{.here = around.handle,
                              .target = request.target,
@@ -193,7 +194,6 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
 
 }  // namespace
 
-void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
 error no_worker_in_time(const contracts::incoming_call& job) {
   const std::chrono::nanoseconds limit(job.request.deadline_ns);
   return error(errc::deadline_passed, "no answer within " +
@@ -201,6 +201,7 @@ error no_worker_in_time(const contracts::incoming_call& job) {
                                         ": it waited for a worker of its node for as long");
 }
 
+void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
   here.log().info(
     "calls",
     [&] { return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what(); },

@@ -116,6 +116,8 @@ void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) 
   else
     take_spans(job, result.spans);
   here_.log().debug("calls", [&] { return description(job) + ": answered after " + age_text(job); });
+  if (result.payload.detached && is_of_graph(job.request.function))
+    here_.warn_detached("the call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "'");
   call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
   result.payload.tensors.clear();
   *job.answer = std::move(result.payload);

@@ -118,6 +118,9 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
   if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);
+  payload.detached = !context && c10::GradMode::is_enabled() && std::any_of(tensors.begin(), tensors.end(), [](const auto& x) {
+    return x.defined() && x.requires_grad();
+  });
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
   payload.tensors = travelling_forms(staged.tensors);
@@ -126,6 +129,24 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   payload.devices = staged.devices;
   result.arriving = std::move(staged);
   return result;
+}
+
+void node_services::warn_detached(const std::string& what) {
+  constexpr std::size_t most_places = 1000;
+  if (!options_.warn_detached || !log_.is_on(severity::warn)) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (warned_.size() >= most_places || !warned_.insert(what).second) return;
+  }
+  log_.warn(
+    "calls",
+    [&] {
+      return what +
+             ": a tensor that requires grad left outside any context and was detached, so no gradient comes back by it. Open a "
+             "troupe::context around it (on another thread of the same program: a context::scope). If this is meant: a "
+             "torch::NoGradGuard around it, or settings::warn_detached = false (--no-detached-warning)";
+    },
+    [&] { return std::hash<std::string>()(what); });
 }
 
 void node_services::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,

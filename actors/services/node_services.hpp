@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -161,6 +162,8 @@ class node_services {
   /// not compressed yet: compress() does so when all elements have come.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact);
+  /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let it.
+  void warn_detached(const std::string& what);
   /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
   void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
                 std::uint64_t residual_stream = 0);
@@ -228,9 +231,10 @@ class node_services {
   running_work running_;
   std::atomic<bool> is_ending_{false};
 
-  std::mutex mutex_;  // guards the next two
+  std::mutex mutex_;  // guards the next three
   std::vector<contracts::garbage_ptr> discarded_;
   bool discards_at_once_ = false;
+  std::set<std::string> warned_;  // see warn_detached
   std::atomic<bool> will_tidy_{false};
 
   caf::actor_system* system_ = nullptr;

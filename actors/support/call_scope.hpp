@@ -20,6 +20,7 @@ struct call_bounds {
   std::size_t depth = 0;      // how many calls led here
   std::int64_t until_ns = 0;  // steady clock: when the caller gives up; 0: never
   bool for_peer = false;      // whether a call of another node led here
+  bool autocast = false;      // whether the autocast of the thread goes with its calls, because a call has brought it
 };
 
 /// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a
@@ -72,10 +73,10 @@ class call_scope {
     return result;
   }
 
-  /// The text about the calls that led to this work; empty unless in anomaly mode.
   /// What this scope records from its beginning on.
   const engine::recording& recording() const noexcept { return recording_; }
 
+  /// The text about the calls that led to this work; empty unless in anomaly mode.
   static const std::string& calls() noexcept {
     static const std::string none;
     return current_ == nullptr ? none : current_->recording_.calls;

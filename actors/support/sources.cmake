@@ -11,4 +11,5 @@ add_room(support
   open_folder.cpp
   process_memory.cpp
   service_end.cpp
-  strict_json.cpp)
+  strict_json.cpp
+  thread_modes.cpp)

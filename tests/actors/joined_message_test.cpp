@@ -22,6 +22,8 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/message_size.hpp>
 #include <troupe/troupe.hpp>
@@ -151,6 +153,24 @@ BOOST_AUTO_TEST_CASE(requests_and_answers_of_own_actors_join_the_graphs) {
   pass.backward({y.sum()}).get();
   BOOST_TEST(alike(pass.gradient(x), torch::full({2}, 2.0)));
   BOOST_TEST(alike(gradient_on("b"), torch::tensor({1.0, 3.0})));
+}
+
+BOOST_AUTO_TEST_CASE(a_sender_without_grad_mode_gets_an_answer_without_a_graph) {  // JS-3
+  auto x = torch::tensor({1.0, 3.0}, torch::requires_grad());
+  b.hand_on_to("c");
+  troupe::context pass{a};
+  {
+    const torch::NoGradGuard no_graph;
+    BOOST_TEST(!ask({x}).at(0).requires_grad());
+  }
+  {
+    const c10::InferenceMode inference;
+    BOOST_TEST(!ask({x}).at(0).requires_grad());
+  }
+  for (auto* each : {&a, &b.here(), &c.here()}) {
+    const auto known = troupe::parts_of(*each).contexts.find(pass.id()).record;
+    BOOST_TEST((!known || known->release().sends.empty()));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_actor_steps_its_own_parameters_with_what_completed_passes_left) {

@@ -2,9 +2,11 @@
 // The lines that nodes write to their logs. A test reads a log after its node has ended, so its nodes live in an inner scope.
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <regex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
@@ -137,6 +139,49 @@ BOOST_AUTO_TEST_CASE(at_debug_each_call_and_pass_has_a_line_with_its_context) {
   has_line("b", "debug node=b room=calls 'twice' called by node 'a'" + in_context + ": done after " + time_text);
   has_line("a", "debug node=a room=passes pass 1 of context " + contexts.at(0) + " over 'a', 'b': complete after " + time_text);
   BOOST_TEST(contains(log_of("a"), "hook refuses"));
+}
+
+// What a program loses when it forgets the context: one line for each function, and none if it is meant.
+BOOST_AUTO_TEST_CASE(a_tensor_that_requires_grad_and_leaves_outside_any_context_has_a_line_for_each_function) {
+  const auto weight = at::ones({2}).requires_grad_();
+  const auto run = [&](bool warns) {
+    auto options = logged("a", severity::warn);
+    options.warn_detached = warns;
+    troupe::node a(options);
+    troupe::node b(logged("b", severity::warn));
+    add_functions(b);
+    for (const auto* name : {"trained", "meant", "in a context"})
+      b.functions().add(
+        name, [&](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensors.at(0) * weight}}; });
+    a.join("127.0.0.1", b.port());
+    const auto there = a.peer("b");
+    const auto x = at::ones({2});
+    for (int i = 0; i < 3; ++i) {
+      there.call("twice", {x}).get();  // nothing requires grad
+      there.call("twice", {x.clone().requires_grad_()}).get();
+      std::thread([&] { there.call("trained", {x}).get(); }).join();  // only the answer
+      troupe::join_graphs(there, {weight});
+      const at::NoGradGuard no_graph;
+      there.call("meant", {weight}).get();
+      troupe::join_graphs(a.self(), {weight});
+    }
+    const troupe::context pass(a);
+    there.call("in a context", {weight}).get();
+  };
+  run(true);
+  const std::string end = ": a tensor that requires grad left outside any context and was detached.*";
+  for (const auto* what :
+       {"the call of 'twice' on node 'b'", "the call of 'trained' on node 'b'", "a message to an actor on node 'b'"})
+    has_line("a", "warn  node=a room=calls " + std::string(what) + end);
+  const auto count = [&] {
+    const auto text = log_of("a");
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto lines = count();
+  BOOST_TEST(lines == 3, log_of("a"));
+  BOOST_TEST(log_of("b") == "");
+  run(false);
+  BOOST_TEST(count() == lines, log_of("a"));
 }
 
 BOOST_AUTO_TEST_CASE(a_pass_that_fails_has_no_line_unless_told) {

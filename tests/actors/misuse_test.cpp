@@ -93,6 +93,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_says_so_whatever_it_is_asked) {
   BOOST_CHECK_EXCEPTION(a.join("127.0.0.1", b.port()), troupe::error, is(errc::stopping));
   BOOST_CHECK_EXCEPTION(a.status(), troupe::error, is(errc::stopping));
   BOOST_CHECK_EXCEPTION(other.status(), troupe::error, is(errc::stopping));
+  BOOST_CHECK_EXCEPTION(troupe::join_graphs(other, {x}), troupe::error, is(errc::stopping));
   BOOST_CHECK_EXCEPTION(other.actor("any"), troupe::error, is(errc::stopping));
   BOOST_CHECK_EXCEPTION(a.collect_trace({}), troupe::error, is(errc::stopping));
   BOOST_CHECK_EXCEPTION(troupe::context{a}, troupe::error, is(errc::stopping));

@@ -55,6 +55,8 @@ BOOST_AUTO_TEST_CASE(no_arguments_give_the_defaults_and_those_pass_the_check) {
   BOOST_TEST(options.shared_memory);
   BOOST_TEST(!options.trace);
   BOOST_TEST(!options.allow_scripts);
+  BOOST_TEST(!options.carry_autocast);
+  BOOST_TEST(options.warn_detached);
   BOOST_TEST((options.log_level == troupe::severity::warn));
   BOOST_TEST(options.log_file == "");
   BOOST_TEST((options.log_format == troupe::line_format::text));
@@ -233,8 +235,11 @@ BOOST_AUTO_TEST_CASE(an_address_is_taken_apart) {
 }
 
 BOOST_AUTO_TEST_CASE(the_folder_of_data_the_pages_and_the_peer_to_serve_are_read) {
-  const auto with = read({"--data-dir=/var/lib/troupe", "--metrics", "0.0.0.0:9100", "--until-left=driver", "--allow-scripts"});
+  const auto with = read({"--data-dir=/var/lib/troupe", "--metrics", "0.0.0.0:9100", "--until-left=driver", "--allow-scripts",
+                          "--carry-autocast", "--no-detached-warning"});
   BOOST_TEST(with.allow_scripts);
+  BOOST_TEST(with.carry_autocast);
+  BOOST_TEST(!with.warn_detached);
   BOOST_TEST(with.data_dir == "/var/lib/troupe");
   BOOST_TEST(with.metrics == "0.0.0.0:9100");
   BOOST_TEST(with.until_left == "driver");

@@ -185,6 +185,10 @@ void fill(generator& random, at::Tensor& x) { x = make_tensor(random); }
 
 void fill(generator& random, wire_format& x) { x = static_cast<wire_format>(random() % 4); }
 void fill(generator&, std::vector<packing>& x) { x.clear(); }
+void fill(generator& random, std::vector<autocast_mode>& x) {
+  x = {{c10::kCPU, at::kBFloat16}, {c10::kCUDA, at::kHalf}};
+  x.resize(random() % 3);
+}
 
 /// The codec takes tensors of any size, so these are smaller than those that nodes pack.
 void pack_some(generator& random, std::vector<at::Tensor>& tensors, std::vector<packing>& packings) {

@@ -88,10 +88,14 @@ auto members(is<purse> auto& x) {
   auto& [a, b, c] = x;
   return std::tie(a, b, c);
 }
+auto members(is<compute_modes> auto& x) {
+  auto& [a, b, c] = x;
+  return std::tie(a, b, c);
+}
 // The list of the transfers that left ahead of a message is not compared, because the list is empty after reading.
 auto members(is<autograd_message> auto& x) {
-  auto& [a, b, c, d, e, f, ahead, format, packings] = x;
-  return std::tie(a, b, c, d, e, f, format, packings);
+  auto& [a, b, c, d, e, f, ahead, format, packings, modes, detached] = x;
+  return std::tie(a, b, c, d, e, f, format, packings, modes, detached);
 }
 auto members(is<bond> auto& x) {
   auto& [a, b] = x;
@@ -234,6 +238,7 @@ void fill(generator& random, attributes& x);
 void fill(generator& random, at::Tensor& x);
 void fill(generator& random, wire_format& x);
 void fill(generator& random, std::vector<packing>& x);
+void fill(generator& random, std::vector<autocast_mode>& x);
 
 /// Turns some of the tensors into packed ones.
 void pack_some(generator& random, std::vector<at::Tensor>& tensors, std::vector<packing>& packings);

@@ -51,27 +51,26 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
   return given[index];
 }
 
+/// Throws troupe::error (stopping) once the node has begun to end.
+passes::open_context found(nodes::node_link& link, const context_id& id) {
+  auto result = nodes::visit(link)->parts().contexts.find(id);
+  if (!result.record) throw link.has_ended();
+  return result;
+}
+
 }  // namespace
 
-struct context::parts {
-  contracts::context_record_ptr record;
-  contracts::context_actor actor;
-};
-
-context::context(node& here, wire_format format) : here_(&here) {
+context::context(node& here, wire_format format) : here_(company_of(here).link()) {
   if (auto open = support::call_scope::context())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
-  company_of(here).check_running();
-  auto made = parts_of(here).contexts.open();
-  id_ = made.record->id();
-  parts_ = std::make_unique<parts>(parts{std::move(made.record), std::move(made.actor)});
+  id_ = nodes::visit(*here_)->parts().contexts.open().record->id();
   scope_ = std::make_unique<support::call_scope>(id_, program_place{}, std::string(), std::nullopt, format);
 }
 
 context::~context() {
   if (!scope_->is_of_this_thread()) support::call_scope::leave_behind(std::move(scope_));
   scope_.reset();
-  parts_of(*here_).contexts.close(id_);
+  if (const nodes::visit inside(*here_); inside) inside->parts().contexts.close(id_);
 }
 
 struct context::branch::state {
@@ -121,6 +120,9 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   if (!options.gradients.empty() && options.gradients.size() != roots.size())
     refuse("backward: ", options.gradients.size(), " gradients were given for ", roots.size(),
            " roots; give one for each, or none");
+  const nodes::visit inside(*here_);
+  const auto self = inside ? inside->parts().contexts.find(id_) : passes::open_context();
+  if (!self.record) return future<done>::failed(here_->has_ended());
   auto job = std::make_shared<contracts::backward_job>();
   for (std::size_t i = 0; i < roots.size(); ++i) {
     job->gradients.push_back(root_gradient(roots[i], i, options.gradients));
@@ -134,20 +136,19 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   if (!scope_->is_of_this_thread()) {
     auto of_owner = scope_->recording();
     of_owner.from = 0;
-    parts_->record->add({}, {}, {std::move(of_owner)});
+    self.record->add({}, {}, {std::move(of_owner)});
   }
   job->fast = options.mode == pass_mode::fast;
-  job->deadline = options.deadline.value_or(here_->options().deadline);
+  job->deadline = options.deadline.value_or(inside->services().options().deadline);
   auto result = job->result;
-  company_of(*here_).check_running();
-  passes::start_pass(services_of(*here_), parts_->record, parts_->actor, job);
+  passes::start_pass(inside->services(), self.record, self.actor, job);
   return result;
 }
 
 std::shared_ptr<const engine::gradient_table> context::gradients() const {
   auto wish = std::make_shared<contracts::gradients_wish>();
   const auto all = wish->result;
-  caf::anon_send(parts_->actor, std::move(wish));
+  caf::anon_send(found(*here_, id_).actor, std::move(wish));
   try {
     const auto result = all.get(gather_deadline);
     return result ? result : std::make_shared<const engine::gradient_table>();
@@ -156,9 +157,9 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
   }
 }
 
-bool context::running() const { return parts_->record->running(); }
+bool context::running() const { return found(*here_, id_).record->running(); }
 
-bool context::has_completed_pass() const { return parts_->record->completed() != pass_number{}; }
+bool context::has_completed_pass() const { return found(*here_, id_).record->completed() != pass_number{}; }
 
 at::Tensor context::gradient(const at::Tensor& leaf) const { return gradients()->find(leaf); }
 

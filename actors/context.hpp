@@ -20,6 +20,12 @@ class call_scope;
 
 }  // namespace troupe::support
 
+namespace troupe::nodes {
+
+class node_link;
+
+}  // namespace troupe::nodes
+
 namespace troupe {
 
 namespace engine {
@@ -84,10 +90,8 @@ class context {
   static context_id current() noexcept;
 
  private:
-  struct parts;
-  node* here_;
+  std::shared_ptr<nodes::node_link> here_;
   context_id id_;
-  std::unique_ptr<parts> parts_;
   std::unique_ptr<support::call_scope> scope_;
 };
 

@@ -89,6 +89,12 @@ class future {
 
   future() : state_(std::make_shared<state>()) {}
 
+  static future failed(error why) {
+    future result;
+    result.set_error(std::move(why));
+    return result;
+  }
+
   void set_value(T value) {
     settle([&](state& s) { s.value.emplace(std::move(value)); });
   }

@@ -23,9 +23,8 @@ namespace troupe {
 namespace {
 
 autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors, const std::string& what) {
-  auto& node = receiver.here();
-  company_of(node).check_running();
-  auto& here = services_of(node);
+  const nodes::visit inside(link_of(receiver));
+  auto& here = inside->services();
   const auto to = receiver.id();
   check_sum_travels(tensors, what);
   const auto map = here.maps().to(receiver.name(), receiver.devices());
@@ -45,14 +44,19 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
     joint->to = to;
     joint->send.function = std::move(packed.send);
     joint->recordings = {support::call_scope::recorded()};
-    parts_of(node).contexts.add(std::move(joint));
+    inside->parts().contexts.add(std::move(joint));
   }
   return std::move(packed.payload);
 }
 
-contracts::pass_history_ptr passes_of(node& here, const context_id& id) {
+/// A node that may be unknown here.
+peer peer_of(const std::shared_ptr<nodes::node_link>& here, node_id who) {
+  return node_access::peer_by(here, nodes::visit(*here)->services().directory().name(who), who);
+}
+
+contracts::pass_history_ptr passes_of(const std::shared_ptr<nodes::node_link>& here, const context_id& id) {
   const support::call_scope outside({}, {});
-  const peer opener(here, services_of(here).directory().name(id.node), id.node);
+  const auto opener = peer_of(here, id.node);
   const auto reply = opener.call("troupe.passes", {}, {{calls::value_names::object, calls::to_attribute(id.number)}}).get();
   return std::make_shared<contracts::pass_history>(calls::history_from(reply.values));
 }
@@ -85,7 +89,7 @@ const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t in
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
   const auto what = "a message to an actor on node '" + to.name() + "'";
   auto result = pack_for(to, std::move(tensors), what);
-  if (result.detached) services_of(to.here()).warn_detached(what);
+  if (result.detached) nodes::visit(link_of(to))->services().warn_detached(what);
   return result;
 }
 
@@ -101,7 +105,7 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 }
 
 joined_scope::joined_scope(node& here, autograd_message message)
-    : here_(&here),
+    : here_(company_of(here).link()),
       from_(message.message.node),
       scope_(message.context, message.place, {}, bounds_of(message.modes), message.format),
       modes_(message.modes == compute_modes{} ? support::modes_of_thread(false) : message.modes),
@@ -116,15 +120,16 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
                 "joined_scope::gradients: the message belongs to no context; make it with join_graphs inside one");
   detail::continuation_scope::refuse_to_wait();
   contracts::gradients_ptr result;
-  const auto known = passes_of(*here_, id);
+  const auto known = passes_of(here_, id);
   if (known->completed == pass_number{})
     throw error(errc::misuse,
                 "joined_scope::gradients: no backward pass of the message's context has completed, so it has no gradients; run "
                 "context.backward(...).get() before the message is sent");
-  if (const auto context = parts_of(*here_).contexts.find(id).actor) {
+  const nodes::visit inside(*here_);
+  if (const auto context = inside->parts().contexts.find(id).actor) {
     const support::logger_release lets_go;
-    caf::scoped_actor self{here_->system()};
-    self->request(context, here_->options().deadline, known)
+    caf::scoped_actor self{inside->services().system()};
+    self->request(context, inside->services().options().deadline, known)
       .receive([&](const contracts::gradients_ptr& all) { result = all; },
                [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
   }
@@ -132,8 +137,8 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
 }
 
 autograd_message joined_scope::reply(std::vector<at::Tensor> tensors) const {
-  const peer to(*here_, services_of(*here_).directory().name(from_), from_);
-  return pack_for(to, std::move(tensors), "an answer of an actor on node '" + here_->name() + "'");
+  return pack_for(peer_of(here_, from_), std::move(tensors),
+                  "an answer of an actor on node '" + nodes::visit(*here_)->services().name() + "'");
 }
 
 }  // namespace troupe

@@ -65,7 +65,7 @@ class joined_scope {
   autograd_message reply(std::vector<at::Tensor> tensors) const;
 
  private:
-  node* here_;
+  std::shared_ptr<nodes::node_link> here_;
   node_id from_;
   support::call_scope scope_;
   support::modes_scope modes_;

@@ -101,7 +101,6 @@ void node::start() {
   nodes::add_checkpoint_functions(parts);
   nodes::add_trace_functions(parts);
   nodes::add_builtin_functions(parts);
-  parts.objects.open(*this);
   const auto& with = options();
   if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*company_);
   if (!with.until_left.empty())
@@ -124,6 +123,7 @@ node::~node() {
     is_late = true;
   }
   pages_ = nullptr;
+  company_->link()->forget_node();
   if (!networked) return;
   support::let_go_of_logger();  // this thread may have made actors of the node's system
   const auto log = company_->services().log();
@@ -293,6 +293,10 @@ void node::stop() {
   if (late) throw *late;
 }
 
+peer::peer(node& here, std::string name, node_id id) : here_(here.company_->link()), name_(std::move(name)), id_(id) {}
+
+node& peer::here() const { return here_->here(); }
+
 troupe::peer peer::with_devices(device_map map) const {
   auto result = *this;
   result.devices_ = std::make_shared<const device_map>(std::move(map));
@@ -300,16 +304,16 @@ troupe::peer peer::with_devices(device_map map) const {
 }
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
-  here_->company_->check_running();
-  auto& here = here_->company_->services();
+  const nodes::visit inside(*here_);
+  auto& here = inside->services();
   auto gateway = here.directory().gateway(id_);
   if (!gateway) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
   return status_of(here.system(), gateway, deadline.value_or(here.options().deadline));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
-  here_->company_->check_running();
-  auto& here = here_->company_->services();
+  const nodes::visit inside(*here_);
+  auto& here = inside->services();
   detail::continuation_scope::refuse_to_wait();
   auto gateway = here.directory().gateway(id_);
   if (!gateway) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
@@ -323,8 +327,9 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
 }
 
 future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const {
-  here_->company_->check_running();
-  auto& here = here_->company_->services();
+  const nodes::visit inside(*here_);
+  if (!inside) return future<done>::failed(here_->has_ended());
+  auto& here = inside->services();
   auto wish = std::make_shared<contracts::room_wish>();
   wish->to = id_;
   const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options().deadline));
@@ -336,7 +341,11 @@ future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const
 
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
                               std::optional<std::chrono::milliseconds> deadline, std::optional<wire_format> chosen) const {
-  auto& here = here_->company_->services();
+  const nodes::visit inside(*here_);
+  if (!inside)
+    return future<call_reply>::failed({errc::stopping, "call of '" + calls::label_of(function, values) + "' on node '" + name_ +
+                                                         "' failed: " + here_->has_ended().what()});
+  auto& here = inside->services();
   const auto format = calls::format_of(function, chosen.value_or(support::call_scope::format()));
   auto context = support::call_scope::context();
   auto label = calls::label_of(function, values);
@@ -389,7 +398,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
     if (records && answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
   });
-  here_->company_->parts().calls.send(std::move(job), std::move(packed.arriving));
+  inside->parts().calls.send(std::move(job), std::move(packed.arriving));
   return reply;
 }
 

@@ -28,6 +28,7 @@ class actor_system;
 namespace troupe::nodes {
 
 class company;
+class node_link;
 class node_pages;
 
 }  // namespace troupe::nodes
@@ -43,14 +44,17 @@ namespace troupe {
 class remote_module;
 struct node_status;
 
-/// Another node of the cluster, or this node, as this node sees it.
+/// Another node of the cluster, or this node, as this node sees it. A peer may outlive the node: once the node has begun to stop, each
+/// function that needs the node throws troupe::error (stopping), or its future fails with this error. The same holds for contexts, modules
+/// and optimizers.
 class peer {
  public:
-  peer(node& here, std::string name, node_id id) : here_(&here), name_(std::move(name)), id_(id) {}
+  peer(node& here, std::string name, node_id id);
 
   const std::string& name() const noexcept { return name_; }
   node_id id() const noexcept { return id_; }
-  node& here() const noexcept { return *here_; }
+  /// The node that sees the peer, until this node is destroyed; then throws troupe::error (stopping).
+  node& here() const;
 
   /// The same peer, with another device map than that of settings::device_maps: for its calls, for modules that create() makes with it,
   /// and for join_graphs. With an empty map each tensor stays on its device. An impossible map is an error of the call.
@@ -89,7 +93,11 @@ class peer {
   remote_module create(const std::string& type, attributes values = {}) const;
 
  private:
-  node* here_;
+  friend struct node_access;
+  peer(std::shared_ptr<nodes::node_link> here, std::string name, node_id id)
+      : here_(std::move(here)), name_(std::move(name)), id_(id) {}
+
+  std::shared_ptr<nodes::node_link> here_;
   std::string name_;
   node_id id_;
   std::shared_ptr<const device_map> devices_ = nullptr;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
+#include <string>
+#include <utility>
+
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/nodes/company.hpp>
 
@@ -9,9 +13,15 @@ namespace troupe {
 /// Gives the classes of the public API, and tests, access to the actors behind a node.
 struct node_access {
   static nodes::company& company_of(node& which) noexcept { return *which.company_; }
+  static const std::shared_ptr<nodes::node_link>& link_of(const peer& which) noexcept { return which.here_; }
+  static peer peer_by(std::shared_ptr<nodes::node_link> link, std::string name, node_id id) {
+    return {std::move(link), std::move(name), id};
+  }
 };
 
 inline nodes::company& company_of(node& which) noexcept { return node_access::company_of(which); }
+/// The link to the node that sees the peer.
+inline nodes::node_link& link_of(const peer& which) noexcept { return *node_access::link_of(which); }
 inline nodes::node_parts& parts_of(node& which) noexcept { return company_of(which).parts(); }
 inline services::node_services& services_of(node& which) noexcept { return company_of(which).services(); }
 

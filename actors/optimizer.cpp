@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer_checkpoints.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
 #include <troupe/actors/optimizer_steps.hpp>
@@ -15,15 +16,18 @@ namespace {
 /// Records in the node's trace how long the scope took.
 class traced {
  public:
-  traced(node& here, const char* what) : here_(here), what_(what), begin_(now()) {}
-  ~traced() { here_.trace(what_, "optimizer", begin_, now()); }
+  traced(const peer& here, const char* what) : here_(here), what_(what), begin_(now()) {}
+  ~traced() {
+    if (const nodes::visit inside(link_of(here_)); inside)
+      inside->services().recorder().record(what_, "optimizer", begin_, now());
+  }
   traced(const traced&) = delete;
   traced& operator=(const traced&) = delete;
 
  private:
   static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-  node& here_;
+  const peer& here_;
   const char* what_;
   std::int64_t begin_;
 };

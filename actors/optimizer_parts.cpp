@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -24,7 +25,7 @@ void optimizer_parts::group::add(const call_reply& made) {
 
 optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
                                  named_tensors local_buffers)
-    : here_(here) {
+    : here_(here.self()) {
   if (groups.empty()) throw error(errc::misuse, "optimizer: there is no parameter group; give at least one");
   std::vector<std::size_t> group_of;  // of each module
   objects::grouping own_groups{{}, {}, {}};
@@ -42,7 +43,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     const auto& where = modules_[i].where();
     if (where.id() == here_.id()) {
       mine_.push_back(i);
-      own.push_back(here_.objects().find_module(modules_[i].id()));
+      own.push_back(here.objects().find_module(modules_[i].id()));
       own_groups.of_modules.push_back(group_of[i]);
       continue;
     }
@@ -89,6 +90,11 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   if (failure) std::rethrow_exception(failure);
 }
 
+const peer& optimizer_parts::here() const {
+  if (!nodes::visit(link_of(here_))) throw link_of(here_).has_ended();
+  return here_;
+}
+
 bool optimizer_parts::has_local() const {
   const auto& counts = local_->counts();
   return std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; }) || !local_->buffers().empty();
@@ -102,6 +108,7 @@ std::set<std::string> optimizer_parts::names() const {
 
 optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const char* function,
                                               const values_for& values, const std::function<void()>& meanwhile) {
+  here();  // `meanwhile` alone would step one part of several
   if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
   answers all{std::vector<std::optional<call_reply>>(groups_.size()), false, nullptr};
   std::vector<std::optional<future<call_reply>>> futures(groups_.size());

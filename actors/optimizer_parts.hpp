@@ -47,7 +47,8 @@ class optimizer_parts {
   optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
                   named_tensors local_buffers);
 
-  node& here() const noexcept { return here_; }
+  /// This node. Throws troupe::error (stopping) once it has begun to stop.
+  const peer& here() const;
   objects::local_optimizer& local() noexcept { return *local_; }
   const std::vector<group>& groups() const noexcept { return groups_; }
 
@@ -62,8 +63,8 @@ class optimizer_parts {
   std::set<std::string> names() const;
 
   /// Calls the function on every other node at once, but not on those in `but_not` (an index each), runs `meanwhile` on this node, and
-  /// waits for all replies, even if one call fails. In a continuation, which can't wait, throws troupe::error (misuse)
-  /// before anything is sent.
+  /// waits for all replies, even if one call fails. Throws before anything is sent: troupe::error (misuse) in a continuation, which
+  /// can't wait, and troupe::error (stopping) once this node has begun to stop.
   answers ask(const std::set<std::size_t>& but_not, const char* function, const values_for& values,
               const std::function<void()>& meanwhile);
   /// As ask(), of all nodes. Throws the failure, if there is one. Replies are in the order of groups().
@@ -79,7 +80,7 @@ class optimizer_parts {
   void spread(module_sums& to, const std::vector<std::size_t>& indices, const std::vector<std::size_t>& counts,
               const double* sums) const;
 
-  node& here_;
+  peer here_;
   std::vector<remote_module> modules_;  // keeps the modules alive
   std::vector<attributes> options_;     // of each parameter group
   std::vector<group> groups_;           // other nodes, in the order of their first modules

@@ -37,7 +37,7 @@ constexpr auto make_anew =
 bool was_started_again(const optimizer_parts& parts) {
   return std::any_of(parts.groups().begin(), parts.groups().end(), [&](const optimizer_parts::group& one) {
     try {
-      return parts.here().peer(one.where.name(), std::chrono::milliseconds(0)).id() != one.where.id();
+      return parts.here().here().peer(one.where.name(), std::chrono::milliseconds(0)).id() != one.where.id();
     } catch (const error&) {
       return false;  // no node of this name is known now
     }
@@ -72,7 +72,7 @@ void optimizer_steps::require_settled(const context& pass, const char* who) {
 
 std::optional<double> optimizer_steps::step(const context& pass, std::optional<double> clip_norm) {
   require_settled(pass, "optimizer::step");
-  const auto record = parts_of(parts_.here()).contexts.find(pass.id()).record;
+  const auto record = nodes::visit(link_of(parts_.here()))->parts().contexts.find(pass.id()).record;
   if (!record)
     throw error(errc::misuse, "optimizer::step: " + to_string(pass.id()) +
                                 " is a context of another node than the optimizer's, '" + parts_.here().name() + "'");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/remote_object.hpp>
 #include <troupe/actors/support/call_scope.hpp>
@@ -82,14 +83,14 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
 std::string remote_module::lend(const peer& to) const {
   const support::call_scope outside({}, {});
   const auto reply = lifetime_->ask("troupe.lend", {},
-                                    {{calls::value_names::owner, calls::to_attribute(where().here().id().value)},
+                                    {{calls::value_names::owner, calls::to_attribute(link_of(where()).id().value)},
                                      {calls::value_names::to, calls::to_attribute(to.id().value)}});
   return where().name() + '/' + std::to_string(id().number) + '/' +
          std::to_string(calls::number_from(reply.values, calls::value_names::ticket));
 }
 
 remote_module remote_module::select(const std::vector<std::string>& names) const {
-  attributes values{{calls::value_names::owner, calls::to_attribute(where().here().id().value)}};
+  attributes values{{calls::value_names::owner, calls::to_attribute(link_of(where()).id().value)}};
   for (std::size_t i = 0; i < names.size(); ++i) values.emplace(std::to_string(i), names[i]);
   const support::call_scope outside({}, {});
   const auto reply = lifetime_->ask("troupe.select", {}, std::move(values));

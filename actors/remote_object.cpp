@@ -6,25 +6,24 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/context.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 
 namespace troupe {
 
 remote_object::remote_object(peer where, object_id id)
-    : where_(std::move(where)), id_(id), tether_(where_.here().objects().tether()) {
+    : where_(std::move(where)), id_(id), tether_(nodes::visit(link_of(where_))->parts().objects.tether()) {
   tether_->hold(id_);
 }
 
 remote_object::~remote_object() {
   tether_->let_go(id_);
   try {
-    tether_->with_node([this](node& here) {
-      auto bounds = support::call_scope::current_bounds();
-      bounds.until_ns = 0;  // a drop joins no context and has its own deadline
-      const support::call_scope outside({}, {}, {}, bounds);
-      call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(here.id().value)}});
-    });
+    auto bounds = support::call_scope::current_bounds();
+    bounds.until_ns = 0;  // a drop joins no context and has its own deadline
+    const support::call_scope outside({}, {}, {}, bounds);
+    call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(link_of(where_).id().value)}});
   } catch (const std::exception&) {
     // The drop could not be sent: the object lives until its node stops or drops the objects of this node.
   }

@@ -9,6 +9,7 @@
 #include <torch/script.h>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -29,7 +30,7 @@ remote_module create_script(const peer& where, const torch::jit::Module& script)
   const auto reply = where
                        .with_devices({})  // the bytes are no tensor of the user's
                        .call("troupe.create_script", {std::move(bytes)},
-                             {{calls::value_names::owner, calls::to_attribute(where.here().id().value)}})
+                             {{calls::value_names::owner, calls::to_attribute(link_of(where).id().value)}})
                        .get();
   return {where, {where.id(), calls::number_from(reply.values, calls::value_names::object)}};
 }

@@ -151,7 +151,9 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
   slots_.erase(job.slot);
 }
 
-void outgoing_calls::fail(contracts::outgoing_call& job, const error& reason) {
+void outgoing_calls::fail(contracts::outgoing_call& job, const error& why) {
+  // Other nodes hear the farewell of this node, and may answer before this node has ended.
+  const auto reason = why.code() == errc::peer_down && here_.is_ending() ? error(errc::stopping, "this node has stopped") : why;
   if (std::exchange(job.ended, true)) return;
   job.credit.give_back();
   --here_.counts().calls_waiting;

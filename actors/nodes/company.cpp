@@ -85,7 +85,8 @@ settings checked(settings options) {
 }  // namespace
 
 company::company(node& handle, settings options, caf::actor_system* host)
-    : parts_(handle, checked(std::move(options)), [this] { tidy(); }) {
+    : parts_(handle, checked(std::move(options)), [this] { tidy(); }),
+      link_(std::make_shared<node_link>(handle, *this, services().id(), services().name())) {
   const support::logger_release lets_go;
   if (host != nullptr)
     services().live_on(*host, nullptr, nullptr);
@@ -234,6 +235,7 @@ void company::listen(const std::string& loopback) {
 // NOLINTNEXTLINE(bugprone-exception-escape)
 company::~company() {
   if (begin_end()) end();
+  link_->drain();
   services().let_go();
 }
 
@@ -251,6 +253,7 @@ bool company::begin_end() {
                                   "' and would wait for itself; let another thread stop or destroy the node");
     stopped_ = true;
   }
+  link_->close();
   parts_.on_peer_down.set(nullptr);
   parts_.on_peer_gone.set(nullptr);
   parts_.on_peer_up.set(nullptr);
@@ -271,7 +274,6 @@ void company::end_actors() {
   parts_.contexts.release_closed();
   parts_.calls.stop();
   services().gradient_credits().stop();
-  parts_.objects.close();
   services().departures().finish(std::chrono::steady_clock::now() + device_patience);
   const support::logger_release lets_go;
   caf::scoped_actor self{services().system()};
@@ -302,7 +304,7 @@ void company::end_actors() {
 
 void company::check_running() const {
   std::lock_guard lock(mutex_);
-  if (stopped_) throw error(errc::stopping, "node '" + parts_.services.name() + "' has stopped");
+  if (stopped_) throw link_->has_ended();
 }
 
 void company::tidy() {

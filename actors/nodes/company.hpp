@@ -11,6 +11,7 @@
 #include <caf/actor_system.hpp>
 
 #include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/node_link.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/nodes/pass_workers.hpp>
 #include <troupe/actors/settings.hpp>
@@ -47,6 +48,7 @@ class company {
 
   node_parts& parts() noexcept { return parts_; }
   services::node_services& services() noexcept { return parts_.services; }
+  const std::shared_ptr<node_link>& link() const noexcept { return link_; }
 
   /// Tells this node that another node on the same actor system is up.
   void introduce(company& other);
@@ -65,6 +67,7 @@ class company {
   void end_actors();
 
   node_parts parts_;
+  const std::shared_ptr<node_link> link_;
   mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
   std::optional<network::system_config> config_;

@@ -13,8 +13,6 @@ namespace troupe::objects {
 
 object_store::object_store(node_id here, std::string node_name) : here_(here), node_name_(std::move(node_name)) {}
 
-object_store::~object_store() { close(); }
-
 void object_store::add_module_type(const std::string& type, module_maker make) {
   std::lock_guard lock(mutex_);
   if (!types_.emplace(type, std::move(make)).second)
@@ -195,9 +193,5 @@ std::size_t object_store::size() const {
   std::lock_guard lock(mutex_);
   return objects_.size();
 }
-
-void object_store::open(node& here) { tether_->tie(here); }
-
-void object_store::close() { tether_->cut(); }
 
 }  // namespace troupe::objects

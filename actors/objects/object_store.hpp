@@ -26,25 +26,9 @@ class local_optimizer;
 
 using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 
-/// The link from the handles of remote objects to the node that holds these handles. It is cut when the node stops.
+/// Counts the handles of remote objects that a node holds. Handles may outlive the node. Any thread may use it.
 class node_tether {
  public:
-  /// Runs `use` with the node; the node can't stop meanwhile. Does nothing if the node has stopped.
-  template <class F>
-  void with_node(F&& use) {
-    std::lock_guard lock(mutex_);
-    if (here_ != nullptr) use(*here_);
-  }
-  void tie(node& here) {
-    std::lock_guard lock(mutex_);
-    here_ = &here;
-  }
-  void cut() {
-    std::lock_guard lock(mutex_);
-    here_ = nullptr;
-  }
-
-  /// Counts the handles of an object.
   void hold(const object_id& object) {
     std::lock_guard lock(mutex_);
     ++handles_[object];
@@ -64,7 +48,6 @@ class node_tether {
 
  private:
   mutable std::mutex mutex_;  // guards what follows
-  node* here_ = nullptr;
   std::map<object_id, std::size_t> handles_;
 };
 
@@ -75,12 +58,10 @@ class node_tether {
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
 ///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
-///   OS-5  a store has one tether: close() cuts the link of every handle, even of handles that were made before open().
 ///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is refused.
 class object_store {
  public:
   object_store(node_id here, std::string node_name);
-  ~object_store();
 
   static constexpr std::size_t most_of_one = 65'536;  // objects that another node may own here
   static constexpr std::size_t most_loans = 4096;     // open loans of an object
@@ -126,10 +107,6 @@ class object_store {
   node_id here() const noexcept { return here_; }
   const std::string& node_name() const noexcept { return node_name_; }
 
-  /// open() links handles to the node; close() cuts the link before the node stops. Handles that are dropped after that do
-  /// nothing.
-  void open(node& here);
-  void close();
   const std::shared_ptr<node_tether>& tether() const noexcept { return tether_; }
 
  private:

@@ -210,31 +210,4 @@ BOOST_AUTO_TEST_CASE(ids_stay_unique_when_many_threads_add_and_drop) {  // OS-2
   BOOST_TEST(store.size() == 1000u);
 }
 
-BOOST_AUTO_TEST_CASE(a_tether_does_nothing_once_the_store_is_closed) {
-  int calls = 0;
-  auto store = std::make_unique<objects::object_store>(here, "stage1");
-  const auto tether = store->tether();
-  tether->with_node([&](node&) { ++calls; });
-  store.reset();
-  tether->with_node([&](node&) { ++calls; });
-  BOOST_TEST(calls == 0);
-}
-
-BOOST_AUTO_TEST_CASE(every_handle_is_cut_off_whenever_it_was_made) {  // OS-5
-  alignas(node) std::array<std::byte, sizeof(node)> place;            // the test uses only the address of a node
-  node& owner = *reinterpret_cast<node*>(place.data());
-  int calls = 0;
-  objects::object_store store(here, "stage1");
-  std::vector<std::shared_ptr<objects::node_tether>> tethers{store.tether()};
-  for (int i = 0; i < 2; ++i) {  // opened twice
-    store.open(owner);
-    tethers.push_back(store.tether());
-  }
-  for (const auto& each : tethers) each->with_node([&](node& found) { calls += &found == &owner ? 1 : 0; });
-  BOOST_TEST(calls == 3);
-  store.close();
-  for (const auto& each : tethers) each->with_node([&](node&) { ++calls; });
-  BOOST_TEST(calls == 3);
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,7 +2,6 @@
 #include <troupe/actors/context.hpp>
 
 #include <atomic>
-#include <sstream>
 #include <utility>
 
 #include <ATen/ops/ones_like.h>
@@ -13,6 +12,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe {
 
@@ -22,7 +22,7 @@ constexpr std::chrono::seconds gather_deadline{60};
 
 template <class... Ts>
 [[noreturn]] void refuse(const Ts&... text) {
-  std::ostringstream out;
+  plain_stream out;
   (out << ... << text);
   throw error(errc::misuse, out.str());
 }

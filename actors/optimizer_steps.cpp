@@ -18,6 +18,7 @@
 #include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/actors/unsure_step.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe {
 
@@ -84,7 +85,7 @@ std::optional<double> optimizer_steps::step(std::optional<double> clip_norm) { r
 std::optional<double> optimizer_steps::step(const source& from, const engine::gradient_table* gradients,
                                             std::optional<double> clip_norm) {
   if (clip_norm && !(*clip_norm > 0))
-    throw error(errc::misuse, "optimizer::step: clip_norm is " + std::to_string(*clip_norm) + ", expected a number above 0");
+    throw error(errc::misuse, "optimizer::step: clip_norm is " + number_text(*clip_norm) + ", expected a number above 0");
   const bool is_gathered = gradients == nullptr;
   if (unsure_ && !unsure_->is_load && unsure_->from == from && !(is_gathered && round_ != 0)) {
     const auto norm = unsure_->norm;

@@ -2,7 +2,6 @@
 #include <troupe/actors/script_module.hpp>
 
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -12,12 +11,13 @@
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe {
 
 remote_module create_script(const peer& where, const torch::jit::Module& script) {
   detail::continuation_scope::refuse_to_wait();
-  std::ostringstream out;
+  plain_stream out;
   try {
     script.save(out);
   } catch (const std::exception& refused) {

@@ -4,11 +4,12 @@
 #include <cerrno>
 #include <exception>
 #include <iomanip>
-#include <sstream>
 #include <string>
 #include <type_traits>
 
 #include <CLI/CLI.hpp>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps {
 
@@ -44,7 +45,7 @@ CLI::Validator within(T least, T most, const std::string& shown) {
 /// A range check that shows the range as "1 to 64".
 template <class T>
 CLI::Validator between(T least, T most) {
-  return within(least, most, (std::ostringstream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
+  return within(least, most, (plain_stream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
 }
 
 /// A check that refuses a text that troupe::parse_address refuses.

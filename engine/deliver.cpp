@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests: tests/engine/graph_task_test.cpp
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <troupe/engine/describe.hpp>
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::engine {
 
@@ -18,7 +18,7 @@ using torch::autograd::variable_list;
 namespace {
 
 std::string shapes_of(const variable_list& gradients) {
-  std::ostringstream text;
+  plain_stream text;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     text << (i > 0 ? ", " : "") << i << ": ";
     gradients[i].defined() ? text << gradients[i].sizes() << ' ' << gradients[i].scalar_type() : text << "undefined";

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/repeated_elements.hpp>
 
-#include <sstream>
-
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/grad_mode.h>
 
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
@@ -35,7 +34,7 @@ at::Tensor with_repetition(const at::Tensor& tensor, const std::vector<std::int6
     fits = size == shape[d] || (size == 1 && shape[d] > 0);
   }
   if (!fits) {
-    std::ostringstream text;
+    plain_stream text;
     text << "a tensor " << describe(tensor) << " is said to have the shape " << at::IntArrayRef(shape)
          << ", to which it can't be expanded";
     throw error(errc::malformed_message, text.str());

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <sstream>
 
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/ops/_indices.h>
@@ -12,6 +11,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe {
 
@@ -59,7 +59,7 @@ constexpr std::array device_types = {
 };
 
 std::string layout_name(at::Layout layout) {
-  std::ostringstream text;
+  plain_stream text;
   text << layout;
   return text.str();
 }

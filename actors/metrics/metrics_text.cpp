@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/metrics/metrics_text.hpp>
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <string_view>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::metrics {
 
@@ -24,11 +24,7 @@ std::string label_value(std::string_view text) {
   return result + '"';
 }
 
-std::string seconds(std::int64_t ns) {
-  std::array<char, 48> text;
-  std::snprintf(text.data(), text.size(), "%.3f", static_cast<double>(ns) / 1e9);
-  return text.data();
-}
+std::string seconds(std::int64_t ns) { return fixed_text(static_cast<double>(ns) / 1e9, 3); }
 
 class exposition {
  public:

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::nodes {
 
@@ -46,7 +46,7 @@ node_id extract_owner(attributes& values) {
 
 std::string describe(const at::Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
-  std::ostringstream text;
+  plain_stream text;
   text << tensor.sizes() << " " << tensor.scalar_type();
   return text.str();
 }

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 #include <random>
-#include <sstream>
 
 #include <google/protobuf/util/json_util.h>
 
@@ -17,6 +16,7 @@
 #include <troupe/actors/support/data_folder.hpp>
 #include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::objects {
 
@@ -214,7 +214,7 @@ checkpoint_manifest read_manifest(const std::string& folder) {
   const auto path = fs::path(folder) / manifest_name;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw error(errc::function_failed, "no checkpoint in '" + folder + "': can't open '" + path.string() + "'");
-  std::ostringstream text;
+  plain_stream text;
   text << file.rdbuf();
   checkpoint_file::Manifest from;
   google::protobuf::util::JsonParseOptions parse;

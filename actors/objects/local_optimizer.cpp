@@ -2,7 +2,6 @@
 #include <troupe/actors/objects/local_optimizer.hpp>
 
 #include <cmath>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include <troupe/actors/support/counted.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::objects {
 
@@ -50,7 +50,7 @@ at::Tensor sum_of_squares(const at::Tensor& gradient) {
 }
 
 std::string describe(const at::Tensor& tensor) {
-  std::ostringstream text;
+  plain_stream text;
   text << tensor.sizes() << " " << tensor.scalar_type();
   return text.str();
 }
@@ -240,7 +240,7 @@ void local_optimizer::step_with(const engine::gradient_table& gradients, double 
 
 void check_learning_rate(double rate) {
   if (!std::isfinite(rate) || rate < 0)
-    throw error(errc::misuse, "optimizer: the learning rate is " + std::to_string(rate) + ", expected a number of at least 0");
+    throw error(errc::misuse, "optimizer: the learning rate is " + number_text(rate) + ", expected a number of at least 0");
 }
 
 void local_optimizer::check_rates(const group_rates& rates) const {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <sstream>
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -19,6 +18,7 @@
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/packed_tensors.hpp>
+#include <troupe/messages/plain_text.hpp>
 #include <troupe/messages/repeated_elements.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -160,7 +160,7 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
                          : std::nullopt;
     const bool fits = shape && *shape == at::IntArrayRef(shapes[i]);
     if (!fits) {
-      std::ostringstream text;
+      plain_stream text;
       text << "gradient " << i << " is said to have the shape " << at::IntArrayRef(shapes[i])
            << ", which is not that of the tensor that was sent";
       throw error(errc::malformed_message, text.str());

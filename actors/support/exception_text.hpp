@@ -3,10 +3,11 @@
 
 #include <chrono>
 #include <exception>
-#include <sstream>
 #include <string>
 
 #include <c10/util/Exception.h>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::support {
 
@@ -28,9 +29,7 @@ inline std::string text_of(const std::exception_ptr& reason) {
 
 /// A time in seconds for an error text: "0.25 s".
 inline std::string seconds_text(std::chrono::milliseconds time) {
-  std::ostringstream text;
-  text << static_cast<double>(time.count()) / 1e3 << " s";
-  return text.str();
+  return number_text(static_cast<double>(time.count()) / 1e3) + " s";
 }
 
 }  // namespace troupe::support

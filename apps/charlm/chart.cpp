@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
-#include <sstream>
 #include <utility>
+
+#include <troupe/messages/plain_text.hpp>
 
 #include "apps/charlm/figures.hpp"
 
@@ -19,11 +19,7 @@ constexpr double left = 70, right = 24, top = 84, bottom = 62;
 constexpr const char* ink = "#2b2b2b";
 constexpr const char* faint = "#e4e4e4";
 
-std::string number(double value) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.10g", std::abs(value) < 1e-12 ? 0.0 : value);
-  return out;
-}
+std::string number(double value) { return number_text(std::abs(value) < 1e-12 ? 0.0 : value, 10); }
 
 /// A number with its digits in groups of three: 12,000.
 std::string label(double value) {
@@ -32,11 +28,7 @@ std::string label(double value) {
   return grouped(std::move(text));
 }
 
-std::string coordinate(double value) {
-  char out[32];
-  std::snprintf(out, sizeof out, "%.1f", value);
-  return out;
-}
+std::string coordinate(double value) { return fixed_text(value, 1); }
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -81,7 +73,7 @@ bool finite(const std::pair<double, double>& point) { return std::isfinite(point
 /// Draws a chart. Positions are given in the coordinates of the data.
 class canvas {
  public:
-  canvas(const chart& of, std::ostringstream& out) : chart_(of), out_(out) {
+  canvas(const chart& of, plain_stream& out) : chart_(of), out_(out) {
     for (const auto& each : of.series)
       for (const auto& point : each.points)
         if (finite(point)) x_.include(point.first), y_.include(point.second);
@@ -142,11 +134,7 @@ class canvas {
   }
 
  private:
-  static std::string coordinate2(double value) {
-    char out[32];
-    std::snprintf(out, sizeof out, "%.2f", value);
-    return out;
-  }
+  static std::string coordinate2(double value) { return fixed_text(value, 2); }
   double x(double value) const { return left + (value - x_.low) / (x_.high - x_.low) * (page_width - left - right); }
   double y(double value) const {
     return page_height - bottom - (value - y_.low) / (y_.high - y_.low) * (page_height - top - bottom);
@@ -161,7 +149,7 @@ class canvas {
   }
 
   const chart& chart_;
-  std::ostringstream& out_;
+  plain_stream& out_;
   range x_, y_;
 };
 
@@ -193,7 +181,7 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
 }
 
 std::string chart::to_svg() const {
-  std::ostringstream out;
+  plain_stream out;
   out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << page_width << ' ' << page_height << "\" width=\""
       << page_width << "\" height=\"" << page_height << "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"" << ink
       << "\">\n"

@@ -5,13 +5,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include <troupe/messages/plain_text.hpp>
+
 namespace troupe::apps::charlm {
 
-std::string fixed(double value, int digits) {
-  char out[400];  // the largest double has 309 digits
-  std::snprintf(out, sizeof out, "%.*f", digits, value);
-  return out;
-}
+std::string fixed(double value, int digits) { return fixed_text(value, digits); }
 
 std::string grouped(double value) { return grouped(std::to_string(std::llround(value))); }
 

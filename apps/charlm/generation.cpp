@@ -7,6 +7,8 @@
 
 #include <torch/torch.h>
 
+#include <troupe/messages/plain_text.hpp>
+
 #include "apps/charlm/model.hpp"
 
 namespace troupe::apps::charlm {
@@ -27,7 +29,7 @@ std::int64_t pick(const at::Tensor& probabilities, double point) {
 std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how,
                         const std::function<bool(char32_t)>& show) {
   if (how.temperature < 0)
-    throw std::runtime_error("--temperature is expected to be 0 or more, but is " + std::to_string(how.temperature));
+    throw std::runtime_error("--temperature is expected to be 0 or more, but is " + number_text(how.temperature));
   const torch::NoGradGuard no_graph;
   auto tokens = words.encode(how.prompt);
   if (tokens.empty()) tokens.push_back(0);

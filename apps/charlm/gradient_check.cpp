@@ -3,18 +3,19 @@
 
 #include <cstring>
 #include <map>
-#include <sstream>
 #include <stdexcept>
 
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps::charlm {
 
 namespace {
 
 std::string shape_of(const at::Tensor& tensor) {
-  std::ostringstream out;
+  plain_stream out;
   if (!tensor.defined()) return "none";
   out << tensor.scalar_type() << ' ' << tensor.sizes();
   return out.str();
@@ -34,7 +35,7 @@ std::optional<std::string> differing_values(const std::string& name, const at::T
       ++differing;
     }
   if (differing == 0) return {};
-  std::ostringstream text;
+  plain_stream text;
   text.precision(9);
   text << "the gradient of " << name << " differs in " << differing << " of " << a.numel() << " elements, first in element "
        << first << " of " << expected.sizes() << ": the cluster has " << a[first].item<double>() << ", the single process "

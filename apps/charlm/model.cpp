@@ -2,10 +2,11 @@
 #include "apps/charlm/model.hpp"
 
 #include <cmath>
-#include <sstream>
 #include <stdexcept>
 
 #include <torch/torch.h>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -115,7 +116,7 @@ void stage::check_input(const at::Tensor& input) const {
                     input.scalar_type() == (first ? at::kLong : at::kFloat) && input.size(1) >= 1 &&
                     input.size(1) <= shape_.context && (first || input.size(2) == shape_.width);
   if (fits) return;
-  std::ostringstream text;
+  plain_stream text;
   text << "stage " << position_.index + 1 << " of " << position_.count << " expected ";
   if (first)
     text << "int64 tokens [windows, 1 to " << shape_.context << "]";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/model_shape.hpp"
 
-#include <sstream>
 #include <stdexcept>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -31,7 +32,7 @@ model_shape model_shape::from_attributes(const attributes& values) {
 }
 
 std::string model_shape::describe() const {
-  std::ostringstream out;
+  plain_stream out;
   out << blocks << " blocks of width " << width << " with " << heads << " heads, context " << context << ", " << vocabulary
       << " characters";
   return out.str();

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <sstream>
 #include <stdexcept>
+
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -22,7 +23,7 @@ attributes recipe::optimizer_options() const {
 void recipe::check() const {
   const auto expect = [](bool good, const char* option, const char* wanted, double value) {
     if (good) return;
-    std::ostringstream text;
+    plain_stream text;
     text << option << " is expected to be " << wanted << ", but is " << value;
     throw std::runtime_error(text.str());
   };

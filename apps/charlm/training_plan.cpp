@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/training_plan.hpp"
 
-#include <sstream>
 #include <stdexcept>
 
 #include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -27,7 +27,7 @@ run_state continued_state(const train_options& options, const std::string& folde
   auto state = run_state::from_attributes(objects::read_manifest(folder).about, folder);
   const auto agree = [&](const char* name, auto given, auto kept) {
     if (options.given.count(name) == 0 || given == kept) return;
-    std::ostringstream text;
+    plain_stream text;
     text << "the checkpoint in " << folder << " is of another model or training: it has --" << name << ' ' << kept << ", but "
          << given << " is asked for; leave the option out, or start anew in another folder with --out";
     throw std::runtime_error(text.str());

@@ -21,6 +21,7 @@
 
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/plain_text.hpp>
 
 #include "apps/charlm/chart.hpp"
 #include "apps/command_line.hpp"
@@ -79,7 +80,7 @@ settings node_settings(const split_options& options) {
 }
 
 void print_epoch(std::int64_t epoch, double loss) {
-  std::printf("epoch %lld loss %.9f\n", static_cast<long long>(epoch), loss);
+  std::printf("epoch %lld loss %s\n", static_cast<long long>(epoch), fixed_text(loss, 9).c_str());
   std::fflush(stdout);
 }
 

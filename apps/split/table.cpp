@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <locale>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -48,6 +49,7 @@ Number number_in(const std::string& field, const std::string& where) {
 std::ofstream opened(const std::filesystem::path& file) {
   std::ofstream result(file);
   if (!result) refuse(file.string(), "can't be written");
+  result.imbue(std::locale::classic());
   result.precision(std::numeric_limits<float>::max_digits10);
   return result;
 }

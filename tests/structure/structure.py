@@ -7,6 +7,7 @@ where the tests of each unit stand.
   structure.py ROOT public     the public headers reach nothing that is private to a room
   structure.py ROOT promises   the letters of a header's promises are its own
   structure.py ROOT tests      tests mirror units, or the unit names its tests; a test cites each promise
+  structure.py ROOT numbers    numbers are written and read without the program's locale (messages/plain_text.hpp)
   structure.py ROOT links      links between the pages lead to files and headings that are there
   structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
 import collections
@@ -297,6 +298,23 @@ def check_links(tree):
     return problems
 
 
+# What writes or reads doubles with the comma of a locale, or groups digits.
+OF_A_LOCALE = re.compile(r"std::o?stringstream|\bstrto(?:d|f|ld)\b|\bsto(?:d|f|ld)\b|\bato[f]\b|(?<!S\.)%[-+ #0]*[*\d]*(?:\.[*\d]*)?L?[eEfFgG]\b")
+
+
+def check_numbers(tree):
+    problems = []
+    for name, text in tree.texts.items():
+        if name.startswith("apps/examples/") or name == "messages/plain_text.hpp":
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            found = OF_A_LOCALE.search(re.sub(r"//.*", "", line))
+            if found:
+                problems.append(f"{name}:{number} uses {found[0]}, which depends on the program's locale; "
+                                "use messages/plain_text.hpp or std::from_chars")
+    return problems
+
+
 def picture(tree):
     lines, below = collections.Counter(), collections.defaultdict(set)
     for name, text in tree.texts.items():
@@ -315,7 +333,7 @@ def picture(tree):
 
 def main():
     checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "tests": check_tests,
-              "links": check_links, "picture": picture}
+              "numbers": check_numbers, "links": check_links, "picture": picture}
     if len(sys.argv) != 3 or sys.argv[2] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[2]](Tree(sys.argv[1]))

@@ -4,7 +4,9 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/complaint.hpp>
@@ -117,8 +119,16 @@ void put_values(Header& to, const attributes& xs) {
       entry.set_integer(*integer);
     else if (const auto* real = std::get_if<double>(&x.value))
       entry.set_real(*real);
-    else
-      entry.set_text(std::get<std::string>(x.value));
+    else if (const auto* text = std::get_if<std::string>(&x.value))
+      entry.set_text(*text);
+    else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&x.value))
+      entry.mutable_integers()->mutable_values()->Add(integers->begin(), integers->end());
+    else if (const auto* reals = std::get_if<std::vector<double>>(&x.value))
+      entry.mutable_reals()->mutable_values()->Add(reals->begin(), reals->end());
+    else {
+      auto& texts = *entry.mutable_texts();
+      for (const auto& each : std::get<std::vector<std::string>>(x.value)) texts.add_values(each);
+    }
   }
 }
 
@@ -141,6 +151,15 @@ complaint parse_values(const Header& from, attributes& xs) {
         break;
       case wire::Attribute::kText:
         x.value = entry.text();
+        break;
+      case wire::Attribute::kIntegers:
+        x.value = std::vector<std::int64_t>(entry.integers().values().begin(), entry.integers().values().end());
+        break;
+      case wire::Attribute::kReals:
+        x.value = std::vector<double>(entry.reals().values().begin(), entry.reals().values().end());
+        break;
+      case wire::Attribute::kTexts:
+        x.value = std::vector<std::string>(entry.texts().values().begin(), entry.texts().values().end());
         break;
       default:
         return "an attribute has no value of a type that is known here";

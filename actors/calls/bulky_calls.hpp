@@ -61,8 +61,7 @@ class bulky_calls {
       if (ahead.size() != tensors.size() || ahead[i] == 0) result += payload_bytes(tensors[i]);
     }
     for (const auto& [name, each] : request.values) {
-      result += of_value + name.size();
-      if (const auto* text = std::get_if<std::string>(&each.value)) result += text->size();
+      result += of_value + name.size() + troupe::bytes_of(each);
     }
     return result;
   }

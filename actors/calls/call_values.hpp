@@ -63,8 +63,7 @@ inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attr
   auto result = of_call + payload_bytes(tensors);
   for (const auto& each : tensors) result += each.defined() ? of_tensor : sizeof each;
   for (const auto& [name, each] : values) {
-    const auto* text = std::get_if<std::string>(&each.value);
-    result += of_value + name.size() + (text == nullptr ? sizeof each : text->size());
+    result += of_value + name.size() + sizeof each + troupe::bytes_of(each);
   }
   return result;
 }

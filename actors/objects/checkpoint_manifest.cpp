@@ -80,11 +80,17 @@ checkpoint_file::Value to_proto(const attribute& from) {
     to.set_integer(*integer);
   else if (const auto* real = std::get_if<double>(&from.value))
     to.set_real(*real);
-  else if (const auto& text = std::get<std::string>(from.value);
-           std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; }))
-    to.set_text(text);
-  else
-    to.set_binary(text);
+  else if (const auto* text = std::get_if<std::string>(&from.value))
+    std::all_of(text->begin(), text->end(), [](char c) { return static_cast<unsigned char>(c) < 128; }) ? to.set_text(*text)
+                                                                                                        : to.set_binary(*text);
+  else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&from.value))
+    to.mutable_integers()->mutable_values()->Add(integers->begin(), integers->end());
+  else if (const auto* reals = std::get_if<std::vector<double>>(&from.value))
+    to.mutable_reals()->mutable_values()->Add(reals->begin(), reals->end());
+  else {
+    auto& texts = *to.mutable_texts();
+    for (const auto& each : std::get<std::vector<std::string>>(from.value)) *texts.add_values() = to_proto(each);
+  }
   return to;
 }
 
@@ -100,6 +106,16 @@ attribute from_proto(const checkpoint_file::Value& from) {
       return from.text();
     case checkpoint_file::Value::kBinary:
       return from.binary();
+    case checkpoint_file::Value::kIntegers:
+      return std::vector<std::int64_t>(from.integers().values().begin(), from.integers().values().end());
+    case checkpoint_file::Value::kReals:
+      return std::vector<double>(from.reals().values().begin(), from.reals().values().end());
+    case checkpoint_file::Value::kTexts: {
+      std::vector<std::string> texts;
+      for (const auto& each : from.texts().values())
+        texts.push_back(each.value_case() == checkpoint_file::Value::kBinary ? each.binary() : each.text());
+      return texts;
+    }
     case checkpoint_file::Value::VALUE_NOT_SET:
       break;
   }

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(texts_of_the_log_and_of_errors_have_points) {  // XN-1
 
 BOOST_AUTO_TEST_CASE(what_is_written_can_be_read) {  // XN-1
   const temporary_folder folder;
-  const attributes about{{"rate", 0.1}, {"steps", 123456}};
+  const attributes about{{"rate", 0.1}, {"steps", 123456}, {"rates", std::vector{0.5, 1e300}}};
   objects::write_manifest(folder.path(), {objects::new_save_id(), {}, about});
   BOOST_TEST((objects::read_manifest(folder.path()).about == about));
   const auto trace = tracing::chrome_trace({{"driver", 0, {{"step", "test", 1'500, 4'000'500, {}}}}});

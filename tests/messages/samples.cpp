@@ -164,7 +164,7 @@ void fill(generator& random, attributes& x) {
   x.clear();
   for (auto n = random() % 5; n > 0; --n) {
     attribute& value = x[make<std::string>(random)];
-    switch (random() % 4) {
+    switch (random() % 7) {
       case 0:
         value = make<bool>(random);
         break;
@@ -173,6 +173,15 @@ void fill(generator& random, attributes& x) {
         break;
       case 2:
         value = random() % 2 == 0 ? std::bit_cast<double>(random()) : doubles[random() % doubles.size()];
+        break;
+      case 3:
+        value = std::vector{make<std::int64_t>(random), make<std::int64_t>(random)};
+        break;
+      case 4:
+        value = std::vector<double>(random() % 3, doubles[random() % 3]);
+        break;
+      case 5:
+        value = std::vector<std::string>(random() % 3, make<std::string>(random));
         break;
       default:
         value = make<std::string>(random);

@@ -152,6 +152,11 @@ BOOST_AUTO_TEST_CASE(the_manifest_keeps_every_value_to_the_bit) {
                          {"name", "a \"quoted\"\n text"},
                          {"bytes", std::string("\0\xff\x80z", 4)},
                          {"empty", ""},
+                         {"integers", std::vector{std::int64_t{1} << 62, std::int64_t{-1}}},
+                         {"reals", std::vector{0.1, HUGE_VAL}},
+                         {"texts", std::vector<std::string>{"a", std::string("\0\xff", 2)}},
+                         {"no_texts", std::vector<std::string>()},
+                         {"no_reals", std::vector<double>()},
                          {"\xc3\xa4", 1}};
   objects::write_manifest(folder.path(),
                           {save_id, {{"a b", objects::part_file_name("a b", save_id), {42, ~std::uint64_t{0}}}}, about});

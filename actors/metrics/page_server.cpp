@@ -127,6 +127,7 @@ class page_server::implementation {
       acceptor_.open(where.protocol());
       acceptor_.set_option(tcp::acceptor::reuse_address(port != 0));
       acceptor_.bind(where);
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));  // as shared_multiplexer's doors do
       acceptor_.listen();
       port_ = acceptor_.local_endpoint().port();
     } catch (const boost::system::system_error& problem) {

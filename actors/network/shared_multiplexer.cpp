@@ -90,6 +90,13 @@ std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system
   return std::make_shared<gate::introduced_nodes>([receiver](node_id who) { receiver->arriving().drop(who); });
 }
 
+/// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which they inherit, a
+/// successor can listen there at once. Set before the port was chosen, two nodes could get the same one.
+void let_successors_listen(int socket) {
+  const int on = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+}
+
 void set_non_blocking(int socket) { ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK); }
 
 }  // namespace
@@ -104,6 +111,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
                     network.refuse({"a connection ended at once: this process has no descriptor for it (" +
                                     std::generic_category().message(problem) + "); raise its limit (ulimit -n)"});
                   })) {
+    let_successors_listen(socket);
     std::lock_guard lock(network_.door_mutex_);
     number_ = ++network_.last_door_;
     network_.doors_.emplace(number_, this);

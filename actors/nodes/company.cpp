@@ -214,7 +214,8 @@ contracts::membership_host company::start_membership(const std::string& loopback
 void company::listen(const std::string& loopback) {
   const auto& options = services().options();
   // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
-  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port.
+  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port. The door
+  // turns it on once it has its port.
   const bool reuse = options.port != 0;
   auto& middleman = services().system().middleman();
   const auto published = middleman.publish(services().gateway(), options.port, options.host.c_str(), reuse);

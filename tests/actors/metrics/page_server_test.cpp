@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <list>
@@ -119,6 +120,18 @@ BOOST_AUTO_TEST_CASE(an_address_that_is_taken_or_none_is_named) {
   BOOST_CHECK_EXCEPTION(page_server("127.0.0.1", server.port(), make), troupe::error,
                         names("127.0.0.1:" + std::to_string(server.port())));
   BOOST_CHECK_EXCEPTION(page_server("no such host", 4001, make), troupe::error, names("no such host:4001"));
+}
+
+BOOST_AUTO_TEST_CASE(a_port_that_the_system_chose_is_free_for_a_successor) {
+  const auto make = [](const std::string&) { return page{200, {}, "hello\n"}; };
+  std::uint16_t port = 0;
+  {
+    const page_server first("127.0.0.1", 0, make);
+    port = first.port();
+    BOOST_TEST(body_of(http_client::ask(port, "/")) == "hello\n");  // the server closes the connection
+  }
+  const page_server successor("127.0.0.1", port, make);
+  BOOST_TEST(successor.port() == port);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

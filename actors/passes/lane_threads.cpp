@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/lane_threads.hpp>
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -23,16 +25,7 @@ namespace troupe::passes {
 
 namespace {
 
-/// Waits until the actors have ended. Returns how many have not ended at `until`.
-std::size_t wait_for(caf::scoped_actor& self, const std::vector<lane_worker_actor>& actors,
-                     std::chrono::steady_clock::time_point until) {
-  for (const auto& each : actors) self->monitor(each);
-  std::size_t left = actors.size();
-  for (bool is_late = false; left > 0 && !is_late;)
-    self->receive([&](const caf::down_msg&) { --left; },
-                  caf::after(until - std::chrono::steady_clock::now()) >> [&] { is_late = true; });
-  return left;
-}
+constexpr std::chrono::milliseconds between_looks{1};  // at workers that are between two works when the limit is over
 
 void send(const lane_worker_actor& worker, const lane_threads::wrapper& within, std::function<void()> work) {
   if (within) work = [within, inner = std::move(work)] { within(inner); };
@@ -68,11 +61,13 @@ lane_threads::lane_threads(caf::actor_system& system, std::size_t count, std::op
       queue_(std::make_shared<queue>()) {
   try {
     for (std::size_t i = 0; i < count; ++i) {
-      add(spawn_cpu_worker(system));
+      auto stay = support::new_thread_stay();
+      add(spawn_cpu_worker(system, stay), stay);
       queue_->idle.push_back(count - 1 - i);
     }
     for (c10::DeviceIndex i = 0; type_ && i < devices::accelerator_count(); ++i) {
-      const auto& worker = add(spawn_device_worker(system, {*type_, i}));
+      auto stay = support::new_thread_stay();
+      const auto& worker = add(spawn_device_worker(system, {*type_, i}, stay), stay);
       lanes_.push_back(std::make_shared<engine::lane>(
         engine::lane::kind::accelerator, 1,
         [worker, within = within_](std::function<void()> work) { send(worker, within, std::move(work)); }));
@@ -88,14 +83,9 @@ lane_threads::lane_threads(caf::actor_system& system, std::size_t count, std::op
 lane_threads::~lane_threads() {
   const auto late = end();
   if (late == 0) return;
-  std::deque<std::function<void()>> never;
-  {
-    const std::lock_guard lock(queue_->mutex);
-    never.swap(queue_->waiting);
-  }
   try {
     TORCH_WARN("troupe: ", late, " of ", workers_.size(), " workers have not ended within ",
-               support::seconds_text(*stop_limit_), ": a function still runs there. The actor system waits for them.");
+               support::seconds_text(*stop_limit_), ": a function still runs there, and the thread ends with it.");
   } catch (...) {
     // a handler of warnings throws, and a destructor can't
   }
@@ -116,7 +106,8 @@ engine::lane* lane_threads::lane_of(c10::Device device) noexcept {
   return type_ == device.type() && index < lanes_.size() ? lanes_[index].get() : nullptr;
 }
 
-const lane_worker_actor& lane_threads::add(lane_worker_actor worker) {
+const lane_worker_actor& lane_threads::add(lane_worker_actor worker, support::thread_stay_ptr stay) {
+  stays_.push_back(std::move(stay));
   guards_.push_back(network::guard(system_, worker.id(), network::own_actors::kind::inner));
   return workers_.emplace_back(std::move(worker));
 }
@@ -126,9 +117,32 @@ std::size_t lane_threads::end() noexcept {
   const support::logger_release lets_go;
   caf::scoped_actor self{system_};
   for (const auto& each : workers_) self->send_exit(each, caf::exit_reason::user_shutdown);
-  if (stop_limit_) return wait_for(self, workers_, std::chrono::steady_clock::now() + *stop_limit_);
-  self->wait_for(workers_);
-  return 0;
+  if (!stop_limit_) {
+    self->wait_for(workers_);
+    return 0;
+  }
+  for (const auto& each : workers_) self->monitor(each);
+  std::deque<std::function<void()>> never;  // destroyed without the lock
+  std::size_t late = 0;
+  auto until = std::chrono::steady_clock::now() + *stop_limit_;
+  for (auto running = workers_.size(); running > 0;) {
+    bool is_over = false;
+    self->receive([&](const caf::down_msg&) { --running; },
+                  caf::after(until - std::chrono::steady_clock::now()) >> [&] { is_over = true; });
+    if (!is_over) continue;
+    until = std::chrono::steady_clock::now() + between_looks;
+    {
+      const std::lock_guard lock(queue_->mutex);
+      std::move(queue_->waiting.begin(), queue_->waiting.end(), std::back_inserter(never));
+      queue_->waiting.clear();
+    }
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      if (stays_[i]->leave_alone(system_, caf::actor_cast<caf::actor>(workers_[i]))) {
+        ++late;
+        --running;
+      }
+  }
+  return late;
 }
 
 }  // namespace troupe::passes

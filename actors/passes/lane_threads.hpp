@@ -20,7 +20,8 @@ namespace troupe::passes {
 
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
 ///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more. Work that runs
-///         when the stop limit is over is an exception: a warning tells of it, and its worker ends with it. Nothing else begins.
+///         when the stop limit is over is an exception: a warning tells of it, and its thread ends with it. The actor system does not wait
+///         for this thread, which uses nothing of it. Nothing else begins.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
 ///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
 class lane_threads {
@@ -44,7 +45,7 @@ class lane_threads {
  private:
   struct queue;
 
-  const lane_worker_actor& add(lane_worker_actor worker);
+  const lane_worker_actor& add(lane_worker_actor worker, support::thread_stay_ptr stay);
   std::size_t end() noexcept;
 
   caf::actor_system& system_;
@@ -52,6 +53,7 @@ class lane_threads {
   const wrapper within_;
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first
+  std::vector<support::thread_stay_ptr> stays_;       // by worker
   std::vector<network::own_actors::hold> guards_;     // other nodes send the workers nothing
   std::vector<std::shared_ptr<engine::lane>> lanes_;  // by accelerator
   const std::shared_ptr<queue> queue_;                // of the CPU workers, which share it

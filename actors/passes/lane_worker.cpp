@@ -13,23 +13,24 @@ namespace troupe::passes {
 
 namespace {
 
-lane_worker_actor spawn_worker(caf::actor_system& system, const char* name, c10::Device device) {
-  return caf::actor_cast<lane_worker_actor>(support::spawn_handlers_with_thread(system, name, [device](const caf::actor&) {
-    return std::tuple{[device, is_bound = device.is_cpu()](lane_work_ptr& work) mutable {
+lane_worker_actor spawn_worker(caf::actor_system& system, const char* name, c10::Device device, support::thread_stay_ptr stay) {
+  const auto make = [device, stay = std::move(stay)](const caf::actor&) {
+    return std::tuple{[device, stay, is_bound = device.is_cpu()](lane_work_ptr& work) mutable {
       if (!std::exchange(is_bound, true)) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
-      (*std::exchange(work, nullptr))();
+      stay->outside([&] { (*std::exchange(work, nullptr))(); });
     }};
-  }));
+  };
+  return caf::actor_cast<lane_worker_actor>(support::spawn_handlers_with_thread(system, name, make));
 }
 
 }  // namespace
 
-lane_worker_actor spawn_cpu_worker(caf::actor_system& system) {
-  return spawn_worker(system, "troupe.worker", c10::Device(c10::kCPU));
+lane_worker_actor spawn_cpu_worker(caf::actor_system& system, support::thread_stay_ptr stay) {
+  return spawn_worker(system, "troupe.worker", c10::Device(c10::kCPU), std::move(stay));
 }
 
-lane_worker_actor spawn_device_worker(caf::actor_system& system, c10::Device device) {
-  return spawn_worker(system, "troupe.device", device);
+lane_worker_actor spawn_device_worker(caf::actor_system& system, c10::Device device, support::thread_stay_ptr stay) {
+  return spawn_worker(system, "troupe.device", device, std::move(stay));
 }
 
 }  // namespace troupe::passes

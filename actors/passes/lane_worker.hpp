@@ -10,6 +10,8 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/support/thread_stay.hpp>
+
 namespace troupe::passes {
 
 /// Work for another thread of this process: the lane asks to be served (engine/lane.hpp). The function must not throw.
@@ -21,9 +23,11 @@ using lane_work_ptr = std::shared_ptr<std::function<void()>>;
 ///         stays without a context.
 using lane_worker_actor = caf::typed_actor<caf::reacts_to<lane_work_ptr>>;
 
-/// Spawns a worker with a thread of its own. Throws std::system_error if the system gives no thread.
-lane_worker_actor spawn_cpu_worker(caf::actor_system& system);
-lane_worker_actor spawn_device_worker(caf::actor_system& system, c10::Device device);
+/// Spawns a worker with a thread of its own. Throws std::system_error if the system gives no thread. `stay`: lets the actor system end
+/// while work still runs.
+lane_worker_actor spawn_cpu_worker(caf::actor_system& system, support::thread_stay_ptr stay = support::new_thread_stay());
+lane_worker_actor spawn_device_worker(caf::actor_system& system, c10::Device device,
+                                      support::thread_stay_ptr stay = support::new_thread_stay());
 
 }  // namespace troupe::passes
 

@@ -14,13 +14,14 @@
 #include <caf/system_messages.hpp>
 
 #include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/thread_stay.hpp>
 
 namespace troupe::support {
 
 /// An actor with a thread of its own. The thread handles one message after another until the actor gets an exit message.
 ///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor
 ///         before it asks for the thread. Without the thread the actor system would wait for that actor for ever.)
-///   TA-2  the destructor of the actor system waits until the thread has ended.
+///   TA-2  the destructor of the actor system waits until the thread has ended, unless the thread was left alone (thread_stay.hpp).
 /// `make_handlers(self)` returns a tuple of handlers; it runs on the new thread. A handler may return the answer to its
 /// message, and must not throw. The name of the thread has at most 15 characters.
 template <class MakeHandlers>
@@ -33,9 +34,11 @@ caf::actor spawn_handlers_with_thread(caf::actor_system& system, const char* nam
     bool over = false;
     const auto end = [&](const caf::exit_msg&) { over = true; };
     const auto receive = [&](auto... handlers) { (*mailbox)->do_receive(handlers..., end).until([&] { return over; }); };
-    {
+    try {
       const auto make = std::move(make_handlers);  // destroyed before dec_detached_threads lets the system end
       std::apply(receive, make(self));
+    } catch (const left_alone&) {
+      return keep_for_ever(std::move(mailbox));
     }
     self = nullptr;
     mailbox = nullptr;

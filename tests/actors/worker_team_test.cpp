@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -15,10 +16,12 @@
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/support/thread_stay.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/messages/errors.hpp>
@@ -83,20 +86,22 @@ BOOST_AUTO_TEST_CASE(begin_work_in_its_order_when_one_has_finished) {  // LH-3, 
   BOOST_TEST(order == (std::vector<int>{0, 1, 2, 3, 4}), boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(end_within_the_limit_although_work_does_not) {  // WT-1, LH-1
-  host here;
-  const auto running = here.system.registry().running();
+BOOST_AUTO_TEST_CASE(end_within_the_limit_although_work_does_not) {  // WT-1, LH-1, XS-1
+  auto here = std::make_unique<host>();
+  const auto running = here->system.registry().running();
   std::promise<void> begins;
   std::promise<void> may_end;
   std::optional<worker_team> team;
   {
     const test::environment_variable limit("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "0.05");
-    team.emplace(here.system, 1);
+    team.emplace(here->system, 1);
   }
   std::atomic<bool> has_begun_late{false};
-  team->post([&begins, end = may_end.get_future().share()] {
+  std::promise<void> ends;
+  team->post([&begins, &ends, end = may_end.get_future().share()] {
     begins.set_value();
     end.wait();
+    ends.set_value_at_thread_exit();
   });
   team->post([&] { has_begun_late = true; });
   begins.get_future().wait();
@@ -104,11 +109,23 @@ BOOST_AUTO_TEST_CASE(end_within_the_limit_although_work_does_not) {  // WT-1, LH
   team.reset();
   BOOST_TEST(
     warnings.texts == std::vector<std::string>{"troupe: 1 of 1 workers have not ended within 0.05 s: a function still runs "
-                                               "there. The actor system waits for them."},
+                                               "there, and the thread ends with it."},
     boost::test_tools::per_element());
+  BOOST_TEST(here->system.registry().running() == running);
+  here.reset();  // does not wait for the work either
   may_end.set_value();
-  BOOST_TEST(test::becomes_true([&] { return here.system.registry().running() == running; }));
+  ends.get_future().wait();
   BOOST_TEST(!has_begun_late);
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_without_work_is_not_left_alone) {  // XS-2
+  host here;
+  caf::scoped_actor actor(here.system);
+  const auto running = here.system.registry().running();
+  support::thread_stay stay;
+  stay.outside([] {});
+  BOOST_TEST(!stay.leave_alone(here.system, caf::actor(actor)));
+  BOOST_TEST(here.system.registry().running() == running);
 }
 
 BOOST_AUTO_TEST_CASE(refuse_a_limit_that_is_no_number) {

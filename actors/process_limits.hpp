@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace troupe {
 
@@ -10,5 +11,9 @@ namespace troupe {
 /// old limit if the system refuses more. `troupe` calls this function when it starts. A node does not call it: the limit belongs to
 /// the whole process, and code that uses select(2) can't handle descriptors above 1,023.
 std::uint64_t raise_descriptor_limit() noexcept;
+
+/// What limits the threads of this process, for an error: "this user may have 100 processes and threads (RLIMIT_NPROC, ulimit -u), this
+/// control group 512 (pids.max)".
+std::string limits_on_threads();
 
 }  // namespace troupe

@@ -7,10 +7,13 @@
 #include <iostream>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include <c10/util/Exception.h>
 
+#include <troupe/actors/process_limits.hpp>
 #include <troupe/actors/settings.hpp>
 
 #include "cluster_file.hpp"
@@ -147,7 +150,11 @@ std::function<std::string(const std::string&)> refusal(Check check) {
 std::string one_line(const std::exception& failure) {
   if (auto* of_torch = dynamic_cast<const c10::Error*>(&failure)) return flattened(of_torch->what_without_backtrace());
   if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) return "out of memory";
-  return flattened(failure.what());
+  auto text = flattened(failure.what());
+  const auto* of_system = dynamic_cast<const std::system_error*>(&failure);
+  if (of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again)
+    text = "the system gives no further thread or process (" + text + "): " + limits_on_threads() + "; raise the limit";
+  return text;
 }
 
 int run_command_line(CLI::App& app, int argc, const char* const* argv) noexcept {

@@ -21,7 +21,7 @@ void on_fresh_stack(const std::function<void()>& what) {
   lane* const served = lane::of_this_thread();
   warning_relay warnings;
   std::exception_ptr thrown;
-  std::thread([&] {
+  const auto run = [&] {
     const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
     try {
       at::init_num_threads();
@@ -33,7 +33,15 @@ void on_fresh_stack(const std::function<void()>& what) {
     } catch (...) {
       thrown = std::current_exception();
     }
-  }).join();
+  };
+  std::thread worker;
+  try {
+    worker = std::thread(run);
+  } catch (const std::system_error& refused) {
+    throw std::system_error(refused.code(),
+                            "passes are nested so deeply that one needs a thread of its own, and the system gives none");
+  }
+  worker.join();
   warnings.replay_and_rethrow(thrown);
 }
 

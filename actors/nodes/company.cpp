@@ -18,6 +18,7 @@
 #include <troupe/actors/nodes/gateway_actor.hpp>
 #include <troupe/actors/nodes/ties.hpp>
 #include <troupe/actors/passes/cpu_continuation.hpp>
+#include <troupe/actors/process_limits.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/logger_release.hpp>
@@ -43,7 +44,7 @@ void try_threads(int count) {
 
 error no_threads(const std::string& name, const std::system_error& refused) {
   return error(errc::function_failed, "node '" + name + "' gets no thread to start with (" + refused.code().message() +
-                                        "); raise the limit on the process's threads or memory");
+                                        "); raise the limit on the process's threads or memory: " + limits_on_threads());
 }
 
 /// Why a node can't listen at this address.

@@ -13,7 +13,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +28,7 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
+#include "apps/last_exit.hpp"
 #include "apps/log_options.hpp"
 #include "apps/probe/probe_module.hpp"
 #include "apps/proof_options.hpp"
@@ -332,17 +332,16 @@ std::vector<std::string> cluster_bench::remarks() const {
 void run_bench(const bench_options& options) {
   std::atomic<const cluster_bench*> bench{nullptr};
   // A way that is measured ends by itself, usually at once. If it does not, the command ends without it.
-  stop_signal stop([&](int) {
-    std::thread([&] {
-      std::this_thread::sleep_for(longest_leave);
-      if (const auto* now = bench.load()) now->print();
-      _exit(1);
-    }).detach();
+  const stop_signal stop;
+  last_exit end(stop, longest_leave, [&] {
+    if (const auto* now = bench.load()) now->print();
+    _exit(1);
   });
   cluster_bench measured(options, stop);
   bench = &measured;
   measured.run();
   bench = nullptr;
+  end.disarm();
   measured.print();
   if (!measured.complete()) throw CLI::RuntimeError(1);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/node.hpp"
 
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -97,12 +98,11 @@ struct node_options {
 };
 
 /// Ends the process after `time`: work may run long after its node was told to leave, and nobody waits for the result any
-/// more.
-void leave_at_latest_in(std::chrono::milliseconds time) {
-  std::thread([time] {
-    std::this_thread::sleep_for(time);
-    _exit(0);
-  }).detach();
+/// more. Needs no thread, which the system may refuse.
+void leave_at_latest_in(std::chrono::microseconds time) {
+  ::signal(SIGALRM, [](int) { _exit(0); });
+  const itimerval once{{}, {time / std::chrono::seconds(1), (time % std::chrono::seconds(1)).count()}};
+  ::setitimer(ITIMER_REAL, &once, nullptr);
 }
 
 /// The phases of the node's life. A signal that comes while the node still joins ends the process at once.

@@ -3,9 +3,11 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -43,6 +45,27 @@ void check_fails(std::vector<std::string> arguments, const std::string& status, 
   BOOST_TEST(node.text().starts_with("troupe: "), node.text());
   for (auto& word : words)
     BOOST_TEST(node.text().find(word) != std::string::npos, "expected '" << word << "' in: " << node.text());
+}
+
+constexpr const char* user_without_processes = "64126";
+
+/// A command for `setpriv`: it runs as a user of its own. The system limits the threads of a user, but not of root.
+std::vector<std::string> as_own_user(std::vector<std::string> command) {
+  const std::string user = user_without_processes;
+  command.insert(command.begin(), {"--reuid=" + user, "--regid=" + user, "--clear-groups"});
+  return command;
+}
+
+/// Leaves a process of that user no further thread.
+void take_threads_from(pid_t pid) {
+  program limit(as_own_user({"prlimit", "--pid", std::to_string(pid), "--nproc=1:1"}), "/usr/bin/setpriv");
+  BOOST_REQUIRE(limit.how_it_ends() == "exited with 0");
+}
+
+boost::test_tools::assertion_result is_root(boost::unit_test::test_unit_id) {
+  boost::test_tools::assertion_result result(::geteuid() == 0);
+  if (!result) std::printf("SKIPPED: only root starts programs of another user\n");
+  return result;
 }
 
 }  // namespace
@@ -295,4 +318,41 @@ BOOST_AUTO_TEST_CASE(a_node_that_others_can_reach_says_so) {  // NC-3
   BOOST_TEST(warning.find("--insecure: nobody has to prove who they are") != std::string::npos, warning);
   node.signal(SIGTERM);
   BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_gets_no_more_threads_leaves_in_order, *boost::unit_test::precondition(is_root)) {
+  program node(as_own_user({program_under_test(), "node", "--name", "limited", "--insecure", "--log-level", "error"}),
+               "/usr/bin/setpriv");
+  const auto address = address_of(node);
+  program guest({"node", "--name", "guest", "--join", address, "--insecure", "--log-level", "info"});
+  address_of(guest);
+  take_threads_from(node.pid());
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(node.lines().size() == 1u, node.text());
+  BOOST_TEST(!guest.line_with("its node stopped").empty(), guest.text());  // the farewell
+}
+
+BOOST_AUTO_TEST_CASE(a_program_that_gets_no_thread_names_the_limit, *boost::unit_test::precondition(is_root)) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"node", "--name", "limited"}, {"status", "127.0.0.1:1"}, {"bench", "--join", "127.0.0.1:1"}}) {
+    auto all = as_own_user({"prlimit", "--nproc=1:1", program_under_test()});
+    all.insert(all.end(), command.begin(), command.end());
+    program limited(all, "/usr/bin/setpriv");
+    BOOST_TEST(limited.how_it_ends() == "exited with 1");
+    BOOST_TEST(limited.lines().size() == 1u, limited.text());
+    BOOST_TEST(!limited.line_with("this user may have 1 processes and threads (RLIMIT_NPROC, ulimit -u)").empty(),
+               limited.text());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_port_that_the_system_chose_is_free_for_a_successor) {
+  program first({"node", "--name", "first", "--log-level", "warn"});
+  const auto address = address_of(first);
+  program guest({"node", "--name", "guest", "--join", address, "--log-level", "error"});
+  address_of(guest);
+  first.signal(SIGKILL);
+  BOOST_TEST(first.how_it_ends().starts_with("killed"));
+  program successor({"node", "--name", "first", "--port", address.substr(address.rfind(':') + 1), "--log-level", "warn"});
+  BOOST_TEST(address_of(successor) == address);
 }

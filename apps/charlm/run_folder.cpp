@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -76,18 +77,23 @@ void run_folder::expect_room(std::uintmax_t bytes) const {
                            " (no space left on the device); free some, or name another folder with --out");
 }
 
-std::optional<run_folder::set_aside_run> run_folder::set_aside() {
-  bool any = false;
-  for (const auto* name : files_of_a_run) any = any || fs::exists(path_ / name);
-  if (!any) return {};
-  const auto aside = path_ / (has_checkpoint() ? "previous" : "unfinished");
-  fs::create_directories(aside);
-  bool replaced = false;
-  for (const auto* name : files_of_a_run) {
-    replaced = fs::remove_all(aside / name) > 0 || replaced;
-    if (fs::exists(path_ / name)) fs::rename(path_ / name, aside / name);
-  }
-  return set_aside_run{aside.string(), replaced};
+std::optional<std::string> run_folder::set_aside() const {
+  const auto is_here = [this](const char* name) { return fs::exists(path_ / name); };
+  if (std::none_of(files_of_a_run.begin(), files_of_a_run.end(), is_here)) return {};
+  fs::path aside;
+  int number = 0;
+  do {
+    aside = path_ / ("previous-" + std::to_string(++number));
+  } while (!fs::create_directory(aside));
+  for (const auto* name : files_of_a_run)
+    if (is_here(name)) fs::rename(path_ / name, aside / name);
+  return aside.string();
+}
+
+bool run_folder::remove_run() const {
+  std::uintmax_t removed = 0;
+  for (const auto* name : files_of_a_run) removed += fs::remove_all(path_ / name);
+  return removed > 0;
 }
 
 void write_whole_file(const std::string& path, const std::string& content) {

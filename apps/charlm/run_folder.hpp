@@ -12,9 +12,8 @@ namespace troupe::apps::charlm {
 
 /// The folder of a run, and the names of its files.
 ///   RF-1  one process at a time may use the folder: a second process throws std::runtime_error.
-///   RF-2  set_aside loses nothing of the earlier run: the run's files move to `previous/` and replace those of the run before
-///         it. The files of a run without a checkpoint move to `unfinished/` instead, so a failed start never replaces a run
-///         with a checkpoint. Files that no run writes are left alone.
+///   RF-2  set_aside loses nothing of any earlier run: the files of the run move to a new folder, `previous-1/`, `previous-2/` and so
+///         on. Files that no run writes are left alone, also by remove_run.
 ///   RF-3  a folder that cannot be made, cannot be written or has too little room throws std::runtime_error with the folder
 ///         and the reason.
 class run_folder {
@@ -40,12 +39,10 @@ class run_folder {
   /// Throws unless `bytes` more bytes can be written.
   void expect_room(std::uintmax_t bytes) const;
 
-  struct set_aside_run {
-    std::string where;      // where the files of the earlier run are now
-    bool replaced = false;  // true if they have replaced the files of a run before it
-  };
-  /// Moves the files of an earlier run out of the way. Returns nothing if there were none.
-  std::optional<set_aside_run> set_aside();
+  /// Moves the files of an earlier run out of the way. Returns the folder where they are now; nothing if there were none.
+  std::optional<std::string> set_aside() const;
+  /// Removes the files of an earlier run. Returns whether there were any.
+  bool remove_run() const;
 
  private:
   std::string lock_name() const { return path_ / ".lock"; }

@@ -19,6 +19,7 @@ struct train_options {
   std::string data = licence_folder;
   std::string out = "out/charlm";
   bool resume = false;
+  bool overwrite = false;  // an earlier run in the folder is removed, not set aside
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;

@@ -14,9 +14,11 @@ namespace troupe::apps::charlm {
 ///         the parameter.
 ///   TN-5  every process has ended 2 s after a stop was asked for, whatever the run is doing. Work that takes longer is given
 ///         up, and the last checkpoint stays.
-///   TN-6  an earlier run in the folder is set aside only when the new run is about to take its first step.
-///   TN-7  a run with --retry waits for a stage that was lost, and goes on from the last checkpoint (from the start if there is
-///         none) when all stages are up. It gives the same bits as a run that lost none.
+///   TN-6  an earlier run in the folder is set aside, or removed with --overwrite, only when the new run is about to take its first step.
+///   TN-7  a run with --retry waits for a stage that is away, and goes on from the last checkpoint (from the start if there is
+///         none) when all stages are up. It gives the same bits as a run that lost none. It does so from the first connection to the
+///         end, whether the stage was lost, was stopped in order, froze, or has not started yet, and also while the cluster still
+///         keeps the driver's name for a process that it can't reach.
 int train(const train_options& options, const stop_signal& stop);
 
 }  // namespace troupe::apps::charlm

@@ -62,9 +62,10 @@ void training_run::prepare() {
 void training_run::open_folder() {
   if (options_.resume) {
     progress_.message("continuing the run in " + folder_.path().string() + " from step " + std::to_string(state_.step));
+  } else if (options_.overwrite) {
+    if (folder_.remove_run()) progress_.message("removed the run that was in " + folder_.path().string() + " (--overwrite)");
   } else if (const auto earlier = folder_.set_aside()) {
-    progress_.message("the run that was in " + folder_.path().string() + " is now in " + earlier->where +
-                      (earlier->replaced ? ", in place of the one before it" : ""));
+    progress_.message("the run that was in " + folder_.path().string() + " is now in " + *earlier);
   }
   metrics_ = std::make_unique<metrics>(folder_.metrics(), options_.resume ? state_.step : -1);
 }

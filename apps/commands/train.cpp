@@ -32,7 +32,11 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.option_defaults()->always_capture_default();
   command.add_option("--data", options.data, "Text to train on: a UTF-8 file, or a folder of them");
   command.add_option("--out", options.out, "Folder for checkpoints, metrics, chart and trace");
-  command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
+  auto* resume = command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
+  command
+    .add_flag("--overwrite", options.overwrite,
+              "Remove the run that is in the folder; without this option it moves to previous-1, previous-2, ... in the folder")
+    ->excludes(resume);
   auto* seconds = command.add_option("--seconds", options.seconds, "Seconds to train for")->check(between(1.0, a_year));
   command.add_option("--steps", options.steps, "Steps to train for, instead of a time")
     ->check(within(std::int64_t{1}, many, at_least_1))

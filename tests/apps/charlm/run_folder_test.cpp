@@ -32,39 +32,44 @@ BOOST_AUTO_TEST_CASE(a_folder_has_one_run_at_a_time) {  // RF-1
   BOOST_CHECK_NO_THROW(run_folder{folder.path() / "run"});
 }
 
-BOOST_AUTO_TEST_CASE(an_earlier_run_is_set_aside_and_other_files_stay) {  // RF-2
+BOOST_AUTO_TEST_CASE(every_earlier_run_is_kept_and_other_files_stay) {  // RF-2
   const temporary_folder folder;
   folder.write("notes.txt", "mine");
-  run_folder here{folder.path()};
+  std::filesystem::create_directory(folder.path() / "previous");  // of an older version of troupe
+  folder.write("previous/metrics.jsonl", "old");
+  const run_folder here{folder.path()};
   BOOST_TEST(!here.set_aside().has_value());
-  const auto write_checkpoint = [&] {
-    std::filesystem::create_directory(folder.path() / "checkpoint");
-    folder.write("checkpoint/checkpoint.json", "{}");
-  };
-  write_checkpoint();
-  folder.write("summary.json", "first");
-  BOOST_TEST(here.set_aside().value().where == folder.path() / "previous");
-  write_checkpoint();
-  folder.write("metrics.jsonl", "second");
-  BOOST_TEST(here.set_aside().value().replaced);
+  for (const std::string run : {"1", "2", "3"}) {
+    if (run != "2") {  // the second one has no checkpoint
+      std::filesystem::create_directory(folder.path() / "checkpoint");
+      folder.write("checkpoint/checkpoint.json", run);
+    }
+    folder.write("metrics.jsonl", run);
+    BOOST_TEST(here.set_aside().value() == (folder.path() / ("previous-" + run)).string());
+  }
+  for (const std::string run : {"1", "2", "3"})
+    BOOST_TEST(content_of(folder.path() / ("previous-" + run) / "metrics.jsonl") == run);
+  for (const std::string run : {"1", "3"})
+    BOOST_TEST(content_of(folder.path() / ("previous-" + run) / "checkpoint" / "checkpoint.json") == run);
   BOOST_TEST(content_of(folder.path() / "notes.txt") == "mine");
-  BOOST_TEST(content_of(folder.path() / "previous" / "metrics.jsonl") == "second");
-  BOOST_TEST(!std::filesystem::exists(folder.path() / "previous" / "summary.json"));
+  BOOST_TEST(content_of(folder.path() / "previous" / "metrics.jsonl") == "old");
   BOOST_TEST(!std::filesystem::exists(folder.path() / "metrics.jsonl"));
+  BOOST_TEST(!here.set_aside().has_value());
 }
 
-BOOST_AUTO_TEST_CASE(a_run_without_a_checkpoint_costs_no_run_that_has_one) {  // RF-2
+BOOST_AUTO_TEST_CASE(a_run_that_may_be_overwritten_is_removed_alone) {  // RF-2
   const temporary_folder folder;
-  run_folder here{folder.path()};
-  std::filesystem::create_directory(folder.path() / "checkpoint");
-  folder.write("checkpoint/checkpoint.json", "good");
-  BOOST_TEST(!here.set_aside().value().replaced);
-  for (const char* failed : {"third", "fourth"}) {
-    folder.write("metrics.jsonl", failed);
-    BOOST_TEST(here.set_aside().value().where == folder.path() / "unfinished");
-    BOOST_TEST(content_of(folder.path() / "unfinished" / "metrics.jsonl") == failed);
+  const run_folder here{folder.path()};
+  BOOST_TEST(!here.remove_run());
+  folder.write("notes.txt", "mine");
+  for (const char* run : {"first", "second"}) {
+    folder.write("metrics.jsonl", run);
+    if (run == std::string("first")) here.set_aside();
   }
-  BOOST_TEST(content_of(folder.path() / "previous" / "checkpoint" / "checkpoint.json") == "good");
+  BOOST_TEST(here.remove_run());
+  BOOST_TEST(!std::filesystem::exists(folder.path() / "metrics.jsonl"));
+  BOOST_TEST(content_of(folder.path() / "notes.txt") == "mine");
+  BOOST_TEST(content_of(folder.path() / "previous-1" / "metrics.jsonl") == "first");
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_is_abandoned_leaves_only_whole_files) {

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <troupe/actors/certificates/kit.hpp>
+
 namespace troupe::apps {
 
 void proof_options::add_to(CLI::App& command) {
@@ -43,6 +45,10 @@ void proof_options::apply_to(settings& of_node) const {
   of_node.revoked = revoked;
   of_node.policy = policy;
   of_node.insecure = insecure;
+}
+
+std::string proof_options::name_or(const std::string& unless) const {
+  return certificates.empty() ? unless : certificates::read_kit(certificates).identity.node;
 }
 
 }  // namespace troupe::apps

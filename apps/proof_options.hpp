@@ -25,6 +25,8 @@ struct proof_options {
   /// Adds --policy to a command that starts a node. Pre: add_to(command).
   void add_policy_to(CLI::App& command);
   void apply_to(settings& of_node) const;
+  /// The name of the node that the kit is for; `unless` without a kit. Throws troupe::error if the kit can't be read.
+  std::string name_or(const std::string& unless) const;
 };
 
 }  // namespace troupe::apps

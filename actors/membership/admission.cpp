@@ -88,7 +88,8 @@ void finish(Self self, const join_ptr& task) {
 // this node the join fails.
 template <class Self>
 void settle(Self self, const join_ptr& task, bool first, caf::error problem) {
-  if (problem && !task->failure && (first || problem == errc::refused)) task->failure = std::move(problem);
+  const bool is_refusal = problem == errc::refused || problem == errc::peer_down;
+  if (problem && !task->failure && (first || is_refusal)) task->failure = std::move(problem);
   if (--task->open == 0) finish(self, task);
 }
 
@@ -291,7 +292,7 @@ void dial(Self self, const join_ptr& task, const member& whom) {
     self, std::make_shared<target>(target{task, whom.host, whom.port, first, now, until, whom.id, whom.name, false, whom.id}));
 }
 
-/// Refuses a node that greets.
+/// Refuses a node that greets. `code`: refused if the node is wrong, peer_down if the same greeting may be accepted later.
 template <class Self>
 void refuse(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const std::string& reason,
             errc code = errc::refused) {
@@ -303,8 +304,8 @@ void refuse(Self self, caf::typed_response_promise<welcome>& promise, const memb
 
 template <class Self>
 void refuse_name(Self self, caf::typed_response_promise<welcome>& promise, const member& who, const member& held_by,
-                 const std::string& advice) {
-  refuse(self, promise, who, "the name '" + who.name + "' is taken by node " + describe(held_by) + advice);
+                 const std::string& advice, errc code = errc::refused) {
+  refuse(self, promise, who, "the name '" + who.name + "' is taken by node " + describe(held_by) + advice, code);
 }
 
 template <class Self>
@@ -322,7 +323,8 @@ void ask_holder(Self self, const member& holder, const hello& from, const caf::s
   const auto held = [=, held_by = holder, answer = promise](const caf::error&) mutable {
     const member who{from.name, from.id, from.host, from.port};
     if (other_holder(self, who) != nullptr && left <= patience + retry_pause)
-      return refuse_name(self, answer, who, held_by, ", which does not answer; choose another one, or try again later");
+      return refuse_name(self, answer, who, held_by, ", which does not answer; choose another one, or try again later",
+                         errc::peer_down);
     after(self, retry_pause, go_on);
   };
   self
@@ -384,7 +386,8 @@ void greet_within(Self self, const hello& from, const caf::strong_actor_ptr& gat
   } else {
     refuse_name(self, promise, who, rival->who,
                 ", which is unreachable; choose another one, or try again once that node is gone (after " +
-                  milliseconds_text(st.options.forget_after.count()) + ")");
+                  milliseconds_text(st.options.forget_after.count()) + ")",
+                errc::peer_down);
   }
 }
 

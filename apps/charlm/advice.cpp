@@ -35,6 +35,7 @@ std::string continue_command(const train_options& options) {
   if (!options.cluster.empty()) text += " --cluster " + shell_word(options.cluster);
   if (!options.join.empty()) text += " --join " + shell_word(options.join);
   if (!options.nodes.empty()) text += " --nodes " + shell_word(joined(options.nodes));
+  if (!options.name.empty()) text += " --name " + shell_word(options.name);
   if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
   if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
   if (!options.proof.certificates.empty()) text += " --certificates " + shell_word(options.proof.certificates);

@@ -142,9 +142,9 @@ stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vec
   for (const auto& name : names) {
     if (std::count(names.begin(), names.end(), name) > 1) throw std::runtime_error("--nodes: " + name + " is named twice");
     if (!has(up, name))
-      throw std::runtime_error("expected a node " + name + " in the cluster of " + address +
-                               ", but the nodes that are up are " + listed(up) + "; see troupe status " + address +
-                               " --cluster");
+      throw error(errc::unknown_peer, "expected a node " + name + " in the cluster of " + address +
+                                        ", but the nodes that are up are " + listed(up) + "; see troupe status " + address +
+                                        " --cluster");
   }
   nodes.names_ = names.empty() ? std::move(up) : std::move(names);
   nodes.addresses_.push_back(std::move(first));
@@ -153,7 +153,7 @@ stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vec
 
 std::vector<peer> stage_nodes::peers(node& driver) const {
   std::vector<peer> all;
-  for (const auto& name : names_) all.push_back(driver.peer(name));
+  for (const auto& name : names_) all.push_back(driver.peer(name, time_to_answer));
   return all;
 }
 

@@ -45,8 +45,8 @@ class stage_nodes {
   /// Joins the nodes of a cluster file.
   static stage_nodes join(node& driver, const cluster_file& file);
   /// Joins the cluster of the running node at `address` ("host:port"). The stages are the nodes with these names, in this order;
-  /// without names they are all nodes of the cluster that are up, in the order of their names. Throws std::runtime_error if a
-  /// node with one of the names is not up.
+  /// without names they are all nodes of the cluster that are up, in the order of their names. Throws troupe::error (unknown_peer) if
+  /// a node with one of the names is not up.
   static stage_nodes join(node& driver, const std::string& address, std::vector<std::string> names);
 
   const std::vector<std::string>& names() const noexcept { return names_; }

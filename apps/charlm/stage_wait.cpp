@@ -35,13 +35,23 @@ std::string stage_wait::time_of_day() {
   return text.data();
 }
 
-void stage_wait::tell(const std::vector<std::string>& away) {
+void stage_wait::tell_once(const std::string& key, const std::string& line) {
   const auto now = clock::now();
-  if (away == told_ && now - told_at_ < between_lines) return;
-  told_ = away;
+  if (key == told_ && now - told_at_ < between_lines) return;
+  told_ = key;
   told_at_ = now;
-  parts_.tell("waiting for " + listed(away) + ", away since " + since_ + "; for " + text_of(left()) +
-              " at most (--retry-wait)");
+  parts_.tell(line);
+}
+
+void stage_wait::tell(const std::vector<std::string>& away) {
+  tell_once(listed(away),
+            "waiting for " + listed(away) + ", away since " + since_ + "; for " + text_of(left()) + " at most (--retry-wait)");
+}
+
+void stage_wait::tell_failure(const std::string& why) {
+  auto key = why;
+  std::erase_if(key, [](char c) { return c >= '0' && c <= '9'; });
+  tell_once(key, "trying again: " + why + "; for " + text_of(left()) + " at most (--retry-wait)");
 }
 
 bool stage_wait::until_all_are_up(const stop_signal& stop) {

@@ -15,6 +15,8 @@ namespace troupe::apps::charlm {
 ///         stages are away than before, and every 30 s.
 ///   SW-2  the wait ends when no stage is away, when a stop is asked for, and when the patience is over. The patience counts
 ///         from the construction, over all waits.
+///   SW-3  a person is told why the stages can't be made ready: at once, when the reason is another one, and every 30 s. Two reasons
+///         that differ in numbers alone, as in times and addresses, are the same.
 class stage_wait {
  public:
   struct parts {
@@ -27,6 +29,8 @@ class stage_wait {
 
   /// Returns false if a stop was asked for. Throws std::runtime_error with the names of the stages when the patience is over.
   bool until_all_are_up(const stop_signal& stop);
+  /// The stages are up, but can't be made ready for this reason. The caller tries again.
+  void tell_failure(const std::string& why);
   /// Whether the patience is over.
   bool is_over() const { return left() <= clock::duration::zero(); }
 
@@ -35,13 +39,14 @@ class stage_wait {
 
   clock::duration left() const { return patience_ - (clock::now() - begun_); }
   void tell(const std::vector<std::string>& away);
+  void tell_once(const std::string& key, const std::string& line);
   static std::string time_of_day();
 
   parts parts_;
   std::chrono::milliseconds patience_;
   clock::time_point begun_ = clock::now();
   std::string since_ = time_of_day();
-  std::vector<std::string> told_;
+  std::string told_;
   clock::time_point told_at_;
 };
 

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include <ATen/Parallel.h>
-
 #include "apps/charlm/figures.hpp"
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/training.hpp"
@@ -90,14 +88,10 @@ int training_run::run() {
   prepare();
   end_.allow_time();
   try {
-    start_nodes();
-    if (!stopped()) make_model();
-    if (!stopped()) open_folder();
-    if (!stopped() && single_process_.measures()) measure_one_process();
-    at::set_num_threads(1);
-    const auto status = !stopped() && train_to_end() ? 0 : interrupted();
+    start_driver();
+    const auto status = train_to_end() ? 0 : interrupted();
     pipeline_.reset();
-    nodes_->stop();
+    if (nodes_) nodes_->stop();
     driver_->stop();
     end_.disarm();
     return status;

@@ -82,7 +82,7 @@ void training_run::rethrow_with_node(const std::exception& failure) {
   std::string text = lost ? "lost node " + *lost : std::string(failure.what());
   text += lost || state_.step > 0 ? " (at step " + std::to_string(state_.step) + ")" : "";
   const auto* reason = dynamic_cast<const error*>(&failure);
-  if (options_.retry == 0 && reason != nullptr && is_lost_stage(*reason) && state_.step > 0)
+  if (options_.retry == 0 && reason != nullptr && is_lost_stage(*reason, has_begun()))
     text += "; with --retry N the run waits for the stage and goes on by itself, N times at most";
   text += end_.saved_text();
   if (nodes_) nodes_->stop();

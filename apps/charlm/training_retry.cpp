@@ -3,60 +3,52 @@
 #include "apps/charlm/training_run.hpp"
 
 #include <chrono>
-#include <stdexcept>
+#include <optional>
 #include <string>
-#include <utility>
-
-#include "apps/charlm/stage_wait.hpp"
+#include <vector>
 
 namespace troupe::apps::charlm {
 
-/// Trains to the end. If a stage is lost, goes back to the last checkpoint, as often as the options say. Returns false if a stop
-/// came first.
+/// Waits for the stages that are away.
+stage_wait training_run::wait_for_stages() {
+  return {{[this] { return nodes_ ? nodes_->missing(*driver_) : std::vector<std::string>(); },
+           [this] { nodes_->bring_back(*driver_); }, [this](const std::string& line) { progress_.message(line); }},
+          std::chrono::seconds(options_.retry_wait)};
+}
+
+/// From the first meeting with the stages to the end of the training. If a stage is away, waits until all are up and goes back to the
+/// last checkpoint, as often as the options say. Returns false if a stop came first.
 bool training_run::train_to_end() {
-  saved_ = state_;
-  for (std::int64_t retry = 1;; ++retry) {
+  std::optional<stage_wait> wait;  // while a stage is away
+  for (std::int64_t retry = 0; !stopped();) {
     try {
+      if (wait && !wait->until_all_are_up(stop_)) return false;
+      get_ready();
+      if (stopped()) return false;
+      if (wait)
+        progress_.message("all stages are up; going on from step " + std::to_string(state_.step) + " (retry " +
+                          std::to_string(retry) + " of " + std::to_string(options_.retry) + ")");
+      wait.reset();
       steps();
       return !stopped() && finish();
     } catch (const error& failure) {
-      if (retry > options_.retry || !is_lost_stage(failure)) throw;
-      if (!go_back(failure.what(), retry)) return false;
-    }
-  }
-}
-
-/// Waits until all stages are up, and goes back to the last checkpoint. Returns false if a stop came first.
-bool training_run::go_back(const std::string& failure, std::int64_t retry) {
-  progress_.finish();
-  progress_.message("lost a stage at step " + std::to_string(state_.step) + ": " + failure);
-  pipeline_.reset();
-  stage_wait wait({[this] { return nodes_->missing(*driver_); }, [this] { nodes_->bring_back(*driver_); },
-                   [this](const std::string& line) { progress_.message(line); }},
-                  std::chrono::seconds(options_.retry_wait));
-  std::string told;
-  while (!pipeline_) {
-    if (!wait.until_all_are_up(stop_)) return false;
-    try {
-      go_on_from_saved();
-    } catch (const error& again) {
-      // A stage was lost meanwhile, or does not reach the next stage yet, or has no room on its disk.
+      if (wait ? wait->is_over() : retry == options_.retry || !is_lost_stage(failure, has_begun())) throw;
       pipeline_.reset();
-      if (wait.is_over()) throw;
-      if (std::exchange(told, again.what()) != again.what()) progress_.message(std::string("trying again: ") + again.what());
-      stop_.wait_for(std::chrono::milliseconds(100));
+      if (wait) {
+        // A stage was lost meanwhile, or does not reach the next stage yet, or has no room on its disk.
+        wait->tell_failure(failure.what());
+        stop_.wait_for(std::chrono::milliseconds(100));
+        continue;
+      }
+      ++retry;
+      progress_.finish();
+      progress_.message(
+        (has_begun() ? "lost a stage at step " + std::to_string(state_.step) + ": " : "not all stages are up: ") +
+        failure.what());
+      wait.emplace(wait_for_stages());
     }
   }
-  progress_.message("all stages are up; going on from step " + std::to_string(state_.step) + " (retry " +
-                    std::to_string(retry) + " of " + std::to_string(options_.retry) + ")");
-  return true;
-}
-
-void training_run::go_on_from_saved() {
-  state_ = saved_;
-  make_stages();
-  if (end_.is_saved(state_.step)) pipeline_->optimiser().load(folder_.checkpoint());
-  metrics_ = std::make_unique<metrics>(folder_.metrics(), state_.step);
+  return false;
 }
 
 }  // namespace troupe::apps::charlm

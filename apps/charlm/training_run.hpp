@@ -24,6 +24,7 @@
 #include "apps/charlm/run_folder.hpp"
 #include "apps/charlm/run_state.hpp"
 #include "apps/charlm/single_process_turns.hpp"
+#include "apps/charlm/stage_wait.hpp"
 #include "apps/charlm/training_clock.hpp"
 #include "apps/charlm/trigram.hpp"
 #include "apps/charlm/verification.hpp"
@@ -45,12 +46,14 @@ struct training_data {
   double trigram;  // loss of the trigram model, nats per character
 };
 
-/// Whether the error may be one of a stage that was lost and may come back. A stage that held the driver for gone has dropped what
-/// the driver made there: it has no such object and no such context any more.
-inline bool is_lost_stage(const error& failure) {
-  for (const auto code : {errc::peer_down, errc::unknown_peer, errc::unknown_function, errc::unknown_context})
-    if (failure.code() == code) return true;
-  return false;
+/// Whether the error may be one of a stage that is away, does not answer or stops, and may come back. `has_begun`: whether the stages
+/// have been ready before. A stage that held the driver for gone has dropped what the driver made there: it then has no such object and
+/// no such context any more.
+inline bool is_lost_stage(const error& failure, bool has_begun) {
+  const auto code = failure.code();
+  const bool is_away =
+    code == errc::peer_down || code == errc::unknown_peer || code == errc::stopping || code == errc::deadline_passed;
+  return is_away || (has_begun && (code == errc::unknown_function || code == errc::unknown_context));
 }
 
 /// One run of `troupe train`. Its sources: training_start.cpp, training.cpp (the steps), training_retry.cpp, training_end.cpp.
@@ -64,16 +67,16 @@ class training_run {
 
  private:
   void prepare();
-  void start_nodes();
+  void start_driver();
+  void meet_stages();
   void make_stages();
-  void make_model();
+  void get_ready();
   void open_folder();
   void measure_one_process();
   void verified_steps();
   void steps();
   bool train_to_end();
-  bool go_back(const std::string& failure, std::int64_t retry);
-  void go_on_from_saved();
+  stage_wait wait_for_stages();
   void one_step(bool verified = false);
   void report(double loss, double step_seconds);
   void validate();
@@ -89,6 +92,7 @@ class training_run {
     return options_.starts_stages() ? state_.run : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();
   }
   bool stopped() const { return stop_.requested(); }
+  bool has_begun() const { return metrics_ != nullptr; }
   bool ended() const { return stop_.requested() || state_.finished(); }
   double tokens_per_step() const { return static_cast<double>(state_.how.batch * state_.shape.context); }
   int interrupted();

@@ -70,9 +70,9 @@ void training_run::open_folder() {
   metrics_ = std::make_unique<metrics>(folder_.metrics(), options_.resume ? state_.step : -1);
 }
 
-void training_run::start_nodes() {
+void training_run::start_driver() {
   settings mine;
-  mine.name = "driver";
+  mine.name = options_.name.empty() ? options_.proof.name_or("driver") : options_.name;
   mine.host = options_.host;
   mine.advertise = options_.advertise;
   mine.port = options_.port;
@@ -83,21 +83,32 @@ void training_run::start_nodes() {
   mine.heartbeat = std::chrono::milliseconds(options_.heartbeat_ms);
   driver_ = std::make_unique<node>(mine);
   add_charlm_modules(*driver_);
-  nodes_ = std::make_unique<stage_nodes>(
+}
+
+/// Starts the stages, or joins their nodes. Does nothing once that is done.
+void training_run::meet_stages() {
+  if (nodes_) return;
+  auto met = std::make_unique<stage_nodes>(
     options_.starts_stages()   ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_,
                                                     {options_.node_checkpoints, device_.is_cuda()})
     : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes)
                                : stage_nodes::join(*driver_, cluster_file::read(options_.cluster)));
+  const auto count = static_cast<std::int64_t>(met->names().size());
+  if (!stopped() && count != state_.stages) {
+    const auto text = "expected " + std::to_string(state_.stages) + " nodes in " +
+                      (options_.cluster.empty() ? "the cluster of " + options_.join : options_.cluster) +
+                      ", one for each stage, but " + std::to_string(count) + " are there; set --stages" +
+                      (options_.cluster.empty() ? ", or name the nodes with --nodes" : "");
+    if (count < state_.stages && !options_.join.empty() && options_.nodes.empty()) throw error(errc::unknown_peer, text);
+    throw std::runtime_error(text);
+  }
+  nodes_ = std::move(met);
   end_.owns(*nodes_);
-  if (stop_.requested()) return;
-  if (static_cast<std::int64_t>(nodes_->names().size()) != state_.stages)
-    throw std::runtime_error("expected " + std::to_string(state_.stages) + " nodes in " +
-                             (options_.cluster.empty() ? "the cluster of " + options_.join : options_.cluster) +
-                             ", one for each stage, but " + std::to_string(nodes_->names().size()) +
-                             " are there; set --stages" + (options_.cluster.empty() ? ", or name the nodes with --nodes" : ""));
+  if (stopped()) return;
   state_.nodes.clear();
   for (const auto& name : nodes_->names()) state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
-  progress_.message("cluster: driver," + state_.nodes + (options_.starts_stages() ? " (processes on loopback)" : ""));
+  progress_.message("cluster: " + driver_->name() + "," + state_.nodes +
+                    (options_.starts_stages() ? " (processes on loopback)" : ""));
 }
 
 void training_run::make_stages() {
@@ -106,11 +117,25 @@ void training_run::make_stages() {
   if (options_.verify_steps > 0) pipeline_->expect_one_thread();
 }
 
-void training_run::make_model() {
+/// Makes the stages, as they were at the last checkpoint, or at the start if there is none. The first time, the folder is opened too.
+void training_run::get_ready() {
+  meet_stages();
+  if (stopped()) return;
+  if (has_begun()) state_ = saved_;
   make_stages();
-  if (!options_.resume) return;
-  pipeline_->optimiser().load(folder_.checkpoint());
-  end_.saved(state_.step);
+  if (options_.resume || end_.is_saved(state_.step)) {
+    pipeline_->optimiser().load(folder_.checkpoint());
+    end_.saved(state_.step);
+  }
+  if (stopped()) return;
+  if (has_begun()) {
+    metrics_ = std::make_unique<metrics>(folder_.metrics(), state_.step);
+    return;
+  }
+  open_folder();
+  saved_ = state_;
+  if (single_process_.measures()) measure_one_process();
+  at::set_num_threads(1);
 }
 
 void training_run::measure_one_process() {

@@ -18,7 +18,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/messages/errors.hpp>
@@ -151,13 +150,12 @@ class cluster_bench {
 
   static settings settings_of(const bench_options& options) {
     settings result;
-    result.name = options.name;
+    result.name = options.proof.name_or(options.name);
     result.host = options.host;
     result.advertise = options.advertise;
     // A node that measures answers after that time.
     result.deadline += std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
     options.proof.apply_to(result);
-    if (!result.certificates.empty()) result.name = certificates::read_kit(result.certificates).identity.node;
     options.log.apply_to(result);
     result.prepare = probe::add_type;
     return result;

@@ -122,6 +122,15 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->needs(join)
     ->group("Cluster");
   command
+    .add_option(
+      "--name", options.name,
+      "Name of the driver in that cluster; without it the name in its kit, or driver. Runs that use one cluster at the same "
+      "time need different names")
+    ->check(node_name())
+    ->type_name("NAME")
+    ->default_str("")
+    ->group("Cluster");
+  command
     .add_option("--host", options.host,
                 "Address or host name that the driver listens on, for nodes on other hosts; 0.0.0.0: all")
     ->group("Cluster");
@@ -144,9 +153,9 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->check(between(std::int64_t{10}, std::int64_t{3'600'000}))
     ->group("Cluster");
   command
-    .add_option(
-      "--retry", options.retry,
-      "How often the run waits for a stage that was lost, and goes on from the last checkpoint once all stages are up")
+    .add_option("--retry", options.retry,
+                "How often the run waits for a stage that is away, at the start too, and goes on from the last checkpoint once "
+                "all stages are up")
     ->check(within(std::int64_t{0}, many, "0 or more"))
     ->group("Cluster");
   command.add_option("--retry-wait", options.retry_wait, "Seconds that the run waits each time")
@@ -180,7 +189,7 @@ void add_train_command(CLI::App& app) {
     for (const auto* option : command->get_options())
       if (option->count() > 0) options->given.insert(option->get_single_name());
     if (options->starts_stages())
-      for (const char* name : {"host", "advertise", "certificates", "revoked", "policy", "insecure"})
+      for (const char* name : {"name", "host", "advertise", "certificates", "revoked", "policy", "insecure"})
         if (options->given.contains(name)) throw CLI::RequiresError(std::string("--") + name, "--cluster or --join");
     const stop_signal stop;
     if (const auto status = charlm::train(*options, stop); status != 0) throw CLI::RuntimeError(status);

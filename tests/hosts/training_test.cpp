@@ -110,17 +110,17 @@ struct training_hosts {
     }
   }
 
-  /// `troupe train` on the driver's host, over the two stages.
-  program train(std::vector<std::string> more) {
+  /// `troupe train` over the two stages, on the driver's host or on another one that reaches the run's folder.
+  program train(std::vector<std::string> more, const std::string& on = "driver") {
     const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "stage1", "host": "h1", "port": 4001},)"
                                                        R"( {"name": "stage2", "host": "h2", "port": 4001}]})");
     more.insert(more.end(), {"--cluster", file});
-    return train_with(more);
+    return train_with(more, on);
   }
-  program train_with(std::vector<std::string> more) {
+  program train_with(std::vector<std::string> more, const std::string& on = "driver") {
     more.insert(more.end(),
                 {"--host", "0.0.0.0", "--certificates", kit("driver"), "--steps", all_steps, "--checkpoint-every", "20"});
-    return all["driver"].troupe(run.command(more));
+    return all[on].troupe(run.command(more));
   }
 
   std::filesystem::path part_folder(const std::string& host) const { return all[host].folder() / "parts"; }
@@ -274,6 +274,94 @@ BOOST_AUTO_TEST_CASE(a_run_that_joined_one_node_goes_on_with_the_process_that_re
   BOOST_TEST(contains(training.text(), "cluster: driver,stage1,stage2\n"), training.text());
   BOOST_TEST(contains(training.text(), "waiting for stage2, away since "), training.text());
   check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_goes_on_after_stages_that_were_stopped_in_order) {  // TN-7
+  auto training = train({"--retry", "2"});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  const auto restart = [&](const std::string& on, const std::string& name, std::optional<program>& stage, int number) {
+    stage->signal(number);
+    BOOST_TEST(stage->how_it_ends() == "exited with 0", stage->text());
+    BOOST_TEST(!training.line_with("waiting for " + name + ", away since ").empty(), training.text());
+    start(on, name, stage);
+  };
+  restart("h2", "stage2", stage2, SIGINT);
+  BOOST_TEST(!training.line_with("(retry 1 of 2)").empty(), training.text());
+  restart("h1", "stage1", stage1, SIGTERM);
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  BOOST_TEST(contains(training.text(), "(retry 2 of 2)"), training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_waits_for_a_stage_that_starts_late) {  // TN-7
+  kill_stages();
+  start("h1", "stage1", stage1);
+  auto training = train({"--retry", "1"});
+  BOOST_TEST(contains(training.line_with("not all stages are up: "), "no node listens at h2:4001"), training.text());
+  start("h2", "stage2", stage2);
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  BOOST_TEST(contains(training.text(), "going on from step 0 (retry 1 of 1)"), training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_joins_a_cluster_waits_until_it_has_a_node_for_each_stage) {  // TN-7
+  kill_stages();
+  auto training = train_with({"--retry", "1", "--join", "h1:4001"});
+  BOOST_TEST(contains(training.line_with("not all stages are up: "), "no node listens at h1:4001"), training.text());
+  start("h1", "stage1", stage1);
+  BOOST_TEST(contains(training.line_with("trying again: expected 2 nodes"), "but 1 are there"), training.text());
+  start("h2", "stage2", stage2, "true", {"--join", "h1:4001"});
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_outlives_a_stage_that_is_frozen_before_the_first_step) {  // TN-7
+  const auto freeze_at_start = [&](program& training) {
+    BOOST_TEST(!training.line_with("cluster: driver").empty(), training.text());
+    stage2->signal(SIGSTOP);
+    const auto said = training.line_that(
+      [](const auto& line) { return contains(line, "not all stages are up: ") || contains(line, "lost a stage "); });
+    BOOST_TEST(!said.empty(), training.text());
+    stage2->signal(SIGCONT);
+  };
+  auto training = train({"--retry", "1"});
+  freeze_at_start(training);
+  kill_all_after_a_checkpoint(std::move(training));
+  start_stages();
+  auto again = train({"--resume", "--retry", "1"});
+  freeze_at_start(again);
+  BOOST_TEST(again.how_it_ends(60s) == "exited with 0", again.text());
+  check_bits(run);
+}
+
+// As a driver whose host lost its power, and that goes on elsewhere: nobody told the stages that it is gone.
+BOOST_AUTO_TEST_CASE(a_run_waits_until_its_name_is_free_again) {  // TN-7
+  kill_stages();
+  start("h1", "stage1", stage1, "true", {"--forget-after", "15"});
+  start("h2", "stage2", stage2, "true", {"--forget-after", "15"});
+  auto training = train({});
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  all.unplug("driver");
+  training.signal(SIGKILL);
+  training.how_it_ends();
+  for (auto* each : {&stage1, &stage2})
+    BOOST_TEST(!(*each)->line_with("peer 'driver' is unreachable").empty(), (*each)->text());
+  auto elsewhere = train({"--resume", "--retry", "1"}, "h1");
+  BOOST_TEST(contains(elsewhere.line_with("not all stages are up: "), "the name 'driver' is taken by node 'driver'"),
+             elsewhere.text());
+  BOOST_TEST(elsewhere.how_it_ends(60s) == "exited with 0", elsewhere.text());
+  check_bits(run);
+}
+
+BOOST_AUTO_TEST_CASE(two_runs_use_one_cluster_under_different_names) {
+  auto training = train({"--name", "driver", "--retry", "1"}, "driver");
+  BOOST_TEST_REQUIRE(appears(run.file("metrics.jsonl"), training), training.text());
+  const small_run other;
+  auto second = all["driver"].troupe(other.command(
+    {"--join", "h1:4001", "--nodes", "stage1,stage2", "--host", "0.0.0.0", "--certificates", kit("second"), "--steps", "20"}));
+  BOOST_TEST(second.how_it_ends() == "exited with 0", second.text());
+  BOOST_TEST(contains(second.text(), "cluster: second,stage1,stage2\n"), second.text());
+  BOOST_TEST(training.how_it_ends(60s) == "exited with 0", training.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_may_retry_waits_for_a_stage_that_can_not_go_on_yet) {  // TN-7

@@ -440,8 +440,8 @@ BOOST_AUTO_TEST_CASE(of_a_node_that_is_unreachable_go_to_its_successor_once_it_i
   auto refused = all.join(next, 4001);
   BOOST_TEST(pending(refused));  // the first node may have ended just now
   all.pass(2500 * ms);
-  failed(refused, errc::refused, "the name 'b' is taken by node 'b'");
-  failed(refused, errc::refused, "which is unreachable; choose another one, or try again");
+  failed(refused, errc::peer_down, "the name 'b' is taken by node 'b'");
+  failed(refused, errc::peer_down, "which is unreachable; choose another one, or try again");
   all.pass(forget_after);
   BOOST_TEST_REQUIRE(all.join(next, 4001)->value.has_value());
   BOOST_TEST_REQUIRE(a.news.size() == 4);

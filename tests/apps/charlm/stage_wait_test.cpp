@@ -73,6 +73,15 @@ BOOST_AUTO_TEST_CASE(a_wait_whose_patience_is_over_names_the_stages) {  // SW-2
   BOOST_TEST(stages.tries == tries);
 }
 
+BOOST_AUTO_TEST_CASE(a_reason_is_told_once_whatever_its_numbers_are) {  // SW-3
+  scripted_stages stages{{{}}};
+  stage_wait wait(stages.parts(), 1h);
+  for (const auto* why : {"no answer within 5.1 s", "no answer within 5.2 s", "no room", "no room"}) wait.tell_failure(why);
+  BOOST_TEST_REQUIRE(stages.lines.size() == 2u);
+  BOOST_TEST(stages.lines[0] == "trying again: no answer within 5.1 s; for 1:00:00 at most (--retry-wait)");
+  BOOST_TEST(stages.lines[1].starts_with("trying again: no room; "), stages.lines[1]);
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_ends_a_wait) {  // SW-2
   scripted_stages stages{{{"stage2"}}};
   stop_signal stop;

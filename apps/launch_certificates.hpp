@@ -2,9 +2,10 @@
 // Tests: tests/hosts/launching_test.cpp
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::certificates {
 class authority;
@@ -12,8 +13,8 @@ class authority;
 
 namespace troupe::apps {
 
-/// An authority and kits that exist as long as `troupe launch` runs: in a folder that only its user can read, and that is removed
-/// with this object.
+/// An authority and kits that exist as long as `troupe launch` runs: they are in memory alone, so nothing is left of them however
+/// the process ends.
 class launch_certificates {
  public:
   /// Throws troupe::error or std::system_error.
@@ -24,12 +25,12 @@ class launch_certificates {
 
   /// A new kit for the node, as the text of its file.
   std::string kit_of(const std::string& node) const;
-  /// The file of the kit for a node `driver`, with which programs of this user join the cluster.
+  /// The path of the kit for a node `driver`, with which programs of this user join the cluster while this process runs.
   std::string drivers_kit() const;
 
  private:
-  std::filesystem::path folder_;
   std::unique_ptr<const certificates::authority> authority_;
+  support::owned_descriptor drivers_kit_;
 };
 
 }  // namespace troupe::apps

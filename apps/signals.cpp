@@ -20,7 +20,13 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
   return set;
+}
+
+bool ignores_hangup() {
+  struct sigaction action {};
+  return ::sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
@@ -32,9 +38,11 @@ void block_stop_signals() {
   signal(SIGXFSZ, SIG_IGN);  // writing a file over the size limit is then an error of write(), which names the file
 }
 
-stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience)
-    : on_signal_(std::move(on_signal)), patience_(patience) {
+stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience,
+                         std::function<void()> on_hangup)
+    : on_signal_(std::move(on_signal)), on_hangup_(std::move(on_hangup)), patience_(patience) {
   auto set = stop_signals();
+  if (!on_hangup_ && ignores_hangup()) sigdelset(&set, SIGHUP);
   signal_file_ = support::owned_descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   leave_file_ = support::owned_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!signal_file_ || !leave_file_) throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
@@ -69,6 +77,10 @@ void stop_signal::listen() {
     if (watched[1].revents != 0) return;
     signalfd_siginfo info;
     if (read(signal_file_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
+    if (on_hangup_ && info.ssi_signo == SIGHUP) {
+      on_hangup_();
+      continue;
+    }
     auto now = std::chrono::steady_clock::now();
     if (first && now - *first >= patience_) _exit(128 + static_cast<int>(info.ssi_signo));
     if (!first) first = now;

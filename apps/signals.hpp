@@ -13,21 +13,24 @@
 
 namespace troupe::apps {
 
-/// Blocks SIGINT and SIGTERM on the calling thread and on the threads that it starts, and ignores SIGPIPE. To be called first
+/// Blocks SIGINT, SIGTERM and SIGHUP on the calling thread and on the threads that it starts, and ignores SIGPIPE. To be called first
 /// in main, before any other thread exists: a signal on a thread that does not block it would end the process.
 void block_stop_signals();
 
-/// Waits for SIGINT and SIGTERM (blocked by block_stop_signals) on a thread of its own. A process has at most one such object
-/// at a time.
+/// Waits for SIGINT, SIGTERM and SIGHUP (blocked by block_stop_signals) on a thread of its own. A process has at most one such object
+/// at a time. SIGHUP comes when the terminal of the process is gone. To services it means that they have to read their files again.
 ///   SI-1  the callback runs once, at the first signal, on that thread. The callback may take locks and allocate memory.
 ///   SI-2  `wait` returns for a signal that came before the call, and for one that comes later.
 ///   SI-3  a second signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so
 ///         that a person can end a program whose stop hangs. A second signal that comes sooner changes nothing, because it may
 ///         be a copy of the first: the terminal sends a signal to all processes, and wrapper programs then pass the signal on.
+///   SI-4  with `on_hangup` SIGHUP does not stop: on_hangup runs for it, on that thread. Without it, SIGHUP stops as SIGINT does, but has no
+///         effect in a process that was started with SIGHUP ignored, as by nohup.
 class stop_signal {
  public:
-  /// `on_signal` gets the signal's number. `on_signal` must be brief and must not throw.
-  explicit stop_signal(std::function<void(int)> on_signal = {}, std::chrono::milliseconds patience = std::chrono::seconds(1));
+  /// `on_signal` gets the signal's number. Both functions must be brief and must not throw.
+  explicit stop_signal(std::function<void(int)> on_signal = {}, std::chrono::milliseconds patience = std::chrono::seconds(1),
+                       std::function<void()> on_hangup = {});
   ~stop_signal();
   stop_signal(const stop_signal&) = delete;
   stop_signal& operator=(const stop_signal&) = delete;
@@ -52,6 +55,7 @@ class stop_signal {
   void note(int number);
 
   std::function<void(int)> on_signal_;
+  std::function<void()> on_hangup_;
   std::chrono::milliseconds patience_;
   std::atomic<int> number_{0};
   mutable std::mutex mutex_;

@@ -226,6 +226,18 @@ std::string issued::from() const { return text_of(X509_get0_notBefore(certificat
 std::string issued::until() const { return until_of(certificate.get()); }
 std::string issued::fingerprint() const { return fingerprint_of(certificate.get()); }
 
+authority authority::in_memory(const std::string& cluster, time now, days life) {
+  check_name("--cluster", cluster);
+  auto key = new_key();
+  auto certificate = begin_certificate(cluster, key.get(), nullptr, now, life);
+  auto* self = certificate.get();
+  add_extension(self, self, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
+  add_extension(self, self, NID_key_usage, "critical,keyCertSign,cRLSign");
+  add_extension(self, self, NID_subject_key_identifier, "hash");
+  expect(X509_sign(self, key.get(), EVP_sha256()) > 0, "the certificate of the authority");
+  return {{}, std::move(key), std::move(certificate)};
+}
+
 authority authority::create(const std::filesystem::path& folder, const std::string& cluster, time now, days life) {
   check_name("--cluster", cluster);
   make_own_folder(folder);
@@ -235,28 +247,25 @@ authority authority::create(const std::filesystem::path& folder, const std::stri
            " holds an authority already; its certificates would not count any more with a new one. Name another " +
            "folder with --authority, or delete this one");
   make_own_folder(folder / "issued");
-  auto key = new_key();
-  auto certificate = begin_certificate(cluster, key.get(), nullptr, now, life);
-  auto* self = certificate.get();
-  add_extension(self, self, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
-  add_extension(self, self, NID_key_usage, "critical,keyCertSign,cRLSign");
-  add_extension(self, self, NID_subject_key_identifier, "hash");
-  expect(X509_sign(self, key.get(), EVP_sha256()) > 0, "the certificate of the authority");
+  auto result = in_memory(cluster, now, life);
+  result.folder_ = folder;
+  auto* self = result.certificate();
+  auto* key = result.key_.get();
   const auto list = made(X509_CRL_new());
   expect(X509_CRL_set_version(list.get(), X509_CRL_VERSION_2) == 1 &&
            X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(self)) == 1,
          "the list of revoked certificates");
   set_times(list.get(), now);
-  expect(X509_CRL_sign(list.get(), key.get(), EVP_sha256()) > 0, "the list of revoked certificates");
+  expect(X509_CRL_sign(list.get(), key, EVP_sha256()) > 0, "the list of revoked certificates");
   const auto target = made(BIO_new(BIO_s_secmem()));
-  expect(PEM_write_bio_PrivateKey(target.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1, "the authority's key");
+  expect(PEM_write_bio_PrivateKey(target.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1, "the authority's key");
   char* begin = nullptr;
   const auto bytes = BIO_get_mem_data(target.get(), &begin);
   write_file(folder / "revoked.pem", pem_of(PEM_write_bio_X509_CRL, static_cast<const X509_CRL*>(list.get())));
   const secret_text secret({begin, static_cast<std::size_t>(bytes)});
   write_file(folder / "authority.key", secret.text, only_owner);
   write_file(folder / "authority.pem", pem_of(PEM_write_bio_X509, static_cast<const X509*>(self)));
-  return {folder, std::move(key), std::move(certificate)};
+  return result;
 }
 
 authority::authority(const std::filesystem::path& folder)
@@ -303,8 +312,9 @@ kit authority::issue(const std::string& node, const std::string& role, const std
   expect(X509_sign(made_here, key_.get(), EVP_sha256()) > 0, "the certificate");
   expect(X509_up_ref(certificate_.get()) == 1, "the certificate of the authority");
   result.authority.reset(certificate_.get());
-  write_file(folder_ / "issued" / (node + "-" + fingerprint_of(made_here) + ".pem"),
-             pem_of(PEM_write_bio_X509, static_cast<const X509*>(made_here)));
+  if (!folder_.empty())
+    write_file(folder_ / "issued" / (node + "-" + fingerprint_of(made_here) + ".pem"),
+               pem_of(PEM_write_bio_X509, static_cast<const X509*>(made_here)));
   return result;
 }
 
@@ -335,6 +345,7 @@ issued read_issued(const std::filesystem::path& file, authority::time now) {
 }
 
 std::vector<issued> authority::all(time now) const {
+  if (folder_.empty()) refuse("an authority in memory keeps no certificates");
   const auto list = read_list();
   std::vector<issued> result;
   std::error_code problem;
@@ -354,6 +365,7 @@ std::vector<issued> authority::all(time now) const {
 }
 
 std::size_t authority::revoke(const std::string& node, time now) const {
+  if (folder_.empty()) refuse("an authority in memory has no list of revoked certificates");
   const auto locked = lock(folder_);  // of two lists that are made at the same time one would be lost
   const auto list = read_list();
   std::size_t count = 0;

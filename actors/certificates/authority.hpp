@@ -38,6 +38,7 @@ struct issued {
 ///   CY-3  no revocation is lost, also when several processes revoke at the same time.
 ///   CY-4  no certificate of a node outlives the authority's.
 ///   CY-5  create() never changes the mode of a folder that is there already. If others may use the folder, create() throws.
+///   CY-6  an authority that in_memory() made writes no file: its key is gone when the process ends, however that ends.
 class authority {
  public:
   using time = std::chrono::system_clock::time_point;
@@ -51,6 +52,8 @@ class authority {
   /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, if others may use a folder that is
   /// there already, or if a file can't be written.
   static authority create(const std::filesystem::path& folder, const std::string& cluster, time now, days life = own_life);
+  /// An authority without a folder, which can't revoke what it has issued. Throws troupe::error (misuse).
+  static authority in_memory(const std::string& cluster, time now, days life = own_life);
   /// Opens a folder that create() made. Throws troupe::error (misuse), also if others can read the authority's key.
   explicit authority(const std::filesystem::path& folder);
 

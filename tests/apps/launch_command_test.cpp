@@ -66,7 +66,7 @@ BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  
 }
 
 BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LN-3
-  for (int number : {SIGINT, SIGTERM}) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
     program launch({"launch", file});
     std::vector<pid_t> pids{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
     launch.signal(number);
@@ -92,6 +92,27 @@ BOOST_FIXTURE_TEST_CASE(no_node_outlives_a_launch_that_is_killed, fixture) {
   launch.signal(SIGKILL);
   BOOST_TEST(launch.how_it_ends() == "killed by signal 9 (Killed)");
   for (auto pid : pids) BOOST_TEST(is_gone(pid));
+}
+
+BOOST_FIXTURE_TEST_CASE(keys_are_gone_with_a_launch_however_it_ends, fixture) {  // LN-5
+  write(R"({"nodes": [{"name": "stage1", "host": "0.0.0.0"}]})");  // others reach it, so it gets certificates
+  const auto temporary = folder.path() / "tmp";
+  std::filesystem::create_directory(temporary);
+  for (int number : {SIGKILL, SIGHUP}) {
+    program launch({"-c", "TMPDIR=\"$1\" exec \"$0\" launch \"$2\"", program_under_test(), temporary, file}, "sh");
+    const auto line = launch.line_with("a driver on this host: --certificates ");
+    BOOST_TEST_REQUIRE(!line.empty(), launch.text());
+    const auto kit = line.substr(line.rfind(' ') + 1);
+    BOOST_TEST_REQUIRE(!launch.line_with("Ctrl-C stops").empty(), launch.text());
+    const auto row = launch.line_with("stage1  ");
+    const auto port = row.substr(row.find(':') + 1);
+    program asking({"status", "127.0.0.1:" + port.substr(0, port.find(' ')), "--certificates", kit});
+    BOOST_TEST(asking.how_it_ends() == "exited with 0", asking.text());
+    launch.signal(number);
+    launch.how_it_ends();
+    BOOST_TEST(!std::filesystem::exists(kit));
+    BOOST_TEST(std::filesystem::is_empty(temporary));
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(a_frozen_node_ends_with_the_others, fixture) {  // LN-3

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_requested_before_a_signal_comes) {
 }
 
 BOOST_AUTO_TEST_CASE(wait_returns_the_signal_that_came_and_the_callback_has_its_number) {  // SI-1, SI-2
-  for (int number : {SIGINT, SIGTERM}) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
     std::promise<int> called;
     std::thread::id where;
     stop_signal stop([&](int n) {
@@ -58,6 +58,34 @@ BOOST_AUTO_TEST_CASE(a_signal_from_before_the_object_existed_is_not_lost) {  // 
   stop_signal stop;
   BOOST_TEST(stop.wait() == SIGTERM);
   BOOST_TEST(stop.wait() == SIGTERM);
+}
+
+BOOST_AUTO_TEST_CASE(a_hangup_that_has_a_function_of_its_own_does_not_stop) {  // SI-4
+  std::promise<void> first;
+  int hangups = 0;
+  stop_signal stop({}, 1h, [&] {
+    if (++hangups == 1) first.set_value();
+  });
+  kill(getpid(), SIGHUP);
+  BOOST_TEST((first.get_future().wait_for(10s) == std::future_status::ready));
+  BOOST_TEST(!stop.requested());
+  kill(getpid(), SIGTERM);
+  BOOST_TEST(stop.wait() == SIGTERM);
+}
+
+BOOST_AUTO_TEST_CASE(a_hangup_stops_no_process_that_was_started_to_ignore_it) {  // SI-4
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGHUP, SIG_IGN);
+    const stop_signal stop;
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGTERM);
+    _exit(stop.wait());
+  }
+  int status = 0;
+  BOOST_TEST(waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE(WIFEXITED(status));
+  BOOST_TEST(WEXITSTATUS(status) == SIGTERM);
 }
 
 BOOST_AUTO_TEST_CASE(a_request_from_inside_stops_as_a_signal_does_and_only_once) {  // SI-1

@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_more_stages_than_it_may_retry_ends_and_cont
 }
 
 BOOST_AUTO_TEST_CASE(a_signal_saves_a_checkpoint_and_ends_every_process_in_time) {  // TC-1
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const small_run run;
     program training(run.command({"--steps", "1000000", "--checkpoint-every", "1000000"}));
     BOOST_TEST_REQUIRE(!training.line_with("verified").empty(), training.text());

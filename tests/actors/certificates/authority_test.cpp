@@ -75,6 +75,23 @@ bool runs(const std::string& command) { return std::system((command + " >/dev/nu
 
 BOOST_AUTO_TEST_SUITE(certificates_of_a_cluster)
 
+BOOST_AUTO_TEST_CASE(an_authority_in_memory_issues_kits_and_writes_no_file) {  // CY-6
+  const own_cluster folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::create_directory(folder.file("empty"));
+  std::filesystem::current_path(folder.file("empty"));
+  const auto made = authority::in_memory("mine", clock::now());
+  const auto a = made.issue("a", "member", {}, clock::now());
+  const auto b = made.issue("b", "member", {}, clock::now());
+  BOOST_TEST(contains(problem_of([&] { made.revoke("a", clock::now()); }), "an authority in memory"));
+  BOOST_TEST(contains(problem_of([&] { made.all(clock::now()); }), "an authority in memory"));
+  BOOST_TEST(std::filesystem::is_empty(folder.file("empty")));
+  std::filesystem::current_path(before);
+  write_kit(a, folder.file("a.pem"));
+  write_kit(b, folder.file("b.pem"));
+  BOOST_TEST(why(folder.file("a.pem"), folder.file("b.pem")) == "");
+}
+
 BOOST_AUTO_TEST_CASE(a_kit_is_accepted_by_nodes_of_its_cluster) {
   const own_cluster mine;
   const auto a = mine.kit("a");

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -20,36 +23,46 @@ std::uint64_t mix(std::uint64_t x) {
 
 }  // namespace
 
-corpus::corpus(const text& from, const vocabulary& words, std::int64_t context) : context_(context) {
+corpus::corpus(text from, vocabulary words, std::int64_t context)
+    : text_(std::move(from)), words_(std::move(words)), context_(context) {
+  for (std::size_t at = 0; at < text_.bytes.size(); ++at)
+    if (begins_character(text_.bytes[at]) && size_++ % block_length == 0) block_starts_.push_back(at);
   const auto smallest = block_length * (blocks_a_turn - 1) + static_cast<std::size_t>(context) + 1;
-  if (from.characters.size() < smallest)
-    throw std::runtime_error("expected a text of at least " + std::to_string(smallest) + " characters in " + from.origin +
-                             " (nine blocks of 2,000 to train on and one to validate on), but it has " +
-                             std::to_string(from.characters.size()) + "; name a longer one with --data FILE");
-  const auto tokens = words.encode(from.characters);
+  if (size_ < smallest)
+    throw std::runtime_error("expected a text of at least " + std::to_string(smallest) + " characters in " + text_.origin +
+                             " (nine blocks of 2,000 to train on and one to validate on), but it has " + std::to_string(size_) +
+                             "; name a longer one with --data FILE");
   const auto turn = block_length * blocks_a_turn;
-  for (std::size_t begin = 0; begin < tokens.size(); begin += turn) {
-    const auto cut = std::min(begin + turn - block_length, tokens.size());
-    const auto end = std::min(begin + turn, tokens.size());
-    training_.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
-                           tokens.begin() + static_cast<std::ptrdiff_t>(cut));
-    if (end > cut + 2)
-      validation_.emplace_back(tokens.begin() + static_cast<std::ptrdiff_t>(cut),
-                               tokens.begin() + static_cast<std::ptrdiff_t>(end));
+  for (std::size_t begin = 0; begin < size_; begin += turn) {
+    const auto cut = std::min(begin + turn - block_length, size_);
+    const auto end = std::min(begin + turn, size_);
+    training_.push_back({begin, cut - begin});
+    if (end > cut + 2) validation_.push_back({cut, end - cut});
   }
   if (const auto blocks = validation_.size(); blocks > most_validation_blocks) {
-    std::vector<std::vector<std::int64_t>> kept;
-    for (std::size_t i = 0; i < most_validation_blocks; ++i)
-      kept.push_back(std::move(validation_[blocks * i / most_validation_blocks]));
+    std::vector<stretch> kept;
+    for (std::size_t i = 0; i < most_validation_blocks; ++i) kept.push_back(validation_[blocks * i / most_validation_blocks]);
     validation_ = std::move(kept);
   }
-  for (const auto& stretch : training_) {
+  for (const auto& each : training_) {
     first_start_.push_back(starts_);
-    starts_ += std::max<std::int64_t>(0, static_cast<std::int64_t>(stretch.size()) - context_);
+    starts_ += std::max<std::int64_t>(0, static_cast<std::int64_t>(each.size) - context_);
   }
   if (starts_ == 0)
     throw std::runtime_error("expected a training text longer than the context of " + std::to_string(context_) +
                              " characters; give a smaller --context");
+}
+
+std::vector<std::int64_t> corpus::tokens(stretch of) const {
+  const auto& bytes = text_.bytes;
+  const auto skip = [&](std::size_t at, std::size_t characters) {  // to where another character begins
+    for (; characters > 0; --characters)
+      for (++at; at < bytes.size() && !begins_character(bytes[at]); ++at) {
+      }
+    return at;
+  };
+  const auto begin = skip(block_starts_[of.begin / block_length], of.begin % block_length);
+  return words_.encode(from_utf8(std::string_view(bytes).substr(begin, skip(begin, of.size) - begin)));
 }
 
 batch corpus::training_batch(std::uint64_t seed, std::int64_t step, std::int64_t windows) const {
@@ -60,10 +73,11 @@ batch corpus::training_batch(std::uint64_t seed, std::int64_t step, std::int64_t
     const auto start =
       static_cast<std::int64_t>(mix(of_step + static_cast<std::uint64_t>(w)) % static_cast<std::uint64_t>(starts_));
     const auto after = std::upper_bound(first_start_.begin(), first_start_.end(), start);
-    const auto stretch = static_cast<std::size_t>(after - first_start_.begin()) - 1;
-    const auto* from = training_[stretch].data() + (start - first_start_[stretch]);
-    std::copy_n(from, context_, inputs.data_ptr<std::int64_t>() + w * context_);
-    std::copy_n(from + 1, context_, targets.data_ptr<std::int64_t>() + w * context_);
+    const auto which = static_cast<std::size_t>(after - first_start_.begin()) - 1;
+    const auto first = training_[which].begin + static_cast<std::size_t>(start - first_start_[which]);
+    const auto window = tokens({first, static_cast<std::size_t>(context_) + 1});
+    std::copy_n(window.begin(), context_, inputs.data_ptr<std::int64_t>() + w * context_);
+    std::copy_n(window.begin() + 1, context_, targets.data_ptr<std::int64_t>() + w * context_);
   }
   return {inputs, targets};
 }
@@ -71,7 +85,8 @@ batch corpus::training_batch(std::uint64_t seed, std::int64_t step, std::int64_t
 batch corpus::validation_windows() const {
   std::vector<std::int64_t> inputs;
   std::vector<std::int64_t> targets;
-  for (const auto& block : validation_) {
+  for (const auto& each : validation_) {
+    const auto block = tokens(each);
     const auto predicted = static_cast<std::int64_t>(block.size()) - 1;
     for (std::int64_t done = 0; done < predicted; done += context_) {
       const auto begin = std::max<std::int64_t>(0, std::min(done, predicted - context_));

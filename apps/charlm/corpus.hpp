@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct batch {
 ///   CX-2  the batch of a step depends on the seed and the step alone, so a run can continue from any step.
 ///   CX-3  a text without a validation block or without a training window throws std::runtime_error, which names what is
 ///         missing.
+///   CX-4  a corpus takes hardly more memory than its text: tokens are made of the characters that are asked for.
 class corpus {
  public:
   static constexpr std::size_t block_length = 2000;
@@ -30,23 +32,37 @@ class corpus {
 
   static constexpr std::size_t most_validation_blocks = 24;
 
-  corpus(const text& from, const vocabulary& words, std::int64_t context);
+  /// Characters of the text that follow each other.
+  struct stretch {
+    std::size_t begin;
+    std::size_t size;
+  };
+
+  corpus(text from, vocabulary words, std::int64_t context);
+
+  /// How many characters the text has.
+  std::size_t size() const noexcept { return size_; }
 
   /// `windows` windows of `context` characters, from random positions of the training text.
   batch training_batch(std::uint64_t seed, std::int64_t step, std::int64_t windows) const;
 
-  const std::vector<std::vector<std::int64_t>>& training() const noexcept { return training_; }
-  const std::vector<std::vector<std::int64_t>>& validation() const noexcept { return validation_; }
+  const std::vector<stretch>& training() const noexcept { return training_; }
+  const std::vector<stretch>& validation() const noexcept { return validation_; }
+  std::vector<std::int64_t> tokens(stretch of) const;
 
   /// Windows over the validation blocks. Each character of a block but the first two (as for a trigram model) is predicted
   /// exactly once. Where a window overlaps the window before it, only the new part counts. Targets that do not count are -1.
   batch validation_windows() const;
 
  private:
+  text text_;
+  vocabulary words_;
   std::int64_t context_;
-  std::vector<std::vector<std::int64_t>> training_;    // stretches of consecutive blocks
-  std::vector<std::vector<std::int64_t>> validation_;  // blocks
-  std::vector<std::int64_t> first_start_;              // by stretch: number of its first window, counted over all stretches
+  std::size_t size_ = 0;
+  std::vector<std::size_t> block_starts_;  // where in the bytes of the text each block begins
+  std::vector<stretch> training_;          // consecutive blocks
+  std::vector<stretch> validation_;        // blocks
+  std::vector<std::int64_t> first_start_;  // by stretch: number of its first window, counted over all stretches
   std::int64_t starts_ = 0;
 };
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
+#include <utility>
 
 namespace troupe::apps::charlm {
 
@@ -16,12 +16,64 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string read_file(const fs::path& path) {
+constexpr std::size_t portion = 1 << 20;  // bytes that are read at once
+
+std::string megabytes(std::uintmax_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+
+void check_length(std::uintmax_t bytes, std::size_t most, const std::string& origin) {
+  if (bytes > most)
+    throw std::runtime_error("expected a text of at most " + megabytes(most) + " in " + origin +
+                             ", but it is longer; name a part of it with --data FILE");
+}
+
+void check_no_zero(std::string_view bytes, std::size_t begin, const std::string& origin) {
+  if (const auto zero = bytes.find('\0', begin); zero != std::string_view::npos)
+    throw std::runtime_error("expected a text in " + origin + ", but byte " + std::to_string(zero) +
+                             " is NUL, so it is a binary file; name a text with --data FILE");
+}
+
+/// Calls `take` with each code point.
+template <class Take>
+void for_each_character(std::string_view bytes, const Take& take) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    char32_t c = 0;
+    const auto length = decode_utf8(bytes, at, c);
+    if (length == 0) {
+      char seen[8];
+      std::snprintf(seen, sizeof seen, "0x%02X", static_cast<unsigned>(static_cast<unsigned char>(bytes[at])));
+      throw std::runtime_error("byte " + std::to_string(at) + " (" + seen + ") is not UTF-8");
+    }
+    take(c);
+    at += length;
+  }
+}
+
+void check_utf8(std::string_view bytes, const std::string& origin) {
+  try {
+    for_each_character(bytes, [](char32_t) {});
+  } catch (const std::runtime_error& e) {
+    throw std::runtime_error("expected a text in UTF-8 in " + origin + ", but " + e.what() +
+                             "; convert it (iconv -t UTF-8), or name another with --data FILE");
+  }
+}
+
+/// Appends a file to `all`. A file without an end, as some devices and pipes are, is refused once it is too long.
+void append_file(std::string& all, const fs::path& path, std::size_t most, const std::string& origin) {
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
-  if (!in)
+  const auto begin = all.size();
+  while (in) {
+    const auto end = all.size();
+    all.resize(end + portion);
+    in.read(all.data() + end, portion);
+    all.resize(end + static_cast<std::size_t>(in.gcount()));
+    check_no_zero(std::string_view(all).substr(begin), end - begin, path.string());
+    check_length(all.size(), most, origin);
+  }
+  if (!in.eof())
     throw std::runtime_error("expected a text file that can be read at " + path.string() + ": " + std::strerror(errno) +
                              "; check its permissions, or name another with --data FILE");
-  return {std::istreambuf_iterator<char>(in), {}};
+  check_utf8(std::string_view(all).substr(begin), path.string());
 }
 
 std::vector<fs::path> files_of(const std::string& path) {
@@ -37,27 +89,6 @@ std::vector<fs::path> files_of(const std::string& path) {
     throw std::runtime_error("expected text files in the folder " + path + ", but it holds none; name a file with --data FILE");
   std::sort(files.begin(), files.end());
   return files;
-}
-
-/// The length of the UTF-8 sequence at `at`, and its code point in `out`; 0 if there is none.
-std::size_t decode(const std::string& bytes, std::size_t at, char32_t& out) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const auto lead = byte(at);
-  if (lead < 0x80) {
-    out = lead;
-    return 1;
-  }
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (length == 0 || lead > 0xF4 || at + length > bytes.size()) return 0;
-  char32_t value = lead & (0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-    value = (value << 6) | (byte(at + i) & 0x3Fu);
-  }
-  const char32_t smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
-  if (value < smallest || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
-  out = value;
-  return length;
 }
 
 void append_utf8(std::string& out, char32_t c) {
@@ -82,20 +113,30 @@ void append_utf8(std::string& out, char32_t c) {
 
 }  // namespace
 
-std::u32string from_utf8(const std::string& bytes) {
+std::size_t decode_utf8(std::string_view bytes, std::size_t at, char32_t& out) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const auto lead = byte(at);
+  if (lead < 0x80) {
+    out = lead;
+    return 1;
+  }
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+  if (length == 0 || lead > 0xF4 || at + length > bytes.size()) return 0;
+  char32_t value = lead & (0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return 0;
+    value = (value << 6) | (byte(at + i) & 0x3Fu);
+  }
+  const char32_t smallest = length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
+  if (value < smallest || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return 0;
+  out = value;
+  return length;
+}
+
+std::u32string from_utf8(std::string_view bytes) {
   std::u32string characters;
   characters.reserve(bytes.size());
-  for (std::size_t at = 0; at < bytes.size();) {
-    char32_t c = 0;
-    const auto length = decode(bytes, at, c);
-    if (length == 0) {
-      char seen[8];
-      std::snprintf(seen, sizeof seen, "0x%02X", static_cast<unsigned>(static_cast<unsigned char>(bytes[at])));
-      throw std::runtime_error("byte " + std::to_string(at) + " (" + seen + ") is not UTF-8");
-    }
-    characters.push_back(c);
-    at += length;
-  }
+  for_each_character(bytes, [&](char32_t c) { characters.push_back(c); });
   return characters;
 }
 
@@ -106,37 +147,35 @@ std::string to_utf8(const std::u32string& characters) {
   return out;
 }
 
-text text::parse(const std::string& bytes, const std::string& origin) {
+text text::parse(std::string bytes, const std::string& origin) {
   if (bytes.empty())
     throw std::runtime_error("expected a text in " + origin + ", but it is empty; name another file with --data FILE");
-  if (const auto zero = bytes.find('\0'); zero != std::string::npos)
-    throw std::runtime_error("expected a text in " + origin + ", but byte " + std::to_string(zero) +
-                             " is NUL, so it is a binary file; name a text with --data FILE");
-  try {
-    return {from_utf8(bytes), origin};
-  } catch (const std::runtime_error& e) {
-    throw std::runtime_error("expected a text in UTF-8 in " + origin + ", but " + e.what() +
-                             "; convert it (iconv -t UTF-8), or name another with --data FILE");
-  }
+  check_no_zero(bytes, 0, origin);
+  check_utf8(bytes, origin);
+  return {std::move(bytes), origin};
 }
 
-text text::read(const std::string& path) {
-  text whole{{}, path};
+text text::read(const std::string& path, const std::function<void(const std::string&)>& tell, std::size_t most) {
   const auto files = files_of(path);
-  for (const auto& file : files) {
-    const auto bytes = read_file(file);
-    if (bytes.empty() && files.size() > 1) continue;
-    whole.characters += parse(bytes, file.string()).characters;
-  }
-  if (whole.characters.empty())
-    throw std::runtime_error("expected a text in " + path + ", but its files are empty; name another with --data FILE");
+  std::uintmax_t bytes = 0;
+  for (const auto& file : files)
+    if (fs::is_regular_file(file)) bytes += fs::file_size(file);
+  check_length(bytes, most, path);
+  if (tell && bytes >= many_bytes) tell("reading " + megabytes(bytes) + " of text from " + path + " ...");
+  text whole{{}, path};
+  whole.bytes.reserve(bytes + portion);
+  for (const auto& file : files) append_file(whole.bytes, file, most, path);
+  if (whole.bytes.empty())
+    throw std::runtime_error("expected a text in " + path + ", but " + (files.size() == 1 ? "it is" : "its files are") +
+                             " empty; name another with --data FILE");
   return whole;
 }
 
 std::string text::fingerprint() const {
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (auto c : characters)
+  for_each_character(bytes, [&](char32_t c) {
     for (int i = 0; i < 4; ++i, c >>= 8) hash = (hash ^ (c & 0xFFu)) * 0x100000001b3u;
+  });
   char out[17];
   std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash));
   return out;

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace troupe::apps::charlm {
 
 /// The folder with the default text. Every Debian machine has it.
 inline constexpr const char* licence_folder = "/usr/share/common-licenses";
 
-/// A text as characters (Unicode code points), and the file or folder it came from.
-///   TX-1  a file that is missing, empty, binary (has a NUL byte or is not UTF-8) or too short throws std::runtime_error with
-///         what was expected, what came, where, and what to do.
+/// A text in UTF-8, and the file or folder it came from.
+///   TX-1  a file that is missing, empty, binary (has a NUL byte or is not UTF-8), too short, too long or has no end throws
+///         std::runtime_error with what was expected, what came, where, and what to do.
 ///   TX-2  the same files give the same characters in the same order, and so the same fingerprint.
+///   TX-3  a text takes as much memory as its files have bytes.
 struct text {
-  std::u32string characters;
+  static constexpr std::size_t most_bytes = std::size_t{1} << 30;
+  static constexpr std::size_t many_bytes = 16'000'000;  // with so many, a reader is told what takes time
+
+  std::string bytes;
   std::string origin;
 
-  /// Reads a UTF-8 file, or the regular files of a folder in the order of their names. Links in the folder are left out.
-  static text read(const std::string& path);
+  /// Reads a UTF-8 file, or the regular files of a folder in the order of their names. Links in the folder are left out. `tell` gets
+  /// a line before a long text is read.
+  static text read(const std::string& path, const std::function<void(const std::string&)>& tell = {},
+                   std::size_t most = most_bytes);
   /// Reads a text from bytes; `origin` names the text in error texts.
-  static text parse(const std::string& bytes, const std::string& origin);
+  static text parse(std::string bytes, const std::string& origin);
 
   /// 16 hexadecimal digits (FNV-1a, 64 bits). Two different texts practically never have the same fingerprint.
   std::string fingerprint() const;
@@ -28,6 +37,10 @@ struct text {
 /// The characters in UTF-8. A number that is no code point becomes U+FFFD.
 std::string to_utf8(const std::u32string& characters);
 /// The code points of UTF-8 bytes. Throws std::runtime_error with the offset of the first byte that is not UTF-8.
-std::u32string from_utf8(const std::string& bytes);
+std::u32string from_utf8(std::string_view bytes);
+/// The length of the UTF-8 sequence at `at`, and its code point in `out`; 0 if there is none.
+std::size_t decode_utf8(std::string_view bytes, std::size_t at, char32_t& out);
+/// Whether a character begins with this byte of a UTF-8 text.
+constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 }  // namespace troupe::apps::charlm

@@ -34,9 +34,9 @@ namespace troupe::apps::charlm {
 /// The text of a run: its characters, the windows for training and for validation, and the loss of a trigram model on the
 /// validation blocks, for comparison.
 struct training_data {
-  training_data(const text& source, vocabulary of_text, std::int64_t context)
+  training_data(text source, vocabulary of_text, std::int64_t context)
       : words(std::move(of_text)),
-        windows(source, words, context),
+        windows(std::move(source), words, context),
         validation(windows.validation_windows()),
         trigram(trigram_loss(windows, words.size())) {}
 

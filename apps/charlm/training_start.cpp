@@ -24,19 +24,20 @@ void training_run::prepare() {
     throw std::runtime_error("expected a checkpoint to continue from in " + folder_.checkpoint() +
                              ", but there is none; leave --resume out to start a run, or name its folder with --out");
   state_ = options_.resume ? continued_state(options_, folder_.checkpoint()) : planned_state(options_);
-  const auto source = text::read(state_.text_origin);
+  auto source = text::read(state_.text_origin, [this](const std::string& line) { progress_.message(line); });
+  const auto fingerprint = source.fingerprint();
   if (options_.resume) {
-    if (source.fingerprint() != state_.text_fingerprint)
+    if (fingerprint != state_.text_fingerprint)
       throw std::runtime_error("the checkpoint in " + folder_.checkpoint() + " is of another text (fingerprint " +
-                               state_.text_fingerprint + ") than " + state_.text_origin + " (" + source.fingerprint() +
+                               state_.text_fingerprint + ") than " + state_.text_origin + " (" + fingerprint +
                                "); name the text it was trained on with --data, or start anew in another folder with --out");
     if (state_.finished())
       throw std::runtime_error("the run in " + folder_.path().string() + " has trained " + std::to_string(state_.step) +
                                " steps in " + fixed(state_.seconds, 1) + " s, which is all that was asked for; --steps or" +
                                " --seconds count from the beginning of the run: give more to train on");
   }
-  state_.text_fingerprint = source.fingerprint();
-  auto words = vocabulary::of(source.characters);
+  state_.text_fingerprint = fingerprint;
+  auto words = vocabulary::of(source.bytes);
   state_.characters = to_utf8(words.characters());
   state_.shape.vocabulary = words.size();
   state_.shape.check();
@@ -44,11 +45,13 @@ void training_run::prepare() {
   if (state_.stages < 1 || state_.stages > state_.shape.blocks)
     throw std::runtime_error("--stages is expected to be 1 to " + std::to_string(state_.shape.blocks) +
                              " (the blocks), but is " + std::to_string(state_.stages));
-  data_ = std::make_unique<training_data>(source, std::move(words), state_.shape.context);
+  const auto origin = source.origin;
+  if (source.bytes.size() >= text::many_bytes) progress_.message("counting which characters follow each other ...");
+  data_ = std::make_unique<training_data>(std::move(source), std::move(words), state_.shape.context);
   device_ = devices::usable_device(options_.device);
   replica_ = std::make_unique<whole_model>(state_.shape, state_.stages, state_.how.seed, device_);
-  progress_.message("text: " + grouped(static_cast<double>(source.characters.size())) + " characters, " +
-                    std::to_string(data_->words.size()) + " different, from " + source.origin + "; a trigram model scores " +
+  progress_.message("text: " + grouped(static_cast<double>(data_->windows.size())) + " characters, " +
+                    std::to_string(data_->words.size()) + " different, from " + origin + "; a trigram model scores " +
                     fixed(data_->trigram, 3) + " nats per character");
   std::int64_t parameters = 0;
   for (const auto& each : replica_->parameters()) parameters += each.numel();

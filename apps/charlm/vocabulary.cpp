@@ -9,10 +9,16 @@
 
 namespace troupe::apps::charlm {
 
-vocabulary vocabulary::of(const std::u32string& text) {
-  auto characters = text;
-  std::sort(characters.begin(), characters.end());
-  characters.erase(std::unique(characters.begin(), characters.end()), characters.end());
+vocabulary vocabulary::of(std::string_view text) {
+  std::vector<bool> is_there(0x110000);
+  for (std::size_t at = 0; at < text.size();) {
+    char32_t c = 0;
+    at += std::max<std::size_t>(1, decode_utf8(text, at, c));
+    is_there[c] = true;
+  }
+  std::u32string characters;
+  for (char32_t c = 0; c < is_there.size(); ++c)
+    if (is_there[c]) characters.push_back(c);
   return vocabulary{std::move(characters)};
 }
 
@@ -20,21 +26,23 @@ vocabulary::vocabulary(std::u32string characters) : characters_(std::move(charac
   if (characters_.empty() ||
       std::adjacent_find(characters_.begin(), characters_.end(), std::greater_equal<>{}) != characters_.end())
     throw std::runtime_error("a vocabulary's characters are expected to be ascending and different, and at least one");
+  numbers_.assign(characters_.back() + std::size_t{1}, -1);
+  for (std::size_t i = 0; i < characters_.size(); ++i) numbers_[characters_[i]] = static_cast<std::int32_t>(i);
 }
 
 std::vector<std::int64_t> vocabulary::encode(const std::u32string& text) const {
   std::vector<std::int64_t> tokens;
   tokens.reserve(text.size());
   for (const auto c : text) {
-    const auto at = std::lower_bound(characters_.begin(), characters_.end(), c);
-    if (at == characters_.end() || *at != c) {
+    const auto number = c < numbers_.size() ? numbers_[c] : -1;
+    if (number < 0) {
       char code[16];
       std::snprintf(code, sizeof code, "U+%04X", static_cast<unsigned>(c));
       throw std::runtime_error("the character '" + to_utf8(std::u32string(1, c)) + "' (" + code + ", at " +
                                std::to_string(tokens.size()) + ") is not among the " + std::to_string(size()) +
                                " that the model was trained on; leave it out");
     }
-    tokens.push_back(at - characters_.begin());
+    tokens.push_back(number);
   }
   return tokens;
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::apps::charlm {
@@ -11,8 +13,8 @@ namespace troupe::apps::charlm {
 ///         vocabulary.
 class vocabulary {
  public:
-  /// The vocabulary of all characters in the text.
-  static vocabulary of(const std::u32string& text);
+  /// The vocabulary of all characters in a text in UTF-8.
+  static vocabulary of(std::string_view text);
   /// The vocabulary of the given characters, as `characters()` returns them.
   explicit vocabulary(std::u32string characters);
 
@@ -24,6 +26,7 @@ class vocabulary {
 
  private:
   std::u32string characters_;
+  std::vector<std::int32_t> numbers_;  // of each code point up to the last character; -1: none
 };
 
 }  // namespace troupe::apps::charlm

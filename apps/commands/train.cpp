@@ -30,7 +30,7 @@ Examples:
 
 void add_options(CLI::App& command, charlm::train_options& options) {
   command.option_defaults()->always_capture_default();
-  command.add_option("--data", options.data, "Text to train on: a UTF-8 file, or a folder of them");
+  command.add_option("--data", options.data, "Text to train on: a UTF-8 file, or a folder of them, of at most 1 GiB");
   command.add_option("--out", options.out, "Folder for checkpoints, metrics, chart and trace");
   auto* resume = command.add_flag("--resume", options.resume, "Continue from the checkpoint in the folder");
   command

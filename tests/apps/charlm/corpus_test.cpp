@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include "apps/charlm/corpus.hpp"
+#include "apps/charlm/trigram.hpp"
+#include "support/resident_memory.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::charlm;
 using troupe::apps::test::says;
+using troupe::apps::test::temporary_folder;
 
 namespace {
 
 /// A text in which no character occurs twice, so that a token tells the position of its character.
 text counted(std::size_t length) {
   text out{{}, "a test"};
-  for (std::size_t i = 0; i < length; ++i) out.characters.push_back(static_cast<char32_t>(0x10000 + i));
+  for (std::size_t i = 0; i < length; ++i) out.bytes += to_utf8({static_cast<char32_t>(0x10000 + i)});
   return out;
 }
 
-corpus corpus_of(const text& from, std::int64_t context) { return {from, vocabulary::of(from.characters), context}; }
+corpus corpus_of(const text& from, std::int64_t context) { return {from, vocabulary::of(from.bytes), context}; }
 
 }  // namespace
 
@@ -32,11 +39,11 @@ BOOST_AUTO_TEST_CASE(every_tenth_block_is_for_validation) {
   const auto cut = corpus_of(counted(41'000), 64);
   BOOST_TEST(cut.training().size() == 3u);
   BOOST_TEST(cut.validation().size() == 2u);
-  BOOST_TEST(cut.training()[1].front() == 20'000);
-  BOOST_TEST(cut.training()[1].size() == 18'000u);
-  BOOST_TEST(cut.training()[2].size() == 1'000u);
-  BOOST_TEST(cut.validation()[1].front() == 38'000);
-  BOOST_TEST(cut.validation()[1].size() == 2'000u);
+  BOOST_TEST(cut.tokens(cut.training()[1]).front() == 20'000);
+  BOOST_TEST(cut.training()[1].size == 18'000u);
+  BOOST_TEST(cut.training()[2].size == 1'000u);
+  BOOST_TEST(cut.tokens(cut.validation()[1]).front() == 38'000);
+  BOOST_TEST(cut.validation()[1].size == 2'000u);
 }
 
 BOOST_AUTO_TEST_CASE(no_training_window_touches_a_validation_block) {  // CX-1
@@ -89,11 +96,28 @@ BOOST_AUTO_TEST_CASE(a_text_that_is_too_short_is_told_how_long_it_has_to_be) {  
   BOOST_TEST(corpus_of(counted(18'065), 64).validation().size() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_text_in_use_takes_at_most_twice_its_bytes_of_memory) {  // CX-4, TX-3
+  constexpr std::size_t length = 48'000'000;
+  std::string content;
+  while (content.size() < length) content += "\xC3\xA4 text of " + std::to_string(content.size() % 9'973) + " words\n";
+  const temporary_folder folder;
+  const auto path = folder.write("text", std::exchange(content, {}));
+  const auto before = troupe::test::resident_kib();
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak is now what is resident
+  auto source = text::read(path);
+  auto words = vocabulary::of(source.bytes);
+  const auto size = words.size();
+  const corpus cut(std::move(source), std::move(words), 64);
+  trigram_loss(cut, size);
+  cut.training_batch(1, 1, 32);
+  BOOST_TEST(troupe::test::peak_kib() - before < static_cast<std::int64_t>(2 * length / 1024));
+}
+
 BOOST_AUTO_TEST_CASE(a_long_text_is_validated_on_some_of_its_blocks) {
   const auto cut = corpus_of(counted(600'000), 64);
   BOOST_TEST(cut.validation().size() == 24u);
-  BOOST_TEST(cut.validation()[0].front() == 18'000);
-  BOOST_TEST(cut.validation()[23].front() > 550'000);
+  BOOST_TEST(cut.tokens(cut.validation()[0]).front() == 18'000);
+  BOOST_TEST(cut.tokens(cut.validation()[23]).front() > 550'000);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

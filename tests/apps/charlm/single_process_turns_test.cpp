@@ -16,8 +16,8 @@ namespace {
 
 corpus some_text() {
   text of{{}, "a test"};
-  for (int i = 0; i < 20'000; ++i) of.characters.push_back(U"abc"[i % 3]);
-  return {of, vocabulary::of(of.characters), 8};
+  for (int i = 0; i < 20'000; ++i) of.bytes.push_back("abc"[i % 3]);
+  return {of, vocabulary::of(of.bytes), 8};
 }
 
 run_state at_step(std::int64_t step) {

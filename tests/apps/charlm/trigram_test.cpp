@@ -16,16 +16,16 @@ BOOST_AUTO_TEST_CASE(a_trigram_model_scores_1_79_on_the_licences) {
     return;
   }
   const auto licences = text::read(licence_folder);
-  const auto words = vocabulary::of(licences.characters);
+  const auto words = vocabulary::of(licences.bytes);
   BOOST_TEST(trigram_loss(corpus(licences, words, 64), words.size()) == 1.79, boost::test_tools::tolerance(0.01));
 }
 
 BOOST_AUTO_TEST_CASE(a_trigram_model_knows_what_always_follows) {
   text turns{{}, "a test"};
-  for (int i = 0; i < 20'000; ++i) turns.characters.push_back(U"abc"[i % 3]);
+  for (int i = 0; i < 20'000; ++i) turns.bytes.push_back("abc"[i % 3]);
   // Each of the three pairs occurs about 6,000 times, always before the same character. The two other characters have a count
   // of 0.1 each.
-  BOOST_TEST(trigram_loss(corpus(turns, vocabulary::of(turns.characters), 8), 3) < 1e-4);
+  BOOST_TEST(trigram_loss(corpus(turns, vocabulary::of(turns.bytes), 8), 3) < 1e-4);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -37,13 +37,26 @@ run_folder::run_folder(fs::path path) : path_(std::move(path)) {
 }
 
 void run_folder::lock() {
-  lock_ = support::owned_descriptor(::open(lock_name().c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
+  const auto opened = [&](int more) {
+    lock_ = support::owned_descriptor(::open(lock_name().c_str(), more | O_RDWR | O_CLOEXEC, 0644));
+    return bool{lock_};
+  };
+  const bool is_new = opened(O_CREAT | O_EXCL);
+  if (!is_new && errno == EEXIST && !opened(O_NOFOLLOW) && errno == ENOENT) return;  // its owner has just removed the file
   if (!lock_)
     throw std::runtime_error("expected to write to the folder " + path_.string() + ", but: " + std::strerror(errno) +
                              "; name another with --out");
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK)
     throw std::runtime_error("another run is writing to the folder " + path_.string() +
                              "; wait for its end, or name another with --out");
+  // Without locks, who has made the file owns the folder.
+  if (!is_new)
+    throw std::runtime_error(
+      "the file system of the folder " + path_.string() + " has no locks (flock: " + std::strerror(errno) + "), and " +
+      lock_name() +
+      " is there: another run is writing to the folder, or was killed; wait for its end, remove that file "
+      "if no run is there, or name another folder with --out");
 }
 
 // True if the locked file is still the one in the folder. An earlier run may have removed the file after this process opened

@@ -3,11 +3,17 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "support/forked_child.hpp"
+#include "support/refused_calls.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::charlm;
@@ -30,6 +36,29 @@ BOOST_AUTO_TEST_CASE(a_folder_has_one_run_at_a_time) {  // RF-1
     BOOST_CHECK_EXCEPTION(run_folder{folder.path() / "run"}, std::runtime_error, says({"another run", "--out"}));
   }
   BOOST_CHECK_NO_THROW(run_folder{folder.path() / "run"});
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_without_locks_has_the_run_that_made_the_lock_file) {  // RF-1
+  const temporary_folder folder;
+  const auto path = folder.path() / "run";
+  for (const int reason : {ENOSYS, ENOLCK, EOPNOTSUPP}) {
+    const auto status = troupe::test::status_of_child([&] {
+      if (!troupe::test::refuse_calls({SYS_flock}, reason)) return 1;
+      {
+        const run_folder first{path};
+        try {
+          run_folder{path};
+          return 2;
+        } catch (const std::runtime_error& refused) {
+          if (!says({"has no locks", std::strerror(reason), path / ".lock", "remove", "--out"})(refused)) return 3;
+        }
+      }
+      const run_folder next{path};
+      return std::filesystem::exists(path / ".lock") ? 0 : 4;
+    });
+    BOOST_TEST(status == 0, std::strerror(reason));
+    std::filesystem::remove(path / ".lock");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(every_earlier_run_is_kept_and_other_files_stay) {  // RF-2

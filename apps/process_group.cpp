@@ -16,9 +16,11 @@
 #include <deque>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -32,17 +34,42 @@ constexpr std::size_t longest_line = 64 * 1024;  // a longer line comes in piece
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
+/// What a child writes to one descriptor. Without a file, the child writes to this process's stdout or stderr.
+struct output {
+  support::owned_descriptor file;
+  const process_group::line_sink* sink = nullptr;
+  std::string unfinished;
+};
+
+/// Readable when the child has ended.
+struct life {
+  explicit life(pid_t pid) : file(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {
+    if (file) return;
+    auto pipe = support::make_pipe();
+    if (!pipe.read) return;
+    file = std::move(pipe.read);
+    watcher = std::jthread([pid, open = std::move(pipe.write)]() mutable {
+      siginfo_t end;
+      while (waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+      }
+      open = {};
+    });
+  }
+
+  support::owned_descriptor file;
+  std::jthread watcher;  // of a kernel without pidfd_open
+};
+
 struct child {
   std::string name;
   pid_t pid;
-  support::owned_descriptor life;    // readable when the child has ended
-  support::owned_descriptor output;  // what the child writes; unused if it writes to this process's stdout
-  std::string unfinished;
+  life end;
+  std::vector<output> outputs;
   bool stopped = false;  // stopped by stop_all
 };
 
 bool has_ended(const child& c) {
-  pollfd ready{c.life.get(), POLLIN, 0};
+  pollfd ready{c.end.file.get(), POLLIN, 0};
   return ::poll(&ready, 1, 0) > 0;
 }
 
@@ -70,7 +97,8 @@ std::string describe_exit(int status) {
 /// to a process number that was already reaped.
 class process_group::loop {
  public:
-  explicit loop(line_sink sink) : sink_(std::move(sink)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  loop(line_sink sink, line_sink errors)
+      : sink_(std::move(sink)), errors_(std::move(errors)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_) fail("cannot watch processes (eventfd)");
     thread_ = std::thread([this] { run(); });
   }
@@ -138,7 +166,7 @@ class process_group::loop {
       for (auto* task : tasks) (*task)();
       wait_for_news();
       // Only this thread changes the list, so it may read the list without the lock.
-      for (auto& c : children_) read_output(c);
+      for (auto& c : children_) read_outputs(c);
       reap();
     }
   }
@@ -146,8 +174,9 @@ class process_group::loop {
   void wait_for_news() {
     std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}};
     for (auto& c : children_) {
-      watched.push_back({c.life.get(), POLLIN, 0});
-      if (c.output) watched.push_back({c.output.get(), POLLIN, 0});
+      watched.push_back({c.end.file.get(), POLLIN, 0});
+      for (auto& each : c.outputs)
+        if (each.file) watched.push_back({each.file.get(), POLLIN, 0});
     }
     ::poll(watched.data(), watched.size(), -1);
     std::uint64_t count;
@@ -155,47 +184,64 @@ class process_group::loop {
   }
 
   pid_t start_here(std::string name, const std::vector<std::string>& arguments, int input) {
-    support::pipe_ends output;
-    if (sink_) {
-      output = support::make_pipe();
-      if (!output.read) fail("cannot read the output of '" + name + "'");
-      fcntl(output.read.get(), F_SETFL, O_NONBLOCK);
+    std::vector<output> outputs;
+    const auto pipe_for = [&](const line_sink& sink) {
+      support::owned_descriptor write;
+      if (!sink) return write;
+      auto pipe = support::make_pipe();
+      if (!pipe.read) fail("cannot read the output of '" + name + "'");
+      fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+      outputs.push_back({std::move(pipe.read), &sink, {}});
+      return std::move(pipe.write);
+    };
+    const auto to = pipe_for(sink_);
+    const auto errors_to = pipe_for(errors_);
+    const pid_t pid = spawn_process(arguments, to.get(), errors_to ? errors_to.get() : to.get(), input);
+    std::optional<life> end;
+    int reason = 0;
+    try {
+      end.emplace(pid);
+      if (!end->file) reason = errno;
+    } catch (const std::system_error& no_thread) {
+      reason = no_thread.code().value();
     }
-    pid_t pid = spawn_process(arguments, output.write.get(), input);
-    support::owned_descriptor life(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!life) {
-      int reason = errno;
+    if (reason != 0) {
       kill(-pid, SIGKILL);
       waitpid(pid, nullptr, 0);
       errno = reason;
-      fail("cannot watch '" + name + "' (pidfd_open, Linux 5.3)");
+      fail("cannot watch '" + name + "'");
     }
     std::lock_guard lock(mutex_);
-    children_.push_back({std::move(name), pid, std::move(life), std::move(output.read), {}});
+    children_.push_back({std::move(name), pid, std::move(*end), std::move(outputs)});
     return pid;
   }
 
-  void read_output(child& c) {
+  void read_outputs(child& c) {
+    for (auto& each : c.outputs) read_output(c.name, each);
+  }
+
+  static void read_output(const std::string& name, output& from) {
     char buffer[4096];
-    while (c.output) {
-      auto got = read(c.output.get(), buffer, sizeof buffer);
+    while (from.file) {
+      auto got = read(from.file.get(), buffer, sizeof buffer);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) return;
       if (got <= 0) {
-        c.output = {};
+        from.file = {};
         return;
       }
-      c.unfinished.append(buffer, static_cast<std::size_t>(got));
-      hand_out_lines(c);
+      from.unfinished.append(buffer, static_cast<std::size_t>(got));
+      hand_out_lines(name, from);
     }
   }
 
-  void hand_out_lines(child& c) {
+  static void hand_out_lines(const std::string& name, output& from) {
+    auto& text = from.unfinished;
     std::size_t begin = 0;
-    for (std::size_t end; (end = c.unfinished.find('\n', begin)) != std::string::npos; begin = end + 1)
-      sink_(c.name, c.unfinished.substr(begin, end - begin));
-    c.unfinished.erase(0, begin);
-    if (c.unfinished.size() >= longest_line) sink_(c.name, std::exchange(c.unfinished, {}));
+    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+      (*from.sink)(name, text.substr(begin, end - begin));
+    text.erase(0, begin);
+    if (text.size() >= longest_line) (*from.sink)(name, std::exchange(text, {}));
   }
 
   void reap() {
@@ -205,8 +251,9 @@ class process_group::loop {
         ++i;
         continue;
       }
-      read_output(c);  // the child's last lines; a grandchild may keep the pipe open longer
-      if (!c.unfinished.empty()) sink_(c.name, c.unfinished);
+      read_outputs(c);  // the child's last lines; a grandchild may keep the pipe open longer
+      for (auto& each : c.outputs)
+        if (!each.unfinished.empty()) (*each.sink)(c.name, each.unfinished);
       std::lock_guard lock(mutex_);
       int status = 0;
       while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
@@ -222,7 +269,8 @@ class process_group::loop {
     [[maybe_unused]] auto written = write(wake_.get(), &one, sizeof one);
   }
 
-  line_sink sink_;
+  const line_sink sink_;
+  const line_sink errors_;
   support::owned_descriptor wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -233,7 +281,8 @@ class process_group::loop {
   std::thread thread_;
 };
 
-process_group::process_group(line_sink sink) : loop_(std::make_unique<loop>(std::move(sink))) {}
+process_group::process_group(line_sink sink, line_sink errors)
+    : loop_(std::make_unique<loop>(std::move(sink), std::move(errors))) {}
 process_group::~process_group() = default;
 
 pid_t process_group::start(std::string name, std::vector<std::string> arguments, int input) {

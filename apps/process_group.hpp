@@ -26,6 +26,7 @@ std::string describe_exit(int status);
 ///   PG-4  `poll` reports the end of each child once, after the last line that the child wrote. Children that `stop_all` ended
 ///         are not reported.
 ///   PG-5  after `stop_all` no child is left, not even one that ignores SIGTERM or is stopped.
+///   PG-6  so it is on a kernel without close_range (before Linux 5.9) and pidfd_open (before Linux 5.3), too.
 /// Safe to use from any thread.
 class process_group {
  public:
@@ -41,8 +42,9 @@ class process_group {
   /// not block for long and must not throw.
   using line_sink = std::function<void(const std::string& name, const std::string& line)>;
 
-  /// Without a sink, children write to the stdout and stderr of this process.
-  explicit process_group(line_sink sink = {});
+  /// Without a sink, children write to the stdout and stderr of this process. `errors` gets the lines of stderr in place of `sink`:
+  /// messages for a person, which are then no part of what a child prints as its result.
+  explicit process_group(line_sink sink = {}, line_sink errors = {});
   /// Stops all children, with two seconds of grace.
   ~process_group();
   process_group(const process_group&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "spawn_process.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
@@ -23,8 +24,8 @@ namespace {
 /// signal handler are allowed.
 class newborn {
  public:
-  newborn(char* const* arguments, int output, int input, int report)
-      : arguments_(arguments), output_(output), input_(input), report_(report) {}
+  newborn(char* const* arguments, int output, int errors, int input, int report)
+      : arguments_(arguments), output_(output), errors_(errors), input_(input), report_(report) {}
 
   [[noreturn]] void run(pid_t parent) const noexcept {
     check(prctl(PR_SET_PDEATHSIG, SIGKILL));
@@ -33,7 +34,7 @@ class newborn {
     check(setpgid(0, 0));
     redirect();
     // All files that the parent has open, the pipe for reports included, close when the program starts.
-    check(static_cast<int>(syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC)));
+    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) close_each_at_start();
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -44,14 +45,29 @@ class newborn {
   }
 
  private:
+  /// As close_range, which Linux has since 5.9 (CLOSE_RANGE_CLOEXEC since 5.11): with the list of open files in /proc.
+  void close_each_at_start() const noexcept {
+    const int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    check(list);
+    alignas(dirent64) char buffer[4096];
+    long got = 0;
+    while ((got = syscall(SYS_getdents64, list, buffer, sizeof buffer)) > 0)
+      for (long at = 0; at < got;) {
+        const auto* each = reinterpret_cast<const dirent64*>(buffer + at);
+        int number = 0;
+        for (const char* digit = each->d_name; *digit >= '0' && *digit <= '9'; ++digit) number = number * 10 + (*digit - '0');
+        if (number > STDERR_FILENO) fcntl(number, F_SETFD, FD_CLOEXEC);
+        at += each->d_reclen;
+      }
+    check(static_cast<int>(got));
+  }
+
   void redirect() const noexcept {
     int input = input_ >= 0 ? input_ : open("/dev/null", O_RDONLY);
     check(input);
     check(dup2(input, STDIN_FILENO));
-    if (output_ >= 0) {
-      check(dup2(output_, STDOUT_FILENO));
-      check(dup2(output_, STDERR_FILENO));
-    }
+    if (output_ >= 0) check(dup2(output_, STDOUT_FILENO));
+    if (errors_ >= 0) check(dup2(errors_, STDERR_FILENO));
   }
 
   void check(int result) const noexcept {
@@ -63,6 +79,7 @@ class newborn {
 
   char* const* arguments_;
   int output_;
+  int errors_;
   int input_;
   int report_;
 };
@@ -83,7 +100,7 @@ pid_t fork_without_signals(const newborn& child) {
 
 }  // namespace
 
-pid_t spawn_process(const std::vector<std::string>& arguments, int output, int input) {
+pid_t spawn_process(const std::vector<std::string>& arguments, int output, int errors, int input) {
   if (arguments.empty()) throw std::invalid_argument("cannot start a process: expected a program and its arguments, got none");
   std::vector<char*> pointers;
   for (auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
@@ -91,7 +108,7 @@ pid_t spawn_process(const std::vector<std::string>& arguments, int output, int i
 
   auto report = support::make_pipe();
   if (!report.read) throw std::system_error(errno, std::generic_category(), "cannot start '" + arguments[0] + "'");
-  pid_t pid = fork_without_signals(newborn(pointers.data(), output, input, report.write.get()));
+  pid_t pid = fork_without_signals(newborn(pointers.data(), output, errors, input, report.write.get()));
   int reason = pid < 0 ? errno : 0;
   report.write = {};
   if (pid > 0) {

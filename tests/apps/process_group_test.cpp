@@ -12,12 +12,16 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <sstream>
 #include <system_error>
 #include <thread>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
+
+#include "support/forked_child.hpp"
+#include "support/refused_calls.hpp"
 
 using namespace troupe::apps;
 using namespace troupe;
@@ -262,6 +266,39 @@ BOOST_AUTO_TEST_CASE(a_child_has_an_empty_stdin_and_none_of_the_parents_files) {
   BOOST_TEST(heard.all() == (std::vector<std::string>{"a: 0", "a: 4"}),
              boost::test_tools::per_element());  // 0, 1, 2 and ls's folder
   dup2(own_stdin.get(), STDIN_FILENO);
+}
+
+BOOST_AUTO_TEST_CASE(a_kernel_without_close_range_and_pidfd_open_keeps_the_promises) {  // PG-6
+  const auto status = troupe::test::status_of_child([] {
+    if (!troupe::test::refuse_calls({SYS_close_range, SYS_pidfd_open}, ENOSYS)) return 1;
+    const support::owned_descriptor low(open("/dev/zero", O_RDONLY));
+    const support::owned_descriptor high(dup3(low.get(), 900, 0));
+    lines heard;
+    process_group group(heard.sink());
+    const auto pid = group.start("a", shell("ls /proc/self/fd | wc -l; exit 3"));
+    const auto end = group.poll_for(patience);
+    if (!end || end->pid != pid || end->how != "exited with 3" || group.poll()) return 2;
+    if (heard.all() != std::vector<std::string>{"a: 4"}) return 3;
+    const auto sleeper = group.start("sleeper", {"sleep", "1000"});
+    if (group.poll() || group.running() != std::vector<pid_t>{sleeper}) return 4;
+    kill(sleeper, SIGKILL);
+    const auto killed = group.poll_for(patience);
+    if (!killed || killed->how != "killed by signal 9 (Killed)") return 5;
+    const auto stopped = group.start("stopped", {"sleep", "1000"});
+    group.stop_all(patience);
+    return is_alive(stopped) || group.poll() ? 6 : 0;
+  });
+  BOOST_TEST(status == 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_child_writes_to_stderr_goes_to_its_own_sink) {
+  lines heard;
+  lines messages;
+  process_group group(heard.sink(), messages.sink());
+  group.start("a", shell("echo result; echo message >&2; printf unfinished >&2"));
+  BOOST_REQUIRE(group.poll_for(patience));
+  BOOST_TEST(heard.all() == std::vector<std::string>{"a: result"}, boost::test_tools::per_element());
+  BOOST_TEST(messages.all() == (std::vector<std::string>{"a: message", "a: unfinished"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_start_and_stop_children_at_once) {

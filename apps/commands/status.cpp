@@ -62,6 +62,13 @@ nlohmann::ordered_json json_of(const peer_status& x) {
           {"reason", x.reason}};
 }
 
+/// The peers without those that were started again.
+std::vector<peer_status> listed_peers(const node_status& x) {
+  auto peers = x.peers;
+  remove_replaced(peers, x.self, [](const peer_status& each) -> const peer_status& { return each; });
+  return peers;
+}
+
 nlohmann::ordered_json json_of(const node_status& x) {
   nlohmann::ordered_json result = {
     {"name", x.self.name},
@@ -83,7 +90,7 @@ nlohmann::ordered_json json_of(const node_status& x) {
   for (const auto& device : x.self.devices) result["devices"].push_back(device.str());
   for (const auto& map : x.maps)
     result["device_maps"].push_back({{"peer", map.peer}, {"map", map.entries}, {"problem", map.problem}});
-  for (const auto& each : x.peers) result["peers"].push_back(json_of(each));
+  for (const auto& each : listed_peers(x)) result["peers"].push_back(json_of(each));
   return result;
 }
 
@@ -116,8 +123,7 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
   if (x.connections_refused + x.requests_refused > 0)
     text += "refused    " + number(x.connections_refused) + " connections, " + number(x.requests_refused) + " requests\n";
   if (rates) text += rates_line(*rates);
-  auto peers = x.peers;
-  remove_replaced(peers, x.self, [](const peer_status& each) -> const peer_status& { return each; });
+  const auto peers = listed_peers(x);
   if (peers.empty()) return text;
   std::vector<std::vector<std::string>> rows{{"peer", "address", "state", "transport", "contexts", "messages sent",
                                               "messages received", "bytes sent", "bytes received"}};

@@ -12,6 +12,7 @@ namespace troupe::apps {
 ///   SD-1  the command asks from outside the cluster: the node's peers do not notice it.
 ///   SD-2  the command ends by its deadline, with status 1 and one line, if nobody listens, nobody answers, or the address is
 ///         not a node's.
+///   SD-3  each peer is shown once, in JSON too: one that is gone only if no other of its name or address has come since.
 void add_status_command(CLI::App& app);
 
 }  // namespace troupe::apps

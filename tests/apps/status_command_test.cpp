@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(the_devices_and_device_maps_of_a_node_are_shown) {
   BOOST_TEST(first.line_with(problem) != "", first.text());  // its log
 }
 
-BOOST_AUTO_TEST_CASE(the_whole_cluster_is_shown_with_those_that_are_not_up) {  // CV-1, CV-2
+BOOST_AUTO_TEST_CASE(the_whole_cluster_is_shown_with_those_that_are_not_up) {  // CV-1, CV-2, SD-3
   const auto start = [](const std::string& name, const std::string& join) {
     std::vector<std::string> arguments{"node", "--name", name, "--heartbeat-ms", "100"};
     if (!join.empty()) arguments.insert(arguments.end(), {"--join", join, "--no-shared-memory"});
@@ -133,6 +133,9 @@ BOOST_AUTO_TEST_CASE(the_whole_cluster_is_shown_with_those_that_are_not_up) {  /
   while (state_of(nodes = cluster(), "stage2") != "up ") {
   }
   BOOST_TEST(state_of(nodes, "stage3") == "unreachable ");
+  program of_node({"status", address, "--json"});
+  BOOST_TEST(of_node.how_it_ends() == "exited with 0");
+  BOOST_TEST(nlohmann::json::parse(of_node.text()).at("peers").size() == 2u, of_node.text());
   BOOST_TEST(nodes.back().at("problem").get<std::string>().starts_with("no sign of life"));
   program table({"status", address, "--cluster"});
   BOOST_TEST(table.how_it_ends() == "exited with 0");

@@ -47,10 +47,10 @@ std::string read_text(const json& object, const std::string& where, const char* 
 }
 
 /// A text that is no option of a program; empty if the field is not there.
-std::string read_word(const json& object, const std::string& where, const char* field) {
+std::string read_argument(const json& object, const std::string& where, const char* field) {
   auto text = read_text(object, where, field, "");
-  if (text.starts_with('-') || text.find_first_of(" \t\n") != std::string::npos)
-    fail_at(where + "." + field, "expected a text without blanks that does not begin with '-', got " + shown(json(text)));
+  if (text.starts_with('-'))
+    fail_at(where + "." + field, "expected a text that does not begin with '-', got " + shown(json(text)));
   return text;
 }
 
@@ -87,8 +87,10 @@ cluster_node read_node(const json& object, const std::string& where) {
   cluster_node node;
   node.name = read_text(object, where, "name", nullptr);
   check_node_name(node.name, where + ".name");
-  node.ssh = read_word(object, where, "ssh");
-  node.program = read_word(object, where, "program");
+  node.ssh = read_argument(object, where, "ssh");
+  if (node.ssh.find_first_of(" \t\n") != std::string::npos)
+    fail_at(where + ".ssh", "expected a host, or user@host, without blanks, got " + shown(json(node.ssh)));
+  node.program = read_argument(object, where, "program");
   node.folder = read_text(object, where, "folder", "");
   node.advertise = read_text(object, where, "advertise", "");
   if (!node.advertise.empty() && !may_be_advertised(node.advertise))

@@ -12,6 +12,7 @@
 #include <troupe/actors/settings.hpp>
 
 #include "apps/process_group.hpp"
+#include "apps/ready_line.hpp"
 
 namespace troupe::apps {
 
@@ -37,7 +38,7 @@ std::string shell_quoted(const std::string& text) {
 }
 
 node_starter::node_starter(cluster_file file, start_options options, const std::string& origin)
-    : nodes_(std::move(file.nodes)), options_(std::move(options)) {
+    : nodes_(std::move(file.nodes)), options_(std::move(options)), ready_token_(ready_line::new_token()) {
   const auto fail = [&](std::size_t node, const std::string& what) {
     throw std::runtime_error(origin + ": nodes[" + std::to_string(node) + "]" + what);
   };
@@ -81,6 +82,7 @@ std::vector<std::string> node_starter::command(const cluster_node& node, const s
   run.insert(run.end(), options_.of_node.begin(), options_.of_node.end());
   run.insert(run.end(), node.options.begin(), node.options.end());
   if (!join.empty()) run.insert(run.end(), {"--join", join});
+  run.insert(run.end(), {"--ready-token", ready_token_});
   if (!is_remote(node)) return run;
   run.insert(run.end(), {"--until-silent", std::to_string(silence_s)});
   if (is_slurm()) {
@@ -104,17 +106,25 @@ std::vector<std::string> hosts_of_allocation() {
       "--slurm: expected to run within an allocation (sbatch, salloc), but SLURM_JOB_NODELIST is not set");
   std::mutex mutex;
   std::vector<std::string> hosts;
-  {
-    process_group scontrol([&](const std::string&, const std::string& line) {
+  std::vector<std::string> messages;
+  const auto lines_to = [&](std::vector<std::string>& all) {
+    return [&](const std::string&, const std::string& line) {
       const std::lock_guard lock(mutex);
-      hosts.push_back(line);
-    });
+      if (!line.empty()) all.push_back(line);
+    };
+  };
+  {
+    process_group scontrol(lines_to(hosts), lines_to(messages));
     scontrol.start("scontrol", {"scontrol", "show", "hostnames", list});
     const auto end = scontrol.poll_for(scontrols_deadline);
-    if (!end || end->status != 0)
-      throw std::runtime_error("--slurm: 'scontrol show hostnames " + std::string(list) + "' " +
-                               (end ? end->how : "does not end") + (hosts.empty() ? "" : ": " + hosts.front()));
+    if (!end || end->status != 0) {
+      std::string why = end ? end->how : "does not end";
+      const std::lock_guard lock(mutex);
+      for (const auto& line : messages) why += ": " + line;
+      throw std::runtime_error("--slurm: 'scontrol show hostnames " + std::string(list) + "' " + why);
+    }
   }
+  for (const auto& line : messages) lines_with_names()("scontrol", line);
   if (hosts.empty()) throw std::runtime_error("--slurm: 'scontrol show hostnames " + std::string(list) + "' names no host");
   return hosts;
 }

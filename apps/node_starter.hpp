@@ -20,6 +20,7 @@ struct start_options {
 ///         them listens on loopback.
 ///   NR-2  no text of the file is read as an option or as a command of a shell.
 ///   NR-3  a node on another host ends within `silence_s` seconds after the command that started it is cut off or killed.
+///   NR-4  the ready line of a node carries a token that is new with each starter. No other line of a host is one.
 class node_starter {
  public:
   static constexpr int silence_s = 15;
@@ -33,6 +34,7 @@ class node_starter {
   bool is_remote(const cluster_node& node) const { return !node.ssh.empty() || is_slurm(); }
   /// `join`: the address of the node to join; empty for the first one.
   std::vector<std::string> command(const cluster_node& node, const std::string& join) const;
+  const std::string& ready_token() const noexcept { return ready_token_; }
   /// The address or host name by which other hosts reach the node.
   std::string reached_at(const cluster_node& node) const;
 
@@ -42,10 +44,11 @@ class node_starter {
 
   std::vector<cluster_node> nodes_;
   start_options options_;
+  std::string ready_token_;
 };
 
-/// The hosts of the Slurm allocation that this process runs in, from `scontrol show hostnames`. Throws std::runtime_error outside of
-/// an allocation.
+/// The hosts of the Slurm allocation that this process runs in, from the stdout of `scontrol show hostnames`. What scontrol writes to
+/// stderr is shown. Throws std::runtime_error outside of an allocation.
 std::vector<std::string> hosts_of_allocation();
 
 /// The text as one word of a POSIX shell.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ready_line.hpp"
 
+#include <cstdio>
+#include <random>
 #include <string_view>
 
 #include <troupe/actors/settings.hpp>
@@ -12,6 +14,8 @@ namespace {
 
 constexpr std::string_view verb = " listens on ";
 
+std::string mark(const std::string& token) { return token.empty() ? "" : " (token " + token + ")"; }
+
 }  // namespace
 
 std::string ready_line::address() const {
@@ -19,9 +23,18 @@ std::string ready_line::address() const {
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-std::string ready_line::text() const { return name + std::string(verb) + address(); }
+std::string ready_line::text(const std::string& token) const { return name + std::string(verb) + address() + mark(token); }
 
-std::optional<ready_line> ready_line::parse(const std::string& line) {
+std::string ready_line::new_token() {
+  std::random_device random;
+  char digits[33];
+  std::snprintf(digits, sizeof digits, "%08x%08x%08x%08x", random(), random(), random(), random());
+  return digits;
+}
+
+std::optional<ready_line> ready_line::parse(const std::string& whole, const std::string& token) {
+  if (!whole.ends_with(mark(token))) return std::nullopt;
+  const auto line = whole.substr(0, whole.size() - mark(token).size());
   auto at = line.find(verb);
   if (at == std::string::npos || !valid_node_name(line.substr(0, at))) return std::nullopt;
   try {

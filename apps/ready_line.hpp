@@ -9,6 +9,8 @@ namespace troupe::apps {
 
 /// The line that a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". The process that started
 /// the node reads the node's address from this line.
+///   RL-1  a line with a token, "... (token 5f0c...)", is read only by who knows the token. Whoever starts a node gives the node a
+///         token, so that no banner of a host is taken for the node's line.
 struct ready_line {
   std::string name;
   std::string host;
@@ -16,9 +18,11 @@ struct ready_line {
 
   /// The address, in the form that --join takes.
   std::string address() const;
-  std::string text() const;
-  /// Empty if the line is no ready line.
-  static std::optional<ready_line> parse(const std::string& line);
+  std::string text(const std::string& token = {}) const;
+  /// Empty if the line is no ready line with this token.
+  static std::optional<ready_line> parse(const std::string& line, const std::string& token = {});
+  /// A token that nobody guesses.
+  static std::string new_token();
 };
 
 }  // namespace troupe::apps

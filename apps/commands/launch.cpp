@@ -134,7 +134,7 @@ class cluster {
   }
 
   void heard(const std::string& name, const std::string& line) {
-    auto ready = ready_line::parse(line);
+    auto ready = ready_line::parse(line, starter_.ready_token());
     if (!ready || ready->name != name) return lines_(name, line);
     if (auto host = starter_.reached_at(node_named(name)); !host.empty()) ready->host = std::move(host);
     std::lock_guard lock(mutex_);

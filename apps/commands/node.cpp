@@ -60,6 +60,7 @@ struct node_options {
   std::vector<std::string> device_maps;
   bool cuda = false;
   bool print_port = false;
+  std::string ready_token;
   bool no_direct_memory = false;
   bool no_shared_memory = false;
   std::string network = "troupe";
@@ -142,7 +143,7 @@ void run_node(const node_options& options) {
   if (options.until_silent > 0) watch.emplace(std::chrono::seconds(options.until_silent), [&] { stop.request(); });
 
   ready_line ready{options.name, options.host, self.port()};
-  std::printf("%s\n", options.print_port ? std::to_string(ready.port).c_str() : ready.text().c_str());
+  std::printf("%s\n", options.print_port ? std::to_string(ready.port).c_str() : ready.text(options.ready_token).c_str());
   std::fflush(stdout);
   stop.wait();
   self.stop();
@@ -252,6 +253,11 @@ void add_node_command(CLI::App& app) {
     ->type_name("PEER:MAP");
   command->add_flag("--cuda", options->cuda, "Load CUDA's kernels: the node then has the GPUs of its host");
   command->add_flag("--print-port", options->print_port, "Print only the port when ready");
+  command
+    ->add_option("--ready-token", options->ready_token,
+                 "A word that the line with the address ends with; for programs that start nodes and read this line")
+    ->type_name("WORD")
+    ->default_str("");
   command->add_flag("--no-direct-memory", options->no_direct_memory,
                     "Send large tensors as messages: processes of this machine then do not read this process's memory");
   command->add_flag("--no-shared-memory", options->no_shared_memory,

@@ -58,9 +58,11 @@ const mistake mistakes[] = {
   {R"({"nodes": [{"name": "a", "port": 4001}, {"name": "b", "port": 4001}]})",
    "f.json: nodes[1].port: 127.0.0.1:4001 is the address of nodes[0] already"},
   {R"({"nodes": [{"name": "a", "ssh": "-oProxyCommand=x"}]})",
-   "f.json: nodes[0].ssh: expected a text without blanks that does not begin with '-', got \"-oProxyCommand=x\""},
-  {R"({"nodes": [{"name": "a", "ssh": "h1 h2"}]})", "f.json: nodes[0].ssh: expected a text without blanks"},
-  {R"({"nodes": [{"name": "a", "program": "-c"}]})", "f.json: nodes[0].program: expected a text without blanks"},
+   "f.json: nodes[0].ssh: expected a text that does not begin with '-', got \"-oProxyCommand=x\""},
+  {R"({"nodes": [{"name": "a", "ssh": "h1 h2"}]})",
+   "f.json: nodes[0].ssh: expected a host, or user@host, without blanks, got \"h1 h2\""},
+  {R"({"nodes": [{"name": "a", "program": "-c"}]})",
+   "f.json: nodes[0].program: expected a text that does not begin with '-', got \"-c\""},
   {R"({"nodes": [{"name": "a", "advertise": "0.0.0.0"}]})", "f.json: nodes[0].advertise: expected an address or a host name"},
   {R"({"nodes": [{"name": "a", "options": "--trace"}]})", "f.json: nodes[0].options: expected a list of texts in quotes"},
   {R"({"nodes": [{"name": "a", "options": [1]}]})", "f.json: nodes[0].options: expected a list of texts in quotes"},
@@ -107,12 +109,12 @@ BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
 
 BOOST_AUTO_TEST_CASE(a_node_on_another_host_listens_on_all_addresses) {
   auto cluster = cluster_file::parse(
-    R"({"nodes": [{"name": "a", "ssh": "me@h1", "port": 4001, "program": "/opt/troupe", "folder": "/my work", "advertise": "h1-fast",
+    R"({"nodes": [{"name": "a", "ssh": "me@h1", "port": 4001, "program": "/my programs/troupe", "folder": "/my work", "advertise": "h1-fast",
                    "options": ["--load", "libmine.so"]}, {"name": "b", "ssh": "h2", "port": 4001, "host": "10.0.0.2"}]})",
     "f.json");
   BOOST_TEST(cluster.nodes[0].host == "0.0.0.0");
   BOOST_TEST(cluster.nodes[0].ssh == "me@h1");
-  BOOST_TEST(cluster.nodes[0].program == "/opt/troupe");
+  BOOST_TEST(cluster.nodes[0].program == "/my programs/troupe");
   BOOST_TEST(cluster.nodes[0].folder == "/my work");
   BOOST_TEST(cluster.nodes[0].advertise == "h1-fast");
   BOOST_TEST(cluster.nodes[0].options.size() == 2u);

@@ -152,10 +152,15 @@ BOOST_FIXTURE_TEST_CASE(slurm_starts_the_nodes_on_the_hosts_of_the_allocation, f
   const auto write_program = [&](const std::string& name, const std::string& text) {
     std::filesystem::permissions(folder.write(name, "#!/bin/sh\n" + text), std::filesystem::perms::owner_all);
   };
-  write_program("scontrol", "[ \"$*\" = 'show hostnames n[1-2]' ] && printf '127.0.0.1\\n127.0.0.2\\n'\n");
-  // As srun does: reads its options, starts the program elsewhere, and passes stdin on.
+  // What scontrol writes to stderr is no host, and neither is a blank line.
+  write_program("scontrol",
+                "printf 'ld.so: a warning\\n\\n' >&2\n"
+                "[ \"$*\" = 'show hostnames n[1-2]' ] && printf '127.0.0.1\\n\\n127.0.0.2\\n'\n");
+  // As srun does: reads its options, starts the program elsewhere, and passes stdin on. The host greets with a line of the form that
+  // nodes print.
   write_program("srun",
-                "for each; do case $each in --nodelist=*) echo srun $*;; --*) ;; *) break;; esac; shift; done\nexec \"$@\"\n");
+                "for each; do case $each in --nodelist=*) echo srun $*;; --*) ;; *) break;; esac; shift; done\n"
+                "for each; do echo $each listens on 127.0.0.9:1; done\nexec \"$@\"\n");
   write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2"}, {"name": "stage3"}]})");
   const auto launched = [&](const std::string& allocation) {
     return std::vector<std::string>{
@@ -164,6 +169,8 @@ BOOST_FIXTURE_TEST_CASE(slurm_starts_the_nodes_on_the_hosts_of_the_allocation, f
   };
   program launch(launched("n[1-2]"), "sh");
   BOOST_TEST(!launch.line_with("3 nodes are up").empty(), launch.text());
+  BOOST_TEST(!launch.line_with("[scontrol] ld.so: a warning").empty(), launch.text());
+  BOOST_TEST(!launch.line_with("[stage2] stage2 listens on 127.0.0.9:1").empty(), launch.text());
   BOOST_TEST(!launch.line_with("[stage2] srun --nodelist=127.0.0.2 ").empty(), launch.text());
   BOOST_TEST(!launch.line_with("stage2  127.0.0.2:").empty(), launch.text());
   BOOST_TEST(!launch.line_with("stage3  127.0.0.1:").empty(), launch.text());
@@ -176,7 +183,8 @@ BOOST_FIXTURE_TEST_CASE(slurm_starts_the_nodes_on_the_hosts_of_the_allocation, f
   BOOST_TEST(outside.text().starts_with("troupe: --slurm: expected to run within an allocation"), outside.text());
   program unknown(launched("m[1-2]"), "sh");
   BOOST_TEST(unknown.how_it_ends() == "exited with 1");
-  BOOST_TEST(unknown.text().starts_with("troupe: --slurm: 'scontrol show hostnames m[1-2]' exited with 1"), unknown.text());
+  BOOST_TEST(unknown.text().starts_with("troupe: --slurm: 'scontrol show hostnames m[1-2]' exited with 1: ld.so: a warning"),
+             unknown.text());
 }
 
 BOOST_FIXTURE_TEST_CASE(a_wrong_cluster_file_is_one_line, fixture) {

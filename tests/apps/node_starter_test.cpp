@@ -8,6 +8,7 @@
 
 #include "apps/node_starter.hpp"
 #include "apps/process_group.hpp"
+#include "apps/ready_line.hpp"
 #include "support/contains.hpp"
 
 using namespace troupe::apps;
@@ -49,8 +50,8 @@ BOOST_AUTO_TEST_CASE(a_node_of_this_host_is_the_running_program) {
   options.of_node = {"--log-level", "warn"};
   const auto all =
     starter_of(R"({"nodes": [{"name": "a"}, {"name": "b", "folder": "/my work", "options": ["--trace"]}]})", options);
-  const words expected{own_program(), "node",      "--name", "a",         "--host", "127.0.0.1",   "--port",
-                       "0",           "--workers", "1",      "--threads", "1",      "--log-level", "warn"};
+  const words expected{own_program(), "node", "--name",    "a", "--host",      "127.0.0.1", "--port",        "0",
+                       "--workers",   "1",    "--threads", "1", "--log-level", "warn",      "--ready-token", all.ready_token()};
   BOOST_TEST(all.command(all.nodes()[0], "") == expected, boost::test_tools::per_element());
   BOOST_TEST(!all.is_remote(all.nodes()[0]));
   const auto second = all.command(all.nodes()[1], "127.0.0.1:4001");
@@ -89,7 +90,23 @@ BOOST_AUTO_TEST_CASE(a_node_of_another_host_is_one_quoted_command_of_ssh) {  // 
   BOOST_TEST(
     command.back() ==
     "exec env -C '/it'\\''s; rm -rf $HOME' troupe node --name a --host 0.0.0.0 --port 4001 --workers 1 --threads 1 --load "
-    "'a b' --until-silent 15");
+    "'a b' --ready-token " +
+      all.ready_token() + " --until-silent 15");
+}
+
+BOOST_AUTO_TEST_CASE(a_program_may_have_blanks_in_its_path) {  // NR-2
+  const auto all = starter_of(
+    R"({"nodes": [{"name": "a", "ssh": "h1", "program": "/my programs/troupe"}, {"name": "b", "host": "0.0.0.0", "program": "/my programs/troupe"}]})");
+  BOOST_TEST(contains(all.command(all.nodes()[0], "").back(), "exec '/my programs/troupe' node --name a "));
+  BOOST_TEST(all.command(all.nodes()[1], "").front() == "/my programs/troupe");
+}
+
+BOOST_AUTO_TEST_CASE(only_a_line_with_the_token_of_the_starter_is_a_ready_line) {  // NR-4, RL-1
+  const auto all = starter_of(R"({"nodes": [{"name": "a"}]})");
+  const ready_line of_node{"a", "127.0.0.1", 4001};
+  BOOST_TEST(ready_line::parse(of_node.text(all.ready_token()), all.ready_token()).has_value());
+  BOOST_TEST(!ready_line::parse(of_node.text(), all.ready_token()).has_value());
+  BOOST_TEST(!ready_line::parse(of_node.text(starter_of(R"({"nodes": [{"name": "a"}]})").ready_token()), all.ready_token()));
 }
 
 BOOST_AUTO_TEST_CASE(a_quoted_text_is_one_word_of_a_shell) {  // NR-2
@@ -111,7 +128,8 @@ BOOST_AUTO_TEST_CASE(slurm_gets_the_hosts_of_its_allocation_in_turn) {
     has(all.command(all.nodes()[0], ""), {"srun", "--nodes=1", "--ntasks=1", "--overlap", "--unbuffered", "--nodelist=n1",
                                           own_program(), "node", "--name", "a", "--host", "0.0.0.0", "--port", "4001"}));
   BOOST_TEST(has(all.command(all.nodes()[1], "n1:4001"), {"--nodelist=n2", "env", "-C", "/w", own_program()}));
-  BOOST_TEST(has(all.command(all.nodes()[1], "n1:4001"), {"--join", "n1:4001", "--until-silent", "15"}));
+  BOOST_TEST(has(all.command(all.nodes()[1], "n1:4001"),
+                 {"--join", "n1:4001", "--ready-token", all.ready_token(), "--until-silent", "15"}));
   BOOST_TEST(has(all.command(all.nodes()[2], ""), {"--nodelist=n1"}));
   BOOST_TEST(all.reached_at(all.nodes()[1]) == "n2");
 }

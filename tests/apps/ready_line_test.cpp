@@ -5,6 +5,17 @@
 
 using namespace troupe::apps;
 
+BOOST_AUTO_TEST_CASE(a_ready_line_with_a_token_is_read_by_who_knows_the_token) {  // RL-1
+  const ready_line ready{"stage1", "::1", 40123};
+  const auto token = ready_line::new_token();
+  BOOST_TEST(ready.text(token) == "stage1 listens on [::1]:40123 (token " + token + ")");
+  BOOST_REQUIRE(ready_line::parse(ready.text(token), token));
+  BOOST_TEST(ready_line::parse(ready.text(token), token)->address() == "[::1]:40123");
+  BOOST_TEST(!ready_line::parse(ready.text(), token));
+  BOOST_TEST(!ready_line::parse(ready.text(token)));
+  BOOST_TEST(!ready_line::parse(ready.text(ready_line::new_token()), token));
+}
+
 BOOST_AUTO_TEST_CASE(a_ready_line_is_read_as_it_is_written) {
   ready_line ready{"stage1", "127.0.0.1", 40123};
   BOOST_TEST(ready.text() == "stage1 listens on 127.0.0.1:40123");

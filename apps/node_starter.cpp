@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/node_starter.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
@@ -10,6 +13,8 @@
 #include <utility>
 
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 #include "apps/process_group.hpp"
 #include "apps/ready_line.hpp"
@@ -27,6 +32,16 @@ std::string shell_command(const std::vector<std::string>& words) {
   return text;
 }
 
+/// Whether this host has the address. A name that can't be looked up passes: the node says so itself.
+bool is_of_this_host(const std::string& host) {
+  const auto found = support::look_up(host, 0);
+  for (const auto* each = found.addresses.get(); each != nullptr; each = each->ai_next) {
+    const support::owned_descriptor socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0 || errno != EADDRNOTAVAIL) return true;
+  }
+  return found.failed();
+}
+
 }  // namespace
 
 std::string shell_quoted(const std::string& text) {
@@ -42,6 +57,10 @@ node_starter::node_starter(cluster_file file, start_options options, const std::
   const auto fail = [&](std::size_t node, const std::string& what) {
     throw std::runtime_error(origin + ": nodes[" + std::to_string(node) + "]" + what);
   };
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (!is_remote(nodes_[i]) && !is_of_this_host(nodes_[i].host))
+      fail(i, ".host: " + nodes_[i].host + " is no address of this host, so the node can't start here; write \"ssh\": \"" +
+                nodes_[i].host + "\" to start the node there, or an address of this host");
   const bool several_hosts = std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& node) { return is_remote(node); });
   for (std::size_t i = 0; i < nodes_.size() && several_hosts; ++i) {
     auto& node = nodes_[i];

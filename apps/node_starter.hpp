@@ -16,8 +16,8 @@ struct start_options {
 };
 
 /// The commands that start the nodes of a cluster file: on this host, by ssh, or by Slurm's srun.
-///   NR-1  the constructor throws std::runtime_error with the file's field if nodes of several hosts can't reach each other: one of
-///         them listens on loopback.
+///   NR-1  the constructor throws std::runtime_error with the file's field if nodes of several hosts can't reach each other, because
+///         one of them listens on loopback, or if a node that starts on this host is to listen at the address of another one.
 ///   NR-2  no text of the file is read as an option or as a command of a shell.
 ///   NR-3  a node on another host ends within `silence_s` seconds after the command that started it is cut off or killed.
 ///   NR-4  the ready line of a node carries a token that is new with each starter. No other line of a host is one.

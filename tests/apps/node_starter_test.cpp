@@ -145,4 +145,13 @@ BOOST_AUTO_TEST_CASE(nodes_that_could_not_reach_each_other_are_refused) {  // NR
   BOOST_TEST(contains(why_refused(R"({"nodes": [{"name": "a", "ssh": "h1"}]})", of_slurm()), "nodes[0].ssh: expected none"));
 }
 
+BOOST_AUTO_TEST_CASE(a_node_at_an_address_of_another_host_needs_ssh) {  // NR-1
+  const auto why = why_refused(R"({"nodes": [{"name": "a"}, {"name": "b", "host": "192.0.2.1", "port": 4001}]})");
+  BOOST_TEST(contains(why, "f.json: nodes[1].host: 192.0.2.1 is no address of this host"), why);
+  BOOST_TEST(contains(why, R"(write "ssh": "192.0.2.1")"), why);
+  BOOST_TEST(why_refused(R"({"nodes": [{"name": "a", "host": "localhost"}, {"name": "b", "host": "::1"}]})") == "");
+  BOOST_TEST(why_refused(R"({"nodes": [{"name": "a", "host": "127.0.0.7"}, {"name": "b", "host": "0.0.0.0"}]})") == "");
+  BOOST_TEST(why_refused(R"({"nodes": [{"name": "a", "host": "192.0.2.1", "ssh": "h1"}]})") == "");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -17,6 +17,7 @@
 #include "apps/commands/split_learning.hpp"
 #include "apps/commands/status.hpp"
 #include "apps/commands/train.hpp"
+#include "apps/first_process.hpp"
 #include "apps/signals.hpp"
 
 namespace {
@@ -52,6 +53,7 @@ void keep_memory() {
 int main(int argc, char** argv) {
   int status = 1;
   try {
+    troupe::apps::leave_first_process();
     keep_memory();
     troupe::raise_descriptor_limit();
     troupe::apps::block_stop_signals();

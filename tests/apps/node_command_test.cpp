@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,60 @@ boost::test_tools::assertion_result is_root(boost::unit_test::test_unit_id) {
   return result;
 }
 
+/// The processes that the main thread of a process has started, by the numbers of this process's namespace.
+std::vector<pid_t> children_of(pid_t parent) {
+  const auto number = std::to_string(parent);
+  std::ifstream in("/proc/" + number + "/task/" + number + "/children");
+  return {std::istream_iterator<pid_t>(in), {}};
+}
+
+pid_t child_named(pid_t parent, const std::string& name) {
+  for (const auto each : children_of(parent))
+    if (content_of("/proc/" + std::to_string(each) + "/comm") == name + "\n") return each;
+  return 0;
+}
+
+boost::test_tools::assertion_result makes_containers(boost::unit_test::test_unit_id) {
+  program made({"--pid", "--fork", "true"}, "unshare");
+  boost::test_tools::assertion_result result(made.how_it_ends() == "exited with 0");
+  if (!result) std::printf("SKIPPED: %s\n", made.text().c_str());
+  return result;
+}
+
 }  // namespace
+
+BOOST_AUTO_TEST_CASE(the_first_process_of_a_container_leaves_no_zombie,
+                     *boost::unit_test::precondition(makes_containers)) {  // FP-1, FP-2
+  const temporary_folder folder;
+  const auto file = folder.write("cluster.json", R"({"nodes": [{"name": "a"}]})");
+  const std::vector<std::vector<std::string>> commands{{"node", "--name", "a"}, {"launch", file}};
+  for (const auto& command : commands) {
+    std::vector<std::string> arguments{"--pid", "--fork", "--kill-child", program_under_test()};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    program container(arguments, "unshare");
+    BOOST_TEST_REQUIRE(
+      !container.line_that([](auto& line) { return line.find("a listens on") == 0 || line.find("Ctrl-C") != line.npos; })
+         .empty(),
+      container.text());
+    const auto first = children_of(container.pid()).at(0);
+    program visitor({"--target", std::to_string(first), "--pid", "sh", "-c", "sleep 1000 & :"}, "nsenter");
+    BOOST_TEST(visitor.how_it_ends() == "exited with 0", visitor.text());
+    const auto orphan = child_named(first, "sleep");
+    BOOST_TEST_REQUIRE(orphan > 0);
+    kill(orphan, SIGKILL);
+    const auto until = std::chrono::steady_clock::now() + 20s;
+    const auto is_there = [&] { return std::filesystem::exists("/proc/" + std::to_string(orphan)); };
+    while (is_there() && std::chrono::steady_clock::now() < until && container.how_it_ends(5ms) == "still runs") {
+    }
+    BOOST_TEST(!is_there());
+    kill(first, SIGTERM);
+    BOOST_TEST(container.how_it_ends(time_to_leave) == "exited with 0", container.text());
+  }
+  program killed({"--pid", "--fork", "--kill-child", program_under_test(), "node", "--name", "a"}, "unshare");
+  BOOST_TEST_REQUIRE(!killed.line_with("a listens on").empty(), killed.text());
+  kill(child_named(children_of(killed.pid()).at(0), "troupe"), SIGKILL);
+  BOOST_TEST(killed.how_it_ends(time_to_leave) == "exited with 137", killed.text());
+}
 
 BOOST_AUTO_TEST_CASE(a_node_prints_its_address_and_leaves_at_a_signal_in_time) {  // NC-1, NC-2
   for (int number : {SIGTERM, SIGINT}) {

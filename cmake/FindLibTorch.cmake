@@ -1,20 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Finds libtorch in an unpacked Python wheel: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
-# LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise the project's .venv. The
-# wheel's own find_package(Torch) is not used, because that package needs a whole CUDA toolkit.
+# LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise that of the package Torch
+# (find_package(Torch) came first, Torch_DIR is set, or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv. The wheel's
+# own find_package(Torch) is not used, because that package needs a whole CUDA toolkit. A project that finds both packages gets
+# one libtorch.
 set(libtorch_places)
+set(libtorch_of_package)
+# find_package(Torch) sets Torch_DIR. A value that an earlier run of this file has set says nothing about what the user wants.
+if(Torch_DIR AND (TARGET torch OR NOT Torch_DIR STREQUAL libtorch_package_set))
+  get_filename_component(libtorch_of_package "${Torch_DIR}/../../.." ABSOLUTE)
+endif()
 if(TROUPE_TORCH_DIR)
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")
 elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "")
   list(APPEND libtorch_places "$ENV{TROUPE_TORCH_DIR}")
+elseif(libtorch_of_package)
+  list(APPEND libtorch_places "${libtorch_of_package}")
 elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: the folder with which troupe was built
+  string(REPLACE ":" ";" libtorch_prefixes "$ENV{CMAKE_PREFIX_PATH}")
+  foreach(prefix IN LISTS CMAKE_PREFIX_PATH libtorch_prefixes) # where find_package(Torch) would look
+    if(EXISTS "${prefix}/share/cmake/Torch/TorchConfig.cmake")
+      list(APPEND libtorch_places "${prefix}")
+    endif()
+  endforeach()
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR_BUILT}")
 else()
   file(GLOB libtorch_places "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
 endif()
+if(libtorch_of_package)
+  file(REAL_PATH "${libtorch_places}" libtorch_here)
+  file(REAL_PATH "${libtorch_of_package}" libtorch_there)
+  if(NOT libtorch_here STREQUAL libtorch_there)
+    message(FATAL_ERROR "expected one libtorch, got two: TROUPE_TORCH_DIR is '${libtorch_here}', and the package Torch is that of \
+'${libtorch_there}'. Name the same folder in both, or unset TROUPE_TORCH_DIR")
+  endif()
+endif()
 
 find_path(libtorch_root NAMES include/ATen/ATen.h PATHS ${libtorch_places} NO_DEFAULT_PATH NO_CACHE)
 if(libtorch_root)
+  get_filename_component(libtorch_root "${libtorch_root}" ABSOLUTE) # without a slash at the end
   find_library(libtorch_cpu_library torch_cpu PATHS "${libtorch_root}/lib" NO_DEFAULT_PATH NO_CACHE)
   find_library(libtorch_c10_library c10 PATHS "${libtorch_root}/lib" NO_DEFAULT_PATH NO_CACHE)
   find_library(libtorch_c10_cuda_library c10_cuda PATHS "${libtorch_root}/lib"
@@ -25,20 +49,29 @@ if(libtorch_root)
     string(REGEX MATCHALL "[0-9]+" libtorch_version_numbers "${libtorch_version_lines}")
     list(JOIN libtorch_version_numbers "." LibTorch_VERSION)
   endif()
+  # The installed package names the version with which troupe was built. Another minor version has other symbols.
+  string(REGEX MATCH "^[0-9]+[.][0-9]+" libtorch_minor "${LibTorch_VERSION}")
+  if(TROUPE_TORCH_VERSION_BUILT AND NOT TROUPE_TORCH_VERSION_BUILT MATCHES "^${libtorch_minor}[.]")
+    message(FATAL_ERROR "expected libtorch ${TROUPE_TORCH_VERSION_BUILT}, with which troupe was built ('${TROUPE_TORCH_DIR_BUILT}'); \
+got libtorch ${LibTorch_VERSION} in '${libtorch_root}'. Name a libtorch of that version, or build troupe with this one")
+  endif()
 endif()
 
 include(FindPackageHandleStandardArgs)
+list(JOIN libtorch_places "', '" libtorch_looked_in)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS libtorch_root libtorch_cpu_library libtorch_c10_library
   VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "looked in '${libtorch_places}' for include/ATen/ATen.h and \
+  REASON_FAILURE_MESSAGE "looked in '${libtorch_looked_in}' for include/ATen/ATen.h and \
 lib/libtorch_cpu.so. Run 'make deps', or set TROUPE_TORCH_DIR to the folder of the Python package \
 torch")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
   # libtorch's include folder also has an old google/protobuf. A folder with nothing but the system's google/protobuf
   # comes first, so that the two are never mixed.
+  list(APPEND CMAKE_IGNORE_PATH "${libtorch_root}/include")
   find_path(LibTorch_PROTOBUF_INCLUDE_DIR google/protobuf/message.h)
+  list(REMOVE_ITEM CMAKE_IGNORE_PATH "${libtorch_root}/include")
   mark_as_advanced(LibTorch_PROTOBUF_INCLUDE_DIR)
   set(libtorch_includes "${libtorch_root}/include" "${libtorch_root}/include/torch/csrc/api/include")
   if(LibTorch_PROTOBUF_INCLUDE_DIR)
@@ -65,3 +98,8 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
   endif()
 endif()
 set(LibTorch_DIR "${libtorch_root}")
+# A later find_package(Torch) takes the same libtorch.
+if(LibTorch_FOUND AND NOT libtorch_of_package AND EXISTS "${libtorch_root}/share/cmake/Torch/TorchConfig.cmake")
+  set(libtorch_package_set "${libtorch_root}/share/cmake/Torch" CACHE INTERNAL "Torch_DIR as troupe has set it")
+  set(Torch_DIR "${libtorch_package_set}" CACHE PATH "Folder with TorchConfig.cmake" FORCE)
+endif()

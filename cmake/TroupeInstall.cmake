@@ -6,7 +6,8 @@ include(CMakePackageConfigHelpers)
 # The headers that programs include. These headers, and the headers that they include, are installed; no other header
 # is. tests/structure checks that no installed header is private to a room.
 set(troupe_public_headers
-  actors/troupe.hpp actors/library.hpp engine/backward.hpp engine/drop_in/install.hpp messages/caf_error.hpp)
+  actors/troupe.hpp actors/library.hpp engine/backward.hpp engine/current_pass.hpp engine/graph_task.hpp
+  engine/drop_in/install.hpp messages/caf_error.hpp)
 
 set(headers ${troupe_public_headers})
 set(installed)
@@ -59,5 +60,6 @@ install(EXPORT troupeTargets NAMESPACE troupe:: DESTINATION ${troupe_package_fol
 install(FILES
   "${PROJECT_BINARY_DIR}/troupeConfig.cmake" "${PROJECT_BINARY_DIR}/troupeConfigVersion.cmake"
   "${PROJECT_SOURCE_DIR}/cmake/FindCAF.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/TroupeProtobuf.cmake"
   DESTINATION ${troupe_package_folder})
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DOCDIR})

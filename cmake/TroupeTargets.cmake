@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # One helper for each kind of target. Sources are relative to the calling folder. DEPENDS are targets (troupe::engine,
-# LibTorch::torch_cpu, CAF::io, protobuf::libprotobuf, ...).
+# LibTorch::torch_cpu, CAF::io, troupe::protobuf, ...).
 
 # <troupe/engine/plan.hpp> means engine/plan.hpp, here as in the installed package.
 set(troupe_include_root "${PROJECT_BINARY_DIR}/include")
@@ -168,11 +168,13 @@ function(_troupe_generate_protobuf target)
     get_filename_component(source_folder "${source}" DIRECTORY)
     get_filename_component(stem "${source}" NAME_WLE)
     file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${source_folder}")
-    set(folder "${troupe_generated_root}/troupe/${room}/generated")
+    # protobuf knows a proto by this name in the whole process, so a user's checkpoint.proto must have another one.
+    set(name "troupe/${room}/generated")
+    set(folder "${troupe_generated_root}/${name}")
     file(MAKE_DIRECTORY "${folder}")
     add_custom_command(
       OUTPUT "${folder}/${stem}.pb.cc" "${folder}/${stem}.pb.h"
-      COMMAND protobuf::protoc --proto_path=${source_folder} --cpp_out=${folder} ${source}
+      COMMAND protobuf::protoc --proto_path=${name}=${source_folder} --cpp_out=${troupe_generated_root} ${source}
       DEPENDS "${source}" VERBATIM)
     list(APPEND headers "${folder}/${stem}.pb.h")
     set_source_files_properties("${folder}/${stem}.pb.cc" PROPERTIES
@@ -181,7 +183,7 @@ function(_troupe_generate_protobuf target)
   endforeach()
   # As a system folder, because troupe does not mend warnings of generated code.
   target_include_directories(${target} SYSTEM PUBLIC $<BUILD_INTERFACE:${troupe_generated_root}>)
-  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  target_link_libraries(${target} PUBLIC troupe::protobuf)
   add_custom_target(${target}_generated DEPENDS ${headers})
   add_dependencies(generated ${target}_generated)
 endfunction()

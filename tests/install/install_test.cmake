@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Run by ctest with BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR, SANITIZE and KERNELS.
+# Run by ctest with SOURCE, BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR, SANITIZE and KERNELS.
+cmake_minimum_required(VERSION 3.25)
 set(prefix "${SCRATCH}/prefix")
 set(consumer "${SCRATCH}/consumer")
 set(work "${SCRATCH}/work")
@@ -11,15 +12,7 @@ endif()
 # The place of libtorch must come from the installed package alone.
 unset(ENV{TROUPE_TORCH_DIR})
 
-function(run what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status EQUAL 0)
-    message(FATAL_ERROR "${what} failed (${status}):\n${output}")
-  endif()
-  message(STATUS "${what}: done")
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
-
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/../support/expect.cmake")
 
 run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
@@ -36,13 +29,31 @@ run("troupe train" ${bare} ${prefix}/bin/troupe train --data ${work}/text.txt --
   --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0 --sample 20)
 expect("gradients +verified bit for bit in 2 steps")
 
+# Each header that a page names for programs.
+file(GLOB pages "${SOURCE}/README.md" "${SOURCE}/docs/*.md")
+set(headers)
+foreach(page IN LISTS pages)
+  file(READ "${page}" text)
+  string(REGEX MATCHALL "troupe/[a-z0-9_/]+[.]hpp" named "${text}")
+  list(APPEND headers ${named})
+endforeach()
+list(REMOVE_DUPLICATES headers)
+if(NOT "troupe/engine/current_pass.hpp" IN_LIST headers)
+  message(FATAL_ERROR "expected pages that name headers, among them troupe/engine/current_pass.hpp; got '${headers}' in '${pages}'")
+endif()
+list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
+file(WRITE "${work}/headers.cpp" ${headers})
+
 run("configure" ${CMAKE_COMMAND} -S ${CONSUMER} -B ${consumer} -G ${GENERATOR}
-  -DCMAKE_CXX_COMPILER=${CXX} -Dtroupe_DIR=${prefix}/${LIBDIR}/cmake/troupe ${flags})
+  -DCMAKE_CXX_COMPILER=${CXX} -Dtroupe_DIR=${prefix}/${LIBDIR}/cmake/troupe -DHEADERS=${work}/headers.cpp ${flags})
 run("build" ${CMAKE_COMMAND} --build ${consumer})
 file(GLOB programs "${consumer}/*_consumer")
 foreach(program IN LISTS programs)
   get_filename_component(name ${program} NAME)
   run("${name}" ${program})
+  if(name STREQUAL node_consumer)
+    expect("own messages right")
+  endif()
 endforeach()
 
 # The CUDA kernels are loaded by their name: a user's program finds them, and so does the installed one.
@@ -59,7 +70,7 @@ execute_process(COMMAND ${bare} ${prefix}/bin/troupe node --name stage --load ${
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "troupe node --load failed (${status}):\n${output}")
 endif()
-expect("the library adds to node 'stage'")
+expect("the library adds to node 'stage', own messages right")
 expect("stage listens on 127.0.0.1")
 
 # The runtime of a sanitizer has to be the first library of a process. A preloaded library would come before the runtime.

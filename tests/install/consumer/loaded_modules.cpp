@@ -6,8 +6,10 @@
 
 #include <troupe/actors/library.hpp>
 
+#include "own_messages.hpp"
+
 TROUPE_LIBRARY(here) {
   here.functions().add("twice",
                        [](troupe::call_arguments& arguments) { return troupe::call_reply{{2 * arguments.tensor(0)}}; });
-  std::printf("the library adds to node '%s'\n", here.name().c_str());
+  std::printf("the library adds to node '%s', own messages %s\n", here.name().c_str(), own_messages());
 }

@@ -4,9 +4,12 @@
 // processes with another C++ library. Therefore this library uses only the C library. The engine is in libtroupe.so in the same
 // folder. libtroupe.so is loaded at the first call of a function that this file defines for libtorch.
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <troupe/engine/drop_in/preload_entry.hpp>
@@ -16,6 +19,7 @@
   "_ZN5torch8autograd6Engine21set_compiled_autogradEPFSt6vectorIN2at6TensorESaIS4_EERKSt10shared_ptrINS0_4NodeEERKNS0_" \
   "9GraphTaskEbRKS2_INS0_4EdgeESaISF_EEE"
 #define LIBTORCH_CURRENT "_ZN5torch8autograd16get_current_nodeEv"
+#define LIBTORCH_ENGINE_TABLE "_ZTVN5torch8autograd6EngineE"
 
 using troupe::preload::current_entry;
 using troupe::preload::current_function;
@@ -27,7 +31,7 @@ using troupe::preload::opaque_pointer;
 namespace {
 
 using set_compiled_function = void (*)(void*);
-using path = char[4096];
+using path = char[PATH_MAX];
 
 execute_function libtorchs_execute = nullptr;
 set_compiled_function libtorchs_set_compiled = nullptr;
@@ -36,6 +40,14 @@ engine_entry troupes_execute = nullptr;
 current_entry troupes_current = nullptr;
 bool is_compiled = false;  // compiled autograd is on: libtorch gives passes to the compiler
 pthread_once_t loading = PTHREAD_ONCE_INIT;
+path own_path = "";
+
+/// The path of this library when it was loaded: LD_PRELOAD may name a link or a path relative to the folder of that time.
+__attribute__((constructor)) void keep_own_path() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&keep_own_path), &own) == 0 || realpath(own.dli_fname, own_path) == nullptr)
+    own_path[0] = 0;
+}
 
 /// Sets `hidden` to libtorch's own definition, which a definition in this file hides.
 template <class Function>
@@ -44,19 +56,18 @@ void find(const char* name, Function& hidden) {
   hidden = reinterpret_cast<Function>(libtorch == nullptr ? nullptr : dlsym(libtorch, name));
 }
 
-/// The path of `file`, relative to the folder of the library that contains `address`.
-void beside(const void* address, const char* file, path& result) {
-  Dl_info library{};
-  dladdr(address, &library);
-  const char* const name = library.dli_fname == nullptr ? "" : library.dli_fname;
+/// The path of `file`, relative to the folder of the library `name`.
+void beside(const char* name, const char* file, path& result) {
   const char* const slash = std::strrchr(name, '/');
   std::snprintf(result, sizeof result, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - name + 1), name, file);
 }
 
 /// False if Python's package names another version than the one that libtroupe.so was built for.
 bool is_known_version() {
+  Dl_info libtorch{};
+  dladdr(reinterpret_cast<const void*>(libtorchs_execute), &libtorch);
   path name;
-  beside(reinterpret_cast<const void*>(libtorchs_execute), "../version.py", name);
+  beside(libtorch.dli_fname == nullptr ? "" : libtorch.dli_fname, "../version.py", name);
   std::FILE* const file = std::fopen(name, "r");
   if (file == nullptr) return true;
   bool known = true;
@@ -81,7 +92,7 @@ void load() {
   find(LIBTORCH_CURRENT, libtorchs_current);
   if (!is_known_version()) return;
   path name;
-  beside(reinterpret_cast<const void*>(&load), "libtroupe.so", name);
+  beside(own_path, "libtroupe.so", name);
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) {
     troupes_current = reinterpret_cast<current_entry>(dlsym(library, "troupe_preload_current_function"));
@@ -121,3 +132,30 @@ opaque_pointer current() {
   pthread_once(&loading, load);
   return troupes_execute == nullptr ? libtorchs_current() : troupes_current(libtorchs_current);
 }
+
+namespace {
+
+/// True if libtorch calls its own execute and not that of this file. The table of the virtual functions of Engine shows it.
+bool is_hidden_from(void* libtorch) {
+  const auto* const table = static_cast<void* const*>(dlsym(libtorch, LIBTORCH_ENGINE_TABLE));
+  Dl_info library{};
+  ElfW(Sym)* symbol = nullptr;
+  if (table == nullptr || dladdr1(table, &library, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0) return false;
+  for (std::size_t i = 0; symbol != nullptr && i < symbol->st_size / sizeof *table; ++i)
+    if (table[i] == reinterpret_cast<void*>(&execute)) return false;
+  return true;
+}
+
+/// The report of a process in which no pass came here. libtroupe.so reports otherwise.
+__attribute__((destructor)) void report_no_pass() {
+  if (troupes_execute != nullptr || std::getenv("TROUPE_REPORT") == nullptr) return;  // NOLINT(concurrency-mt-unsafe)
+  void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+  if (libtorch == nullptr) return;
+  std::fprintf(stderr, "troupe: 0 backward passes%s\n",
+               is_hidden_from(libtorch)
+                 ? ": libtorch was loaded with RTLD_DEEPBIND, which hides libtroupe_preload.so, and PyTorch's "
+                   "engine ran all passes; call troupe_install_engine() of libtroupe.so instead"
+                 : "");
+}
+
+}  // namespace

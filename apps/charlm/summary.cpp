@@ -24,7 +24,7 @@ std::string run_summary::to_json(const run_state& of) const {
   const nlohmann::ordered_json all{
     {"validation_loss", validation_loss},
     {"trigram_loss", trigram_loss},
-    {"tokens_per_second", tokens_per_second},
+    {"tokens_per_second", tokens_per_second > 0 ? nlohmann::ordered_json(tokens_per_second) : nlohmann::ordered_json()},
     {"single_process_tokens_per_second", single_process.tokens_per_second},
     {"single_process_threads", single_process.threads},
     {"gradients_verified", verified_steps > 0},
@@ -54,12 +54,14 @@ std::vector<std::string> run_summary::lines(const run_state& of, const std::stri
   out.push_back("");
   out.push_back("validation loss  " + fixed(validation_loss, 3) + " nats per character after " + std::to_string(of.step) +
                 " steps; a trigram model of the same text has " + fixed(trigram_loss, 3));
-  auto speed =
-    "throughput       " + grouped(tokens_per_second) + " tokens/s with " + std::to_string(of.stages + 1) + " processes";
+  const bool measured = tokens_per_second > 0;
+  auto speed = "throughput       " +
+               (measured ? grouped(tokens_per_second) + " tokens/s with " + std::to_string(of.stages + 1) + " processes"
+                         : "not measured, because verified steps do not count and no other step ran");
   if (single_process.tokens_per_second > 0)
     speed += "; " + grouped(single_process.tokens_per_second) + " with one, libtorch's own engine and " +
-             threads_text(single_process.threads) + " (ratio " +
-             fixed(tokens_per_second / single_process.tokens_per_second, 2) + ")";
+             threads_text(single_process.threads) +
+             (measured ? " (ratio " + fixed(tokens_per_second / single_process.tokens_per_second, 2) + ")" : "");
   out.push_back(speed);
   out.push_back(verified_steps > 0 ? "gradients        verified bit for bit in " + std::to_string(verified_steps) +
                                        (verified_steps == 1 ? " step" : " steps")

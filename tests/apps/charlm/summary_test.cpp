@@ -36,4 +36,20 @@ BOOST_AUTO_TEST_CASE(a_summary_names_the_files_that_were_written) {
     BOOST_TEST(has(line), line);
 }
 
+BOOST_AUTO_TEST_CASE(a_summary_of_verified_steps_alone_claims_no_throughput) {
+  run_summary summary;
+  summary.single_process = {.tokens_per_second = 1000, .threads = 2};
+  const auto throughput = [&] {
+    const auto lines = summary.lines(run_state{}, "", {});
+    return *std::find_if(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("throughput"); });
+  };
+  BOOST_TEST(throughput() ==
+             "throughput       not measured, because verified steps do not count and no other step ran; "
+             "1,000 with one, libtorch's own engine and 2 threads");
+  BOOST_TEST(nlohmann::json::parse(summary.to_json(run_state{}))["tokens_per_second"].is_null());
+  summary.tokens_per_second = 1500;
+  BOOST_TEST(throughput().ends_with("(ratio 1.50)"), throughput());
+  BOOST_TEST(nlohmann::json::parse(summary.to_json(run_state{}))["tokens_per_second"] == 1500);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,13 +2,18 @@
 #include "apps/charlm/advice.hpp"
 
 #include <cctype>
+#include <cstdlib>
 #include <vector>
 
 namespace troupe::apps::charlm {
 
 namespace {
 
-std::string program_as_started() { return shell_word(program_invocation_name); }
+// The bundle's bin/troupe says what a person has typed: the program itself does not start without it.
+std::string program_as_started() {
+  const char* const typed = std::getenv("TROUPE_STARTED_AS");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
+  return shell_word(typed == nullptr ? program_invocation_name : typed);
+}
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;

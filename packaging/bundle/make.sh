@@ -71,6 +71,7 @@ for program in "$root"/libexec/*; do
 #!/bin/sh
 # Runs $program with the libtorch of this machine.
 root=\$(dirname "\$(dirname "\$(readlink -f "\$0")")")
+export TROUPE_STARTED_AS="\$0" # for the commands that the program prints
 exec "\$root/libexec/with_libtorch" "\$root/libexec/$program" "\$@"
 END
   chmod 755 "$root/bin/$program"

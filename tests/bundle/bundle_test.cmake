@@ -104,6 +104,10 @@ endforeach()
 run(0 "troupe train" ${bare} "${root}/bin/troupe" train --data "${elsewhere}/text.txt" --out "${elsewhere}/run" --steps 2 --blocks 2
   --width 16 --heads 2 --context 16 --batch 8 --micro-batches 4 --single-process-seconds 0 --sample 20)
 expect("gradients +verified bit for bit in 2 steps")
+expect("more text +[^\n]*generate[^\n]*")
+# The command that it prints for more text starts as it is.
+string(REGEX REPLACE ".*more text +([^\n]*generate[^\n]*).*" "\\1" command "${output}")
+run(0 "${command}" ${bare} sh -c "${command}")
 
 # Tests, without the sources and the build folder.
 find_program(ctest ctest REQUIRED)

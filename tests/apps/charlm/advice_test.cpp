@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cerrno>
+#include <cstdlib>
 
 using namespace troupe::apps::charlm;
 
@@ -31,6 +32,9 @@ BOOST_AUTO_TEST_CASE(a_command_can_be_copied_to_a_shell) {  // AD-1
                " train --resume --out 'my runs/1' --cluster two.json --host 0.0.0.0 --advertise h1"
                " --node-checkpoints '/var/my parts' --heartbeat-ms 100 --retry 3 --verify-steps 0");
   BOOST_TEST(generate_command(options) == program + " generate --out 'my runs/1'");
+  setenv("TROUPE_STARTED_AS", "/opt/a bundle/bin/troupe", 1);
+  BOOST_TEST(generate_command(options) == "'/opt/a bundle/bin/troupe' generate --out 'my runs/1'");
+  unsetenv("TROUPE_STARTED_AS");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -16,9 +16,12 @@ namespace troupe::engine {
 
 torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_list&& gradients) {
   const auto out = running_pass::leaves_by();
-  TORCH_CHECK(out.to != nullptr, "troupe::recv_backward of message ", describe(message),
-              ": this backward pass is local, but its graph continues on another node. Call backward() of the context ",
-              describe(context), " instead");
+  // Without a backtrace: the mistake is in the call of backward(), where a debugger finds it.
+  if (out.to == nullptr)
+    throw c10::Error(
+      c10::str("troupe::recv_backward of message ", describe(message),
+               ": this backward pass is local, but its graph continues on another node. Call backward() of the context ",
+               describe(context), " instead"));
   out.to->emit(*this, std::move(gradients), out.more);
   return {};
 }

@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_pass_without_an_outlet_says_that_a_context_is_needed) {
   BOOST_TEST(contains(text, "troupe::recv_backward of message 7 of node abc"));
   BOOST_TEST(contains(text, "Call backward() of the context 5 of node 1 instead"));
   const std::string libtorchs = error_of([&] { (a * 2).backward(); });
-  BOOST_TEST(contains(libtorchs, "Call backward() of the context"));
+  BOOST_TEST(libtorchs.ends_with("Call backward() of the context 5 of node 1 instead"), libtorchs);  // no backtrace
 }
 
 BOOST_AUTO_TEST_CASE(deliveries_are_checked) {

@@ -76,6 +76,28 @@ void refuse_misread_values(const CLI::App& app, const std::vector<std::string>& 
   }
 }
 
+/// Takes the options that `app` knows out of argv, with their values.
+std::vector<std::string> take_known(const CLI::App& app, int& argc, char** argv) {
+  std::vector<std::string> taken;
+  int left = std::min(argc, 1);
+  bool all_stay = false;
+  for (int i = left; i < argc; ++i) {
+    const std::string argument = argv[i];
+    all_stay = all_stay || argument == "--";
+    const auto equals = argument.find('=');
+    const auto* option = all_stay ? nullptr : app.get_option_no_throw(argument.substr(0, equals));
+    if (option == nullptr) {
+      argv[left++] = argv[i];
+      continue;
+    }
+    taken.push_back(argument);
+    if (equals == std::string::npos && option->get_expected_max() > 0 && i + 1 < argc) taken.emplace_back(argv[++i]);
+  }
+  if (left < argc) argv[left] = nullptr;
+  argc = left;
+  return taken;
+}
+
 /// Throws an error that names the argument and says what was expected. CLI11's text is used only for other mistakes.
 [[noreturn]] void refuse(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& mistake) {
   if (const auto unknown = app.remaining(); !unknown.empty())
@@ -252,7 +274,11 @@ void check(const settings& options) {
   check_range("stop_limit in ms", options.stop_limit.count(), 0, most_milliseconds);
 }
 
-settings::settings(int argc, char** argv) {
+settings::settings(int argc, char** argv) : settings(argc, argv, false) {}
+
+settings settings::take(int& argc, char** argv) { return {argc, argv, true}; }
+
+settings::settings(int& argc, char** argv, bool leave_rest) {
   CLI::App app;
   app.set_help_flag();
   add(app, "--name", [this](const std::string& text) { name = text; });
@@ -315,7 +341,8 @@ settings::settings(int argc, char** argv) {
   app.add_flag("--carry-autocast", carry_autocast);
   app.add_flag("!--no-detached-warning", warn_detached);
 
-  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  const auto arguments =
+    leave_rest ? take_known(app, argc, argv) : std::vector<std::string>(argv + std::min(argc, 1), argv + argc);
   refuse_misread_values(app, arguments);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));

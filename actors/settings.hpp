@@ -122,6 +122,12 @@ struct settings {
   /// `--device-map=` (see add_device_map; may repeat); a value
   /// may also be the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
+  /// For a program with options of its own: reads the options above and takes them out of `argv`, with their values. The rest stays, in
+  /// order, and argc counts it. An argument "--" and what follows it stay as they are.
+  static settings take(int& argc, char** argv);
+
+ private:
+  settings(int& argc, char** argv, bool leave_rest);
 };
 
 /// The kind that `--network` names: "troupe" or "caf". Throws troupe::error (misuse) for anything else.

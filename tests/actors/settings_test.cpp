@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/settings.hpp>
 
+#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -175,6 +176,34 @@ BOOST_AUTO_TEST_CASE(a_value_may_be_the_next_argument) {
   BOOST_TEST(options.join == (std::vector<std::string>{"a:1", "b:2"}), boost::test_tools::per_element());
   BOOST_TEST(options.port == 10);
   BOOST_TEST(contains(refusal([] { read({"--join", "a:1", "b:2"}); }), "unknown option 'b:2'"));
+}
+
+BOOST_AUTO_TEST_CASE(the_options_of_a_program_stay_where_settings_take_theirs) {
+  std::vector<std::string> arguments{"program",    "--rate=0.1", "--name", "stage-1", "in.txt", "--trace", "--epochs", "3",
+                                     "--join=a:1", "--port",     "7",      "--join",  "b:2",    "--",      "--port=8"};
+  std::vector<char*> argv;
+  for (auto& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  auto argc = static_cast<int>(arguments.size());
+  const auto options = settings::take(argc, argv.data());
+  BOOST_TEST(options.name == "stage-1");
+  BOOST_TEST(options.port == 7);
+  BOOST_TEST(options.trace);
+  BOOST_TEST((options.join == std::vector<std::string>{"a:1", "b:2"}));
+  const std::vector<std::string> rest(argv.data(), argv.data() + argc);
+  BOOST_TEST((rest == std::vector<std::string>{"program", "--rate=0.1", "in.txt", "--epochs", "3", "--", "--port=8"}));
+  BOOST_TEST(argv[static_cast<std::size_t>(argc)] == nullptr);
+
+  // What it takes, it checks.
+  for (const std::string wrong : {"--port=x", "--port", "--name=", "--trace=no"}) {
+    std::string program = "program", last = wrong;
+    std::array<char*, 3> given{program.data(), last.data(), nullptr};
+    int count = 2;
+    BOOST_TEST(contains(refusal([&] { settings::take(count, given.data()); }), "expected"), wrong);
+  }
+  char* nothing = nullptr;
+  int none = 0;
+  BOOST_TEST(settings::take(none, &nothing).name == "node");
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_value_is_refused) {

@@ -38,6 +38,8 @@ const char* meaning_of(int alert) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
       return "it does not accept this node's certificate; its log says why";
+    case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
+      return "it says that the handshake of TLS failed: this node's first bytes may have been lost";
     default:
       return nullptr;
   }
@@ -182,13 +184,18 @@ bool tls_session::is_flooded() const { return extra_messages_ > free_extra_messa
 
 bool tls_session::is_resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
 
+/// Whether the reason is an alert of a called end that has not proven itself. Such an alert is not encrypted.
+bool tls_session::is_unproven_alert(unsigned long reason) const {
+  return end_.which == end::calling && !is_proven_ && ERR_GET_REASON(reason) >= SSL_AD_REASON_OFFSET;
+}
+
 tls_session::progress tls_session::fail(int result) {
   has_failed_ = true;
   const auto code = ERR_peek_last_error();
   if (is_flooded()) end_.problem = {"it sent new keys or tickets of TLS without end"};
   if (end_.problem.why.empty())  // otherwise the check of the certificate has said why
     end_.problem = SSL_get_error(ssl_.get(), result) == SSL_ERROR_SSL && code != 0 && !has_ended_
-                     ? refusal{reason_of(code)}
+                     ? refusal{reason_of(code), false, is_unproven_alert(code)}
                      : refusal{"it has ended the connection in the handshake of TLS", true};
   flush();  // the alert that tells the other end
   ERR_clear_error();

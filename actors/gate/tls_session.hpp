@@ -40,6 +40,7 @@ namespace troupe::gate {
 ///         come. A connection with more of them is over.
 ///   TL-6  the socket is asked until it gives less than it could. One call of shake_hands(), read() or peek() does not ask it again: the
 ///         question would cost a system call, and find nothing. What comes later makes the socket readable.
+///   TL-7  an alert of a called end that has not proven itself is no refusal: `refusal::may_pass`.
 class tls_session {
  public:
   enum class progress { wants_to_read, wants_to_write, proven, failed };
@@ -85,6 +86,7 @@ class tls_session {
 
   bool renew_key();
   bool is_flooded() const;
+  bool is_unproven_alert(unsigned long reason) const;
   progress fail(int result);
   ssize_t failed_io(int result);
 

@@ -33,7 +33,8 @@ std::string host_to_tell(const std::string& host, const std::optional<route>& to
 }
 
 std::string host_to_reach(const std::string& host, const std::optional<route>& from) {
-  return from && means_nothing(host, from) ? from->other : host;
+  const bool is_of_link = host.find('%') != std::string::npos;  // the name of the interface is one of the other host
+  return from && (means_nothing(host, from) || is_of_link) ? from->other : host;
 }
 
 std::string unreachable(const member& who, const std::optional<route>& from) {

@@ -22,7 +22,8 @@ struct route {
 /// host. A wildcard becomes the address of this machine.
 std::string host_to_tell(const std::string& host, const std::optional<route>& to);
 
-/// The host by which this node reaches the node at the other end, which has told `host` as its own. Never a wildcard.
+/// The host by which this node reaches the node at the other end, which has told `host` as its own. Never a wildcard, and
+/// never an address with an interface of the other host.
 std::string host_to_reach(const std::string& host, const std::optional<route>& from);
 
 /// Why a node that greets can't be reached by the nodes here: it is on another machine and told a loopback address. Empty if

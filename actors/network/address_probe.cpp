@@ -19,9 +19,6 @@ namespace troupe::network {
 
 namespace {
 
-/// Whether the process or the system has no more sockets or memory, which says nothing about the address.
-bool is_shortage(int problem) { return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM; }
-
 constexpr char tls_alert = 0x15;
 constexpr auto wants_certificate =
   " talks only to nodes with a certificate of its cluster; start this one with --certificates and a kit that `troupe certs` "
@@ -29,10 +26,10 @@ constexpr auto wants_certificate =
 
 }  // namespace
 
-address_probe::verdict address_probe::begin(support::host_lookup found) {
-  found_ = std::move(found);
-  next_ = found_.addresses.get();
-  return try_next();
+address_probe::verdict address_probe::begin(const addrinfo& to) {
+  socket_ = support::owned_descriptor(::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, to.ai_protocol));
+  if (!socket_ || (connect(socket_.get(), to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS)) return failed(errno);
+  return verdict::undecided;
 }
 
 address_probe::verdict address_probe::go_on() { return connected_ ? hear() : connect_done(); }
@@ -46,47 +43,42 @@ std::string address_probe::reached() const {
   return support::numeric_address(other);
 }
 
+address_probe::obstacle address_probe::what() const noexcept {
+  if (!refusal_.why.empty() && !refusal_.has_ended && !refusal_.may_pass) return obstacle::refused;
+  if (last_problem_ == ECONNRESET) return obstacle::hung_up;
+  if (last_problem_ == ECONNREFUSED) return obstacle::nobody_listens;
+  return last_problem_ == EAFNOSUPPORT ? obstacle::no_such_network : obstacle::no_way;
+}
+
 caf::error address_probe::problem() const {
-  if (!refusal_.empty()) return make_error(errc::refused, refusal_);
-  // A join tries again after a temporary failure of the look-up.
-  if (found_.failed()) return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
-  if (last_problem_ == ECONNRESET) return caf::sec::disconnect_during_handshake;
-  if (is_refused_) return caf::sec::cannot_connect_to_node;
-  return make_error(errc::unknown_peer, "no way to the host: " + std::generic_category().message(last_problem_));
-}
-
-address_probe::verdict address_probe::try_next() {
-  session_.reset();
-  socket_ = {};
-  for (; next_ != nullptr && !socket_; next_ = next_->ai_next) {
-    socket_ = support::owned_descriptor(
-      ::socket(next_->ai_family, next_->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, next_->ai_protocol));
-    if (!socket_ && is_shortage(errno)) failed(errno);
-    if (socket_ && connect(socket_.get(), next_->ai_addr, next_->ai_addrlen) != 0 && errno != EINPROGRESS) failed(errno);
+  switch (what()) {
+    case obstacle::refused:
+      return make_error(errc::refused, refusal_.why);
+    case obstacle::hung_up:
+      return caf::make_error(caf::sec::disconnect_during_handshake, refusal_.why);
+    case obstacle::nobody_listens:
+      return caf::sec::cannot_connect_to_node;
+    default:
+      return make_error(errc::unknown_peer, "no way to the host: " + std::generic_category().message(last_problem_));
   }
-  return socket_ ? verdict::undecided : verdict::nobody;
 }
 
-void address_probe::failed(int problem) {
+address_probe::verdict address_probe::failed(int problem) {
   session_.reset();  // before its socket: another connection may get the same number
   socket_ = {};
-  is_refused_ = is_refused_ && problem == ECONNREFUSED;
   last_problem_ = problem;
+  return verdict::nobody;
 }
 
 address_probe::verdict address_probe::connect_done() {
   int problem = 0;
   socklen_t size = sizeof problem;
   connected_ = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
-  if (!connected_) {
-    failed(problem);
-    return try_next();
-  }
+  if (!connected_) return failed(problem);
   there_ = support::other_end_for_text(socket_.get());
   return ask_gate();
 }
 
-/// An address at which this node talks to nobody may be followed by one at which it does.
 address_probe::verdict address_probe::ask_gate() {
   if (const auto refused = gate_.check(socket_.get(), gate::end::calling)) return refuse(*refused);
   if (!gate_.proof()) return verdict::undecided;
@@ -98,19 +90,17 @@ address_probe::verdict address_probe::shake_hands() {
   using progress = gate::tls_session::progress;
   const auto how = session_->shake_hands();
   if (how == progress::failed) {
-    const auto& [why, has_ended] = session_->problem();
-    return refuse({"the program at " + there_ + ": " + why, has_ended});
+    auto why = session_->problem();
+    why.why.insert(0, "the program at " + there_ + ": ");
+    return refuse(why);
   }
   events_ = how == progress::wants_to_write ? POLLOUT : POLLIN;
   return verdict::undecided;
 }
 
 address_probe::verdict address_probe::refuse(const gate::refusal& why) {
-  connected_ = false;
-  if (!why.has_ended) refusal_ = why.why;
-  failed(ECONNRESET);
-  const auto next = try_next();
-  return next == verdict::nobody && !refusal_.empty() ? verdict::refused : next;
+  refusal_ = why;
+  return failed(ECONNRESET);
 }
 
 // A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding. A node with certificates sends
@@ -122,8 +112,7 @@ address_probe::verdict address_probe::hear() {
     session_ ? session_->peek({first.data(), first.size()}) : recv(socket_.get(), first.data(), first.size(), MSG_PEEK);
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return verdict::undecided;
   if (size < 0 && session_ && !session_->problem().why.empty()) return shake_hands();
-  if (size <= 0) failed(ECONNRESET);
-  if (size <= 0) return verdict::nobody;
+  if (size <= 0) return failed(ECONNRESET);
   if (!session_ && first[0] == tls_alert) return refuse({"the node at " + there_ + wants_certificate});
   return std::all_of(first.begin(), first.begin() + size, [](char c) { return c == 0; }) ? verdict::node : verdict::stranger;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/network/dial_thread_test.cpp, tests/actors/membership/dialer_test.cpp
+// Tests: tests/actors/network/dial_thread_test.cpp, tests/actors/membership/dialer_test.cpp, tests/actors/network/address_race_test.cpp
 #pragma once
+
+#include <netdb.h>
 
 #include <memory>
 #include <string>
@@ -11,7 +13,6 @@
 #include <troupe/actors/gate/connection_gate.hpp>
 #include <troupe/actors/gate/reception.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
-#include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::network {
@@ -20,12 +21,12 @@ namespace troupe::network {
 /// listens: release() gives the connection away. Never waits: the caller waits until the socket is ready, then calls go_on().
 class address_probe {
  public:
-  enum class verdict { undecided, node, stranger, nobody, refused };
+  enum class verdict { undecided, node, stranger, nobody };
 
   explicit address_probe(gate::connection_gate gate) noexcept : gate_(std::move(gate)) {}
 
-  /// Begins to connect to the first of the addresses that accepts a connection.
-  verdict begin(support::host_lookup found);
+  /// Begins to connect.
+  verdict begin(const addrinfo& to);
   /// To be called when the socket is ready for events().
   verdict go_on();
 
@@ -38,12 +39,14 @@ class address_probe {
   std::string reached() const;
   /// The connection, which then belongs to the caller; with certificates both ends are proven. Pre: the verdict is `node`.
   gate::proven_connection release() { return {std::move(socket_), std::move(session_)}; }
-  /// Why no program was reached, or why this node does not talk to it. Pre: the verdict is `nobody` or `refused`.
+  /// How much a problem says about the address, from the least to the most.
+  enum class obstacle { no_such_network, nobody_listens, no_way, hung_up, refused };
+  obstacle what() const noexcept;
+  /// Why no node was reached, or why this node does not talk to it. Pre: the verdict is `nobody`.
   caf::error problem() const;
 
  private:
-  verdict try_next();
-  void failed(int problem);
+  verdict failed(int problem);
   verdict connect_done();
   verdict ask_gate();
   verdict refuse(const gate::refusal& why);
@@ -51,16 +54,13 @@ class address_probe {
   verdict hear();
 
   gate::connection_gate gate_;
-  support::host_lookup found_;
-  addrinfo* next_ = nullptr;
   support::owned_descriptor socket_;
   std::string there_;                           // the address and port of the program that accepted the connection
   std::unique_ptr<gate::tls_session> session_;  // with certificates, once connected
   short events_ = 0;
   bool connected_ = false;
-  bool is_refused_ = true;  // whether every address answered that no program listens
-  int last_problem_ = 0;    // ECONNRESET: the program that listens said nothing
-  std::string refusal_;     // why the gate refused the program that listens
+  int last_problem_ = 0;   // ECONNRESET: the program that listens said nothing
+  gate::refusal refusal_;  // why the gate refused the program that listens, or how its handshake ended
 };
 
 }  // namespace troupe::network

@@ -19,7 +19,7 @@
 
 #include <caf/sec.hpp>
 
-#include <troupe/actors/network/address_probe.hpp>
+#include <troupe/actors/network/address_race.hpp>
 #include <troupe/actors/support/name_lookups.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -44,7 +44,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     const auto number = ++last_;
     const auto at = attempts_
                       .emplace(number, attempt{who, std::move(host), port, deadline, std::move(done),
-                                               address_probe(std::move(gate)), std::nullopt, false})
+                                               address_race(std::move(gate)), std::nullopt, false})
                       .first;
     try {
       found ? begin(at->second, std::move(*found)) : look_up(number, at->second);
@@ -74,7 +74,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     std::uint16_t port;
     clock::time_point deadline;
     receiver done;
-    address_probe probe;
+    address_race race;
     std::optional<support::name_lookups::ticket> lookup;  // while the name is looked up
     bool is_over;
   };
@@ -99,10 +99,11 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     std::vector<std::uint64_t> numbers{0};
     auto until = clock::time_point::max();
     for (const auto& [number, each] : attempts_) {
-      until = each.is_over ? clock::time_point::min() : std::min(until, each.deadline);
-      if (each.probe.socket() < 0) continue;
-      sockets.push_back({each.probe.socket(), each.probe.events(), 0});
-      numbers.push_back(number);
+      until = each.is_over ? clock::time_point::min() : std::min({until, each.deadline, each.race.next_look()});
+      for (const auto& probe : each.race.probes()) {
+        sockets.push_back({probe->socket(), probe->events(), 0});
+        numbers.push_back(number);
+      }
     }
     lock.unlock();
     const auto patience = std::chrono::ceil<std::chrono::milliseconds>(
@@ -111,14 +112,15 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     lock.lock();
     std::uint64_t rings = 0;
     if (ready > 0 && sockets[0].revents != 0) static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
+    const auto now = clock::now();
     for (std::size_t i = 1; ready > 0 && i < sockets.size(); ++i) {
       const auto found = sockets[i].revents != 0 ? attempts_.find(numbers[i]) : attempts_.end();
-      if (found != attempts_.end() && found->second.probe.socket() == sockets[i].fd)
-        take(found->second, found->second.probe.go_on());
+      if (found != attempts_.end() && !found->second.is_over) take(found->second, found->second.race.go_on(sockets[i].fd, now));
     }
-    const auto now = clock::now();
-    for (auto& [number, each] : attempts_)
+    for (auto& [number, each] : attempts_) {
+      if (!each.is_over) take(each, each.race.look(now));
       if (each.deadline <= now) finish(each, {{}, caf::sec::request_timeout, {}});
+    }
   }
 
   /// Forgets the attempts that are over. Without attempts the thread ends; that is settled here, so the next dial() begins another.
@@ -150,23 +152,22 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     ring();
   }
 
-  void begin(attempt& of, support::host_lookup found) { take(of, of.probe.begin(std::move(found))); }
+  void begin(attempt& of, support::host_lookup found) { take(of, of.race.begin(std::move(found), clock::now())); }
 
-  void take(attempt& of, address_probe::verdict verdict) {
+  void take(attempt& of, address_race::verdict verdict) {
     switch (verdict) {
-      case address_probe::verdict::undecided:
+      case address_race::verdict::undecided:
         break;
-      case address_probe::verdict::node:
+      case address_race::verdict::node:
         // The middleman takes only the first address of a host name.
-        if (auto address = of.probe.reached(); !address.empty()) of.host = std::move(address);
-        finish(of, {of.host, {}, of.probe.release()});
+        if (auto address = of.race.winner().reached(); !address.empty()) of.host = std::move(address);
+        finish(of, {of.host, {}, of.race.winner().release()});
         break;
-      case address_probe::verdict::stranger:
+      case address_race::verdict::stranger:
         finish(of, {{}, caf::sec::unexpected_message, {}});
         break;
-      case address_probe::verdict::nobody:
-      case address_probe::verdict::refused:
-        finish(of, {{}, of.probe.problem(), {}});
+      case address_race::verdict::nobody:
+        finish(of, {{}, of.race.problem(), {}});
         break;
     }
   }

@@ -10,6 +10,7 @@
 #include <exception>
 #include <future>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/native_socket.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
+#include <caf/sec.hpp>
 
 #include <troupe/actors/network/accepting.hpp>
 #include <troupe/actors/network/tcp_scribe.hpp>
@@ -276,6 +278,19 @@ void shared_multiplexer::refuse(const gate::refusal& why) const {
 
 caf::io::doorman_ptr shared_multiplexer::new_doorman(caf::io::network::native_socket socket) {
   return caf::make_counted<doorman>(*this, socket);
+}
+
+caf::expected<caf::io::doorman_ptr> shared_multiplexer::new_tcp_doorman(std::uint16_t port, const char* in, bool reuse) {
+  const auto scoped =
+    in != nullptr && std::string_view(in).find('%') != std::string_view::npos ? support::read_address(in, port) : std::nullopt;
+  if (!scoped) return default_multiplexer::new_tcp_doorman(port, in, reuse);
+  const auto& to = *scoped->addresses;
+  support::owned_descriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = reuse ? 1 : 0;
+  if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket.get(), to.ai_addr, to.ai_addrlen) != 0 || ::listen(socket.get(), SOMAXCONN) != 0)
+    return caf::make_error(caf::sec::cannot_open_port, std::generic_category().message(errno));
+  return new_doorman(socket.release());
 }
 
 std::shared_ptr<void> shared_multiplexer::offer(std::string host, std::uint16_t port, gate::proven_connection made) {

@@ -51,6 +51,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void run() override;
   caf::io::scribe_ptr new_scribe(caf::io::network::native_socket socket) override;
   caf::io::doorman_ptr new_doorman(caf::io::network::native_socket socket) override;
+  /// Also takes an address with a scope, "fe80::1%eth0", which CAF's own function can't read.
+  caf::expected<caf::io::doorman_ptr> new_tcp_doorman(std::uint16_t port, const char* in, bool reuse) override;
   caf::expected<caf::io::scribe_ptr> new_tcp_scribe(const std::string& host, std::uint16_t port) override;
 
   /// See network_threads.

@@ -2,6 +2,7 @@
 add_room(network
   accepting.cpp
   address_probe.cpp
+  address_race.cpp
   broker_notes.cpp
   connection_channel.cpp
   credit_accounts.cpp

@@ -84,6 +84,10 @@ std::string numeric_address(const sockaddr_storage& address) {
     ::inet_ntop(AF_INET, &v6.s6_addr[12], text, sizeof text);
   else
     ::inet_ntop(AF_INET6, &v6, text, sizeof text);
+  char interface[IF_NAMESIZE] = "";
+  const auto scope = reinterpret_cast<const sockaddr_in6&>(address).sin6_scope_id;
+  if (scope != 0 && is_of_link(address) && ::if_indextoname(scope, interface) != nullptr)
+    return std::string(text) + "%" + interface;
   return text;
 }
 

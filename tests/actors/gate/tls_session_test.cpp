@@ -95,6 +95,24 @@ BOOST_AUTO_TEST_CASE(a_key_encrypts_a_bounded_number_of_records) {  // TL-4
   BOOST_TEST((move(*both.answering, *both.caller, "answer") == "answer"));
 }
 
+BOOST_AUTO_TEST_CASE(an_alert_of_an_end_that_has_not_proven_itself_is_no_refusal) {  // TL-7
+  const own_cluster mine;
+  const own_cluster theirs;
+  tls_pair both(of(mine.kit("a")), of(mine.kit("b")));
+  BOOST_TEST((both.caller->shake_hands() == progress::wants_to_read));
+  const char alert[] = {0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28};  // handshake failure
+  BOOST_TEST(::send(both.ends.called.get(), alert, sizeof alert, 0) == static_cast<ssize_t>(sizeof alert));
+  BOOST_TEST((both.caller->shake_hands() == progress::failed));
+  BOOST_TEST(both.caller->problem().may_pass);
+  BOOST_TEST(contains(both.caller->problem().why, "first bytes may have been lost"), both.caller->problem().why);
+
+  tls_pair strangers(of(mine.kit("a")), of(theirs.kit("b")));
+  strangers.shake_hands();
+  BOOST_TEST((strangers.at_caller == progress::failed));
+  BOOST_TEST(!strangers.caller->problem().may_pass);
+  BOOST_TEST(contains(strangers.caller->problem().why, "is of another authority"), strangers.caller->problem().why);
+}
+
 /// Without it a node that is called could send messages in the handshake, end the connection, and be read as anybody.
 BOOST_AUTO_TEST_CASE(an_end_that_cannot_finish_the_handshake_has_proven_nothing) {  // TL-1
   const own_cluster mine;

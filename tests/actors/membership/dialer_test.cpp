@@ -407,18 +407,30 @@ BOOST_AUTO_TEST_CASE(a_node_is_reached_at_the_second_address_of_its_host) {
 }
 
 // DI-1
-BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_late_is_reached_at_its_second) {
+BOOST_AUTO_TEST_CASE(a_host_whose_first_address_refuses_late_and_whose_second_refuses_has_no_node) {
   caller here;
-  odd_server greeter("hello");
-  std::optional<full_server> first(greeter.port());
+  std::uint16_t port = 0;
+  {
+    odd_server server;
+    port = server.port();
+  }
+  std::optional<full_server> first(port);
   caf::scoped_actor self{here.system};
-  auto pending = here.dial(self, two_addresses, greeter.port(), 8s);
+  auto pending = here.dial(self, two_addresses, port, 8s);
   BOOST_TEST(first->is_called());
   first.reset();
   std::optional<caf::error> problem;
   pending.receive([](caf::node_id&, caf::strong_actor_ptr&, std::set<std::string>&) {}, [&](caf::error& x) { problem = x; });
   BOOST_TEST_REQUIRE(problem.has_value());
-  BOOST_TEST((*problem == caf::sec::unexpected_message));
+  BOOST_TEST((*problem == caf::sec::cannot_connect_to_node));
+}
+
+// AR-1
+BOOST_AUTO_TEST_CASE(a_node_is_reached_at_the_second_address_of_a_host_whose_first_one_says_nothing) {
+  caller here;
+  const listening_node there;
+  const full_server first(there.port());
+  BOOST_TEST(!here.call(there.port(), 900ms, two_addresses));  // the system tries the first address again after a second
 }
 
 BOOST_AUTO_TEST_CASE(a_dialer_leaves_no_connection_open) {

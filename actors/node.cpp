@@ -23,6 +23,7 @@
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -34,14 +35,14 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
-constexpr std::chrono::milliseconds longest_join{10'000};  // a starting node is up sooner, and a wrong address should fail soon
 
-/// The deadline of a call: a call that runs on behalf of another call ends when that call does.
+/// The deadline of a call or a look-up: what runs on behalf of another call ends shortly before that call does.
 std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
-  const auto until_ns = support::call_scope::current_bounds().until_ns;
-  if (until_ns == 0) return deadline;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(until_ns - support::steady_ns()));
-  return std::min(deadline, std::max(left, std::chrono::milliseconds{1}));
+  const auto bounds = support::call_scope::current_bounds();
+  if (bounds.until_ns == 0) return deadline;
+  const auto left =
+    std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(bounds.until_ns - support::steady_ns()));
+  return std::min(deadline, support::time_of_part(left, bounds.depth));
 }
 
 node_status status_of(caf::actor_system& system, const contracts::gateway_actor& who, std::chrono::milliseconds deadline) {
@@ -83,10 +84,7 @@ std::string add_call(const std::string& before, const std::string& label, const 
 
 node::node(settings options) : company_(std::make_shared<nodes::company>(*this, std::move(options))) {
   start();
-  for (const auto& where : this->options().join) {
-    const auto [host, port] = parse_address(where);
-    join(host, port, std::min(this->options().deadline, longest_join));
-  }
+  join_seeds();
   if (pages_) pages_->serves();
 }
 
@@ -165,7 +163,7 @@ objects::object_store& node::objects() noexcept { return company_->parts().objec
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
-  std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
+  const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
   caf::scoped_actor self{company_->services().system()};
   std::string result;
@@ -185,12 +183,26 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   return result;
 }
 
+void node::join_seeds() {
+  const auto& with = options();
+  if (with.join.empty()) return;
+  const support::logger_release lets_go;
+  caf::scoped_actor self{company_->services().system()};
+  std::string seeds;
+  for (const auto& each : with.join) seeds += (seeds.empty() ? "" : ", ") + each;
+  self
+    ->request(company_->services().membership(), caf::infinite, support::join_atom::value, with.join,
+              std::int64_t{std::chrono::nanoseconds(with.join_wait).count()})
+    .receive([](const member&) {},
+             [&](const caf::error& reason) { throw to_exception(reason, "joining " + seeds + " from node '" + name() + "'"); });
+}
+
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
   company_->check_running();
   if (const auto known = company_->services().directory().find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
-  std::chrono::nanoseconds limit = deadline.value_or(options().deadline);
+  const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
   caf::scoped_actor self{company_->services().system()};
   std::optional<troupe::peer> result;
@@ -308,7 +320,7 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
   auto& here = inside->services();
   auto gateway = here.directory().gateway(id_);
   if (!gateway) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
-  return status_of(here.system(), gateway, deadline.value_or(here.options().deadline));
+  return status_of(here.system(), gateway, within_bounds(deadline.value_or(here.options().deadline)));
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
@@ -320,7 +332,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   const support::logger_release lets_go;
   caf::scoped_actor self{here.system()};
   caf::strong_actor_ptr result;
-  self->request(gateway, here.options().deadline, support::find_atom::value, name)
+  self->request(gateway, within_bounds(here.options().deadline), support::find_atom::value, name)
     .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
              [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
   return result;

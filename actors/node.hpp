@@ -211,6 +211,7 @@ class node {
   friend struct node_access;
 
   void start();
+  void join_seeds();
 
   std::shared_ptr<nodes::company> company_;
   std::unique_ptr<nodes::node_pages> pages_;  // null without settings::metrics

@@ -261,6 +261,7 @@ void check(const settings& options) {
     if (!valid_node_name(peer)) refuse("settings: device_maps has a map for '" + peer + "', expected the name of a node");
     check_device_map(peer, names);
   }
+  check_range("join_wait in ms", options.join_wait.count(), 0, most_milliseconds);
   check_range("workers", static_cast<long long>(options.workers), 1, most_workers);
   check_range("pass_workers", static_cast<long long>(options.pass_workers), 0, most_workers);
   check_range("deadline in ms", options.deadline.count(), 1, most_milliseconds);
@@ -288,6 +289,9 @@ settings::settings(int& argc, char** argv, bool leave_rest) {
       [this](const std::string& text) { port = static_cast<std::uint16_t>(parse_number("--port", text, 0, 65535)); });
   app.add_option("--join", join)->allow_extra_args(false)->each([](const std::string& text) {
     refuse_option_as_value("--join", text);
+  });
+  add(app, "--join-wait", [this](const std::string& text) {
+    join_wait = std::chrono::seconds(parse_number("--join-wait", text, 0, most_milliseconds / 1000));
   });
   add(app, "--workers", [this](const std::string& text) { workers = parse_number("--workers", text, 1, most_workers); });
   add(app, "--pass-workers",

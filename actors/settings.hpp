@@ -40,8 +40,12 @@ struct settings {
   std::string name = "node";
   std::string host = "127.0.0.1";  // address or host name to listen on
   std::uint16_t port = 0;          // 0: any free port
-  std::vector<std::string> join;   // "host:port" of nodes to join at start; each is tried for 10 s at most
-  std::size_t workers = 1;         // remote calls that compute at once; calls that wait for calls do not count
+  /// "host:port" of seeds, the nodes to join at the start. The node starts once it has met any one of them. A seed that is not there is
+  /// dialled for as long as the node runs. The node may be one of its own seeds: then it does not wait for the others where they are not.
+  std::vector<std::string> join;
+  /// How long the start waits for a seed; 0: for ever. Then the constructor throws, with what was seen at each seed.
+  std::chrono::milliseconds join_wait{30'000};
+  std::size_t workers = 1;  // remote calls that compute at once; calls that wait for calls do not count
   /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass (worker_team); if it
   /// is not 0, each accelerator of the process has one as well. 0: the functions of a pass run on one thread.
   std::size_t pass_workers = 0;
@@ -114,7 +118,7 @@ struct settings {
   std::map<std::string, device_names> device_maps;
 
   settings() = default;
-  /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--workers=`, `--pass-workers=`, `--deadline-ms=`,
+  /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--join-wait=` (seconds), `--workers=`, `--pass-workers=`, `--deadline-ms=`,
   /// `--heartbeat-ms=`, `--forget-after=` (seconds), `--short-work-us=` (microseconds), `--stop-limit=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`,
   /// `--no-shared-memory`, `--network=`
   /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off), `--log-file=`,

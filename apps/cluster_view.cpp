@@ -2,6 +2,7 @@
 #include "apps/cluster_view.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace troupe::apps {
 
 namespace {
 
-int rank(const std::string& state) { return state == "up" ? 0 : state == "unreachable" ? 1 : 2; }
+int rank(const std::string& state) { return state == "up" ? 0 : state == "unreachable" ? 1 : state == not_reached ? 2 : 3; }
 
 cluster_view::row row_of(cluster_member from) {
   const auto& seen = from.seen;
@@ -34,6 +35,15 @@ const node_status* find(const cluster_status& in, node_id who) {
   for (const auto& each : in.others)
     if (each.seen.who.id == who && each.status) return &*each.status;
   return nullptr;
+}
+
+/// The members that the node can't connect to.
+std::vector<peer_status> out_of_reach_of(const cluster_view::row& x) {
+  std::vector<peer_status> result;
+  if (x.status)
+    std::copy_if(x.status->peers.begin(), x.status->peers.end(), std::back_inserter(result),
+                 [](const auto& peer) { return !peer.up && peer.transport == not_reached; });
+  return result;
 }
 
 std::vector<std::string> cells_of(const cluster_view::row& x) {
@@ -73,6 +83,8 @@ nlohmann::ordered_json json_of(const cluster_view::row& x) {
                    {"objects", s.objects},
                    {"members_up", s.members_up}});
   }
+  for (const auto& peer : out_of_reach_of(x))
+    result["does_not_reach"].push_back({{"name", peer.who.name}, {"reason", peer.reason}});
   if (x.rates)
     result["rates"] = {{"calls_run", x.rates->calls_run},
                        {"functions_run", x.rates->functions_run},
@@ -101,14 +113,18 @@ std::string cluster_view::table() const {
   std::vector<std::vector<std::string>> cells{{"node", "address", "state", "transport", "for", "memory", "running", "queued",
                                                "waiting", "contexts", "calls/s", "sent/s", "received/s", "version"}};
   std::string problems;
-  int counts[3] = {};
+  int counts[4] = {};
   for (const auto& each : rows_) {
     cells.push_back(cells_of(each));
     ++counts[rank(each.state)];
-    if (!each.problem.empty()) problems += each.who.name + ": " + each.problem + "\n";
+    if (!each.problem.empty() && each.state != not_reached) problems += each.who.name + ": " + each.problem + "\n";
+    for (const auto& peer : out_of_reach_of(each))
+      problems += each.who.name + " does not reach " + peer.who.name + ": " + peer.reason + "\n";
   }
   auto text = "cluster as " + rows_.front().who.name + " sees it: " + std::to_string(counts[0]) + " up, " +
-              std::to_string(counts[1]) + " unreachable, " + std::to_string(counts[2]) + " gone\n\n" + text_table(cells, 4);
+              std::to_string(counts[1]) + " unreachable, " +
+              (counts[2] > 0 ? std::to_string(counts[2]) + " " + not_reached + ", " : "") + std::to_string(counts[3]) +
+              " gone\n\n" + text_table(cells, 4);
   return problems.empty() ? text : text + "\n" + problems;
 }
 

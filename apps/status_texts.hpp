@@ -6,6 +6,7 @@
 #include <string>
 
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/peer_states.hpp>
 
 #include "apps/charlm/figures.hpp"
 #include "apps/ready_line.hpp"
@@ -18,7 +19,10 @@ inline std::string number(std::uint64_t value) { return charlm::grouped(std::to_
 /// "127.0.0.1:4001".
 inline std::string address_of(const member& who) { return ready_line{who.name, who.host, who.port}.address(); }
 
-inline std::string state_of(const peer_status& x) { return x.up ? "up" : x.gone ? "gone" : "unreachable"; }
+inline std::string state_of(const peer_status& x) {
+  if (!x.up && x.transport == not_reached) return not_reached;
+  return x.up ? "up" : x.gone ? "gone" : "unreachable";
+}
 
 /// A text, or "-" in the place of an empty one.
 inline std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }

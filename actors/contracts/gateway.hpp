@@ -79,7 +79,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // the worker has run a call of this depth
   caf::reacts_to<support::tick_atom>,                                    // time to end workers that were idle for long
   caf::reacts_to<support::blocked_atom>, caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>,
-  caf::reacts_to<peer_down>, caf::reacts_to<member_heard>>;
+  caf::reacts_to<peer_down>, caf::reacts_to<member_heard>, caf::reacts_to<member_out_of_reach>>;
 
 }  // namespace troupe::contracts
 

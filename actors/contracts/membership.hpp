@@ -44,6 +44,12 @@ struct member_heard {
   bool is_gone = false;  // whether the member is gone or has left; otherwise it may come back
 };
 
+/// News of this node: it can't connect to a member, which other nodes may reach.
+struct member_out_of_reach {
+  member who;
+  std::string reason;  // empty: that is over
+};
+
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
 /// time that is left.
 ///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
@@ -53,17 +59,24 @@ struct member_heard {
 ///         in a row unanswered is unreachable in any case. A peer whose connection is lost is unreachable at once.
 ///   ME-3  every join and find is answered by its deadline.
 ///         A search for a member that this node is not connected to connects the two nodes.
+///         A join of an address where something else than a node answers, or a node that says why it refuses this one, fails at once. An
+///         address where no program listens is tried for membership_options::patience. All else is tried until the deadline.
 ///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A node at the address
 ///         of the first node is that node, restarted: the name goes over to it.
 ///   ME-5  two nodes that reach each other again are up for each other again, however long they did not, and without being
 ///         asked. Before that, each of the two has failed or dropped all that the other has (see `bond`).
+///   ME-6  a join of seeds is answered once this node has met any one of them. If this node is one of its own seeds, the join does not
+///         wait for seeds that are not there, and answers with this node itself. A seed that is not there, or not any more, is dialled
+///         for as long as this node runs. A join of seeds fails when its time is over or all seeds have refused this node, with what
+///         was seen at each seed.
 using membership_actor = caf::typed_actor<
   caf::replies_to<support::join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
-  caf::replies_to<support::find_atom, std::string, std::int64_t>::with<peer_up>,                // name, deadline in ns
-  caf::replies_to<support::find_atom, node_id, std::int64_t>::with<peer_up>,                    // id, deadline in ns
+  caf::replies_to<support::join_atom, std::vector<std::string>, std::int64_t>::with<member>,  // seeds, ns to wait (0: for ever)
+  caf::replies_to<support::find_atom, std::string, std::int64_t>::with<peer_up>,              // name, deadline in ns
+  caf::replies_to<support::find_atom, node_id, std::int64_t>::with<peer_up>,                  // id, deadline in ns
   caf::replies_to<support::list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
   caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>, caf::reacts_to<gossip>,
-  // gets peer_up and member_heard, also for members that are up already, and peer_down
+  // gets member_out_of_reach, and peer_up and member_heard, also for members that are up already, and peer_down
   caf::reacts_to<support::subscribe_atom, caf::actor>,
   caf::replies_to<support::leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
   caf::replies_to<support::clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus this node's, ns
@@ -78,3 +91,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::node_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::peer_up)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::peer_down)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::member_heard)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::member_out_of_reach)

@@ -21,6 +21,9 @@ using std::chrono::nanoseconds;
 using join_ptr = std::shared_ptr<join_task>;
 
 constexpr nanoseconds retry_pause{100'000'000};
+// A connection whose packets were lost for a while waits for ever longer until it sends them again. A new one is sooner there.
+constexpr nanoseconds longest_try{15'000'000'000};
+constexpr int parts_to_pause = 8;  // a pause between two tries is this part of the time since the first one
 constexpr nanoseconds shortest_greeting{1'000'000'000};
 constexpr nanoseconds longest_look_up{5'000'000'000};
 // How long a greeting waits for an unreachable node of the same name, which may have ended: at least `name_patience`, and until
@@ -47,10 +50,24 @@ struct target {
 };
 using target_ptr = std::shared_ptr<target>;
 
+std::string text_in_brackets(const caf::error& of) {
+  const auto text = of.context().empty() ? std::string() : of.context().get_as<std::string>(0);
+  return text.empty() ? "" : ": " + text;
+}
+
+/// Whether nothing says that the node will come: no program listens there, or the name has no address.
+bool is_nobody(const caf::error& problem) {
+  return problem == caf::sec::cannot_connect_to_node || problem == errc::unknown_peer || problem == errc::misuse;
+}
+
 // The error text for a connection or greeting that failed. An error that the other node sent is returned unchanged.
 caf::error explain(const target& to, const char* missing, std::int64_t now_ns, const caf::error& from) {
   const auto waited = milliseconds_text(now_ns - to.begun_ns);
   if (from.category() == caf::error(errc::refused).category()) return from;
+  if (from == caf::sec::disconnect_during_handshake)
+    return make_error(errc::unknown_peer, "the program at " + to.where() + " has ended the connection before a node answered" +
+                                            text_in_brackets(from) + " (tried for " + waited +
+                                            "); is it a node, and does it start or stop?");
   if (from == caf::sec::request_timeout)
     return make_error(errc::deadline_passed, std::string("no ") + missing + " from " + to.where() + " within " + waited);
   if (from == caf::sec::unexpected_message)
@@ -77,7 +94,9 @@ welcome make_welcome(Self self, const hello& from, const std::optional<route>& b
 
 template <class Self>
 void finish(Self self, const join_ptr& task) {
-  if (self->state.joins.erase(task) == 0 || !task->promise.pending()) return;
+  if (self->state.joins.erase(task) == 0) return;
+  if (task->ends) return task->ends();
+  if (!task->promise.pending()) return;
   if (task->failure)
     task->promise.deliver(task->failure);
   else
@@ -129,9 +148,9 @@ void meet(Self self, const join_ptr& task, node_id from, std::vector<member_news
 
 // Tells the table how a dial ended that the table had asked for.
 template <class Self>
-void end_dial(Self self, const target& to, member_table::dial_end how) {
+void end_dial(Self self, const target& to, member_table::dial_end how, const std::string& why = {}) {
   auto& st = self->state;
-  if (to.whom.value != 0) act(self, st.table.dialled(to.whom, how, st.options.clock()));
+  if (to.whom.value != 0) act(self, st.table.dialled(to.whom, how, st.options.clock(), why));
 }
 
 member_table::dial_end end_by(const caf::error& problem) {
@@ -176,11 +195,12 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   auto who = answer.self;
   using dial_end = member_table::dial_end;
   if (!to.name.empty() && who.name != to.name) {
-    end_dial(self, to, dial_end::another_listens);
+    end_dial(self, to, dial_end::another_listens, "node '" + who.name + "' listens there");
     return settle(self, to.task, false, {});
   }
   who.host = host_to_reach(who.host, by);
-  end_dial(self, to, who.id == to.whom ? dial_end::reached : dial_end::another_listens);
+  end_dial(self, to, who.id == to.whom ? dial_end::reached : dial_end::another_listens,
+           "another process listens there as node '" + who.name + "'");
   if (st.table.find(who.id) == nullptr) {
     auto objection = st.table.objection(who, self_for(self, by));
     const auto* rival = objection.empty() ? living_rival(self, who) : nullptr;
@@ -207,7 +227,10 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
     to.greeted = who.id;  // the other node now gets to know this node's bond, and takes it over
     return say_hello(self, target, gateway, time_left(self, to));
   }
-  if (to.first) to.task->first = who;
+  if (to.first) {
+    to.task->first = who;
+    to.task->deadline_ns = std::min(to.task->deadline_ns, now + longest_meeting.count());
+  }
   if (!answer.news.empty()) {  // otherwise the two nodes have heard the same
     meet(self, to.task, who.id, answer.news, by);
     pass_on(self, who.id, st.table.beyond(answer.news), true);
@@ -215,26 +238,33 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   settle(self, to.task, to.first, {});
 }
 
-// Tries again for a while if the problem may pass: no program listens, a handshake was cut, or the gateway does not know its
-// node yet. An unanswered greeting is repeated until the deadline: if two nodes dial each other at the same moment CAF drops
-// one of the connections, and messages on it may be lost.
+// Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the gateway does not
+// know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and messages on it may be lost. Where no program
+// listens, only for a while.
 template <class Self>
 void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
   const auto& options = self->state.options;
   const auto now = options.clock();
+  auto reason = explain(*to, missing, now, problem);
   if (to->is_again) {
-    end_dial(self, *to, end_by(problem));
+    end_dial(self, *to, end_by(problem), to_exception(reason).what());
     return settle(self, to->task, false, {});
   }
-  auto reason = explain(*to, missing, now, problem);
+  auto& task = *to->task;
   const auto patience = to->first ? options.patience : std::min(options.patience, mesh_patience);
-  const bool patient = reason == errc::unknown_peer && now + retry_pause.count() < to->begun_ns + patience.count();
-  const bool again = (patient || reason == errc::deadline_passed) && now + retry_pause.count() < to->until_ns;
-  if (again && !self->state.leaving) {
-    after(self, retry_pause, [=] { try_to_reach(self, to); });
+  const auto pause =
+    std::clamp(nanoseconds((now - to->begun_ns) / parts_to_pause), retry_pause, std::max(retry_pause, task.longest_pause));
+  const auto next = now + pause.count();
+  const bool says_why = problem.category() == caf::error(errc::refused).category() && !is_nobody(problem);
+  const bool is_patient =
+    (to->first && task.is_patient) || (is_nobody(problem) ? next < to->begun_ns + patience.count() : !says_why);
+  if (reason != errc::refused && is_patient && next < to->until_ns && !self->state.leaving) {
+    if (to->first) task.seen = std::move(reason);
+    after(self, pause, [=] { try_to_reach(self, to); });
+    if (to->first && task.tells) task.tells();
     return;
   }
-  end_dial(self, *to, end_by(problem));
+  end_dial(self, *to, end_by(problem), to_exception(reason).what());
   settle(self, to->task, to->first, std::move(reason));
 }
 
@@ -267,10 +297,16 @@ void say_hello(Self self, const target_ptr& to, const caf::strong_actor_ptr& gat
 template <class Self>
 void try_to_reach(Self self, const target_ptr& to) {
   auto& st = self->state;
-  const auto left = time_left(self, *to);
+  const auto left = std::min(time_left(self, *to), longest_try);
   self->request(st.options.connector, left, caf::connect_atom::value, to->host, to->port, std::int64_t{left.count()})
     .then(
       [=](const caf::node_id&, const caf::strong_actor_ptr& gateway, const std::set<std::string>&) {
+        const auto& here = self->state;
+        if (to->first && gateway != nullptr && gateway == here.options.gateway) {
+          to->task->is_itself = true;
+          return settle(self, to->task, true,
+                        make_error(errc::refused, here.table.objection(here.table.self(), here.table.self())));
+        }
         if (gateway != nullptr)
           say_hello(self, to, gateway, time_left(self, *to));
         else

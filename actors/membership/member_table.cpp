@@ -133,7 +133,7 @@ member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway,
   member_steps steps;
   take_over(who.id, theirs, now_ns, steps);
   if (auto news = roster_.met(who, incarnation, now_ns); !news.empty()) steps.tells.emplace_back(who.id, std::move(news));
-  strangers_.erase(who.id);
+  forget_stranger(who, steps);
   meet(who, std::move(gateway), theirs, how, now_ns, steps);
   if (auto* peer = find(who.id)) peer->last_news = roster_.last_news();
   note_news(now_ns, steps);
@@ -358,6 +358,11 @@ void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
     }
     const bool is_over = !is_needed && !other.is_dialled;
     if (is_over && other.is_out_of_reach && who != nullptr && roster_.is_up(id) && find(id) == nullptr) tell_known(*who, to);
+    if (is_over && !other.why.empty()) {
+      auto& over = to.obstacles.emplace_back();
+      if (who != nullptr) over.who = *who;
+      over.who.id = id;
+    }
     i = is_over ? strangers_.erase(i) : std::next(i);
   }
 }
@@ -443,7 +448,20 @@ member_steps member_table::connection_lost(node_id of, std::int64_t now_ns) {
   return steps;
 }
 
-member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_ns) {
+void member_table::forget_stranger(const member& who, member_steps& to) {
+  const auto found = strangers_.extract(who.id);
+  if (found && !found.mapped().why.empty()) to.obstacles.push_back({who, {}});
+}
+
+std::string member_table::obstacle_to(const std::string& name, node_id id) const {
+  const auto* who = name.empty() ? roster_.find(id) : roster_.find(name);
+  const auto found = who == nullptr ? strangers_.end() : strangers_.find(who->id);
+  return found == strangers_.end() || found->second.why.empty()
+           ? std::string()
+           : "this node can't connect to node " + describe(*who) + ": " + found->second.why;
+}
+
+member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_ns, const std::string& why) {
   member_steps steps;
   if (auto* peer = find(who)) {
     peer->is_dialled = false;
@@ -476,6 +494,10 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     other.dial_ns = now_ns + other.pause_ns;
     if (how != dial_end::reached) {
       other.is_out_of_reach = true;
+      const bool is_new = other.why.empty();
+      other.why = why;
+      if (const auto* heard = roster_.find(who); heard != nullptr && is_new && !why.empty())
+        steps.obstacles.push_back({*heard, why});
       // Nobody listens there, as far as this node sees. Other nodes may reach the member, which can then contradict.
       roster_.accuse(who, now_ns);
       if (const auto* heard = roster_.find(who)) tell_lost(*heard, "this node can't connect to it", false, steps);

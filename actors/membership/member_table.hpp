@@ -77,9 +77,16 @@ struct peer_change {
   bool is_gone = false;      // of a member that is lost: whether it is gone or has left
 };
 
+/// A member that other nodes know and that this node can't connect to.
+struct obstacle {
+  member who;
+  std::string why;  // empty: that is over
+};
+
 /// What the membership actor has to do, in the order of the fields.
 struct member_steps {
   std::vector<peer_change> changes;         // to be told to the subscribers
+  std::vector<obstacle> obstacles;          // to be told to the subscribers
   std::vector<caf::strong_actor_ptr> cuts;  // connections to these gateways have to be cut
   std::vector<node_id> beats;               // a heartbeat has to be sent now
   std::vector<node_id> greets;              // peers that have to be greeted once more
@@ -123,6 +130,7 @@ struct member_steps {
 ///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it. A member whose name another
 ///         node claims is dialled at once, and is gone if no program listens at its address: the other node is its successor.
 ///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
+///   MT-10 a member that this node can't connect to and was never connected to is told once, with the reason, and once when that is over.
 class member_table {
  public:
   static constexpr int allowed_misses = 3;
@@ -221,7 +229,9 @@ class member_table {
   member_steps connection_lost(node_id of, std::int64_t now_ns);
   /// How a dial ended. The table has to be told for each dial.
   enum class dial_end { reached, not_reached, nobody_listens, another_listens };
-  member_steps dialled(node_id who, dial_end how, std::int64_t now_ns);
+  member_steps dialled(node_id who, dial_end how, std::int64_t now_ns, const std::string& why = {});
+  /// Why this node can't connect to a member, of which each has this name or id. Empty if nothing is known.
+  std::string obstacle_to(const std::string& name, node_id id) const;
   /// The peer is gone for a reason that it gave itself, or because another node has taken its address.
   member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);
 
@@ -253,6 +263,7 @@ class member_table {
     bool is_contested = false;     // whether another node has its name
     bool is_tried = false;         // whether this node has dialled it since somebody looks for it
     bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
+    std::string why;               // the last dial ended (MT-10)
     std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
   };
 
@@ -271,6 +282,7 @@ class member_table {
   void tell_known(const member& who, member_steps& to);
   void tell_lost(const member& who, const std::string& reason, bool is_gone, member_steps& to);
   stranger& add_stranger(node_id id, std::int64_t now_ns);
+  void forget_stranger(const member& who, member_steps& to);
   void take_over(node_id from, const bond& theirs, std::int64_t now_ns, member_steps& to);
   void lose(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);
   void separate(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to);

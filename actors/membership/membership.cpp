@@ -10,6 +10,7 @@
 #include <troupe/actors/membership/admission.hpp>
 #include <troupe/actors/membership/dialer.hpp>
 #include <troupe/actors/membership/membership_core.hpp>
+#include <troupe/actors/membership/seeds.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 
 namespace troupe::membership {
@@ -34,8 +35,10 @@ caf::result<contracts::peer_up> find(Self self, const std::string& name, node_id
   search->timer = after(self, nanoseconds(left_ns), [=] {
     auto& here = self->state;
     const auto wanted = search->name.empty() ? to_string(search->id) : search->name;
+    const auto obstacle = here.table.obstacle_to(search->name, search->id);
     search->promise.deliver(make_error(errc::unknown_peer, "no peer '" + wanted + "' became known within " +
-                                                             milliseconds_text(left_ns) + "; up are: " + here.table.names()));
+                                                             milliseconds_text(left_ns) + "; " +
+                                                             (obstacle.empty() ? "up are: " + here.table.names() : obstacle)));
     here.searches.erase(search);
   });
   look_for(self, *search);
@@ -52,6 +55,7 @@ caf::result<caf::unit_t> leave(Self self, const std::string& reason) {
   }
   for (const auto& task : std::exchange(st.joins, {}))
     if (task->promise.pending()) task->promise.deliver(stopping_error(st));
+  if (st.starting.promise.pending()) st.starting.promise.deliver(stopping_error(st));
   for (const auto& greeting : std::exchange(st.until_listening, {})) greeting();
   auto promise = self->template make_response_promise<caf::unit_t>();
   auto open = std::make_shared<std::size_t>(st.table.peers().size());
@@ -75,6 +79,7 @@ void beat(Self self) {
     return st.options.has_heard(peer.gateway->node(), 2 * st.options.heartbeat);
   };
   act(self, st.table.beat(st.options.clock(), hears, st.options.shares));
+  dial_seeds(self);
   after(self, st.options.heartbeat, [=] { beat(self); });
 }
 
@@ -136,6 +141,11 @@ contracts::membership_host::behavior_type make_membership(Self self, const membe
       here.joins.insert(task);
       when_listening([=] { join(self, task, host, port); });
       return task->promise;
+    },
+    [=](support::join_atom, const std::vector<std::string>& seeds, std::int64_t wait_ns) -> caf::result<member> {
+      auto promise = self->template make_response_promise<member>();
+      when_listening([=] { join_seeds(self, seeds, nanoseconds(std::clamp<std::int64_t>(wait_ns, 0, longest_ns)), promise); });
+      return promise;
     },
     [=](support::find_atom, const std::string& name, std::int64_t left_ns) { return find(self, name, {}, left_ns); },
     [=](support::find_atom, node_id id, std::int64_t left_ns) { return find(self, {}, id, left_ns); },

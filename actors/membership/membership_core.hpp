@@ -182,6 +182,16 @@ void tell(Self self, const peer_change& news) {
     caf::anon_send(subscriber, contracts::peer_down{news.who, news.reason, is_gone, news.period});
 }
 
+/// Tells the log and the subscribers about a member that this node can't connect to.
+template <class Self>
+void tell(Self self, const obstacle& news) {
+  auto& st = self->state;
+  if (!news.why.empty())
+    st.options.log.warn(
+      "membership", [&] { return "can't connect to node " + describe(news.who) + ", which other nodes know: " + news.why; });
+  for (const auto& subscriber : st.subscribers) caf::anon_send(subscriber, contracts::member_out_of_reach{news.who, news.why});
+}
+
 /// Answers the requests that searched for the peer.
 template <class Self>
 void end_searches(Self self, const member& who, const caf::strong_actor_ptr& gateway, std::uint64_t period) {
@@ -205,6 +215,7 @@ void act(Self self, const member_steps& steps) {
     if (news.what == peer_change::kind::up || news.what == peer_change::kind::up_again)
       end_searches(self, news.who, news.gateway, news.period);
   }
+  for (const auto& each : steps.obstacles) tell(self, each);
   for (const auto& gateway : steps.cuts) cut_connection(self->system(), gateway->node());
   for (const auto id : steps.beats) send_heartbeat(self, id);
   for (const auto id : steps.greets) greet_again(self, id);

@@ -54,6 +54,26 @@ struct join_task {
   member first;
   std::size_t open = 0;  // number of nodes that have not answered
   caf::error failure;
+  bool is_itself = false;       // whether the address leads to this node
+  bool is_patient = false;      // whether an address where no program listens is tried until the deadline
+  caf::error seen;              // what stood in the way last, until the first node answers
+  std::function<void()> tells;  // called when `seen` has changed; empty: nobody is told
+  std::function<void()> ends;   // called instead of the promise
+  std::chrono::nanoseconds longest_pause{1'000'000'000};  // between two tries of the first node
+};
+
+/// A node that this node was told to join at its start.
+struct seed {
+  std::string host;
+  std::uint16_t port = 0;
+  std::shared_ptr<join_task> task = nullptr;  // while the address is dialled
+  member met = {};                            // the node that answered there last
+  bool is_itself = false;
+  bool has_refused = false;
+  caf::error seen = {};      // what stood in the way last
+  std::int64_t dial_ns = 0;  // when a seed that has refused is dialled next
+
+  bool is_tried() const noexcept { return is_itself || seen; }
 };
 
 struct membership_state {
@@ -71,6 +91,13 @@ struct membership_state {
     std::function<void()> on_lost;  // to be called once, if the connection is lost
   };
 
+  /// The request that waits for a seed.
+  struct start {
+    caf::typed_response_promise<member> promise;
+    std::int64_t begun_ns = 0;
+    std::int64_t until_ns = 0;
+  };
+
   static inline const char* name = "membership";
   membership_options options;
   member_table table;
@@ -82,6 +109,8 @@ struct membership_state {
   std::map<std::uint64_t, greeting> greetings;
   std::uint64_t last_greeting = 0;
   std::set<std::shared_ptr<join_task>> joins;
+  std::vector<seed> seeds;
+  start starting;
   std::vector<caf::actor> subscribers;
   network::own_actors::hold dialer_guard;  // see membership_options::guard
 };

@@ -8,6 +8,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <troupe/messages/packed_tensors.hpp>
+#include <troupe/messages/peer_states.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::size_t most_away = 64;
 constexpr std::size_t most_down = 4096;
+constexpr std::size_t most_out_of_reach = 64;
 constexpr const char* not_connected = "not connected";
 
 }  // namespace
@@ -32,6 +34,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
     return;  // periods rise with each news: this one is known already, or has ended
   }
   known_.erase(who.id);
+  out_of_reach_.erase(who.id);
   ids_[who.name] = who.id;
   up_.insert_or_assign(who.id, entry{who, caf::actor_cast<contracts::gateway_actor>(std::move(gateway))});
   list(who);
@@ -106,6 +109,20 @@ bool peer_directory::forget(node_id id, const std::string& reason, bool is_gone)
   return known_.erase(id) > 0;
 }
 
+void peer_directory::note_obstacle(const member& who, const std::string& reason) {
+  std::lock_guard lock(mutex_);
+  if (reason.empty()) {
+    out_of_reach_.erase(who.id);
+    return;
+  }
+  if (out_of_reach_.size() == most_out_of_reach) return;
+  auto& seen = out_of_reach_[who.id];
+  seen.who = who;
+  seen.since_ns = clock_();
+  seen.transport = not_reached;
+  seen.reason = reason;
+}
+
 bool peer_directory::is_member(node_id id) const {
   std::lock_guard lock(mutex_);
   return up_.contains(id) || known_.contains(id);
@@ -114,6 +131,7 @@ bool peer_directory::is_member(node_id id) const {
 void peer_directory::clear() {
   std::lock_guard lock(mutex_);
   for (auto& [id, node] : traffic_) node.seen.up = false;
+  out_of_reach_.clear();
   known_.clear();
   up_.clear();
   ids_.clear();
@@ -263,11 +281,12 @@ std::vector<peer_status> peer_directory::traffic(node_id self, which nodes) cons
     std::lock_guard lock(mutex_);
     const auto now_ns = clock_();
     for (const auto& [id, each] : traffic_) {
-      if (id == self || (nodes == which::connected && !each.was_connected)) continue;
+      if (id == self || (nodes == which::connected && !each.was_connected) || out_of_reach_.contains(id)) continue;
       auto& node = result.emplace_back(each.seen);
       node.since_ns = now_ns - each.seen.since_ns;
       if (known_.contains(id)) node.transport = not_connected;
     }
+    for (const auto& [id, each] : out_of_reach_) result.emplace_back(each).since_ns = now_ns - each.since_ns;
   }
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
     return a.up != b.up ? a.up : std::tie(a.who.name, a.who.id) < std::tie(b.who.name, b.who.id);
@@ -277,8 +296,8 @@ std::vector<peer_status> peer_directory::traffic(node_id self, which nodes) cons
 
 std::size_t peer_directory::entries() const {
   std::scoped_lock lock(mutex_, uses_->mutex);
-  return up_.size() + ids_.size() + known_.size() + traffic_.size() + last_away_.size() + down_.size() + last_down_.size() +
-         uses_->all.size();
+  return up_.size() + ids_.size() + known_.size() + out_of_reach_.size() + traffic_.size() + last_away_.size() + down_.size() +
+         last_down_.size() + uses_->all.size();
 }
 
 }  // namespace troupe::membership

@@ -29,6 +29,8 @@ namespace troupe::membership {
 ///         also if no message went between the two (a third node may bring a peer into a context).
 ///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went down
 ///         for PD-1. Ids that only messages name leave nothing behind.
+///   PD-6  a member that this node can't connect to has an entry in traffic() that says so, from note_obstacle() to note_obstacle()
+///         without a reason, unless it is a peer; of the first 64 such members.
 class peer_directory {
  public:
   struct entry {
@@ -50,6 +52,8 @@ class peer_directory {
   /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns whether
   /// the directory listed it as such. A member may become gone after it was unreachable.
   bool forget(node_id id, const std::string& reason, bool is_gone);
+  /// This node can't connect to a member, which other nodes may reach. `reason`: empty if that is over.
+  void note_obstacle(const member& who, const std::string& reason);
   /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
   bool is_member(node_id id) const;
 
@@ -104,10 +108,11 @@ class peer_directory {
 
  private:
   const std::function<std::int64_t()> clock_;
-  mutable std::mutex mutex_;  // guards up_, ids_, known_, traffic_, last_away_, down_ and what follows
+  mutable std::mutex mutex_;  // guards up_, ids_, known_, out_of_reach_, traffic_, last_away_, down_ and what follows
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;     // members that this node is not connected to
+  std::unordered_map<node_id, peer_status> out_of_reach_;
   struct node {
     peer_status seen;
     bool was_connected = false;

@@ -7,4 +7,5 @@ add_room(membership
   node_connection.cpp
   peer_directory.cpp
   roster.cpp
-  route.cpp)
+  route.cpp
+  seeds.cpp)

@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 
+#include <troupe/messages/peer_states.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe::metrics {
@@ -98,13 +99,16 @@ void add_own(exposition& to, const node_status& x) {
 void add_peers(exposition& to, const node_status& x) {
   std::uint64_t up = 0;
   std::uint64_t unreachable = 0;
+  std::uint64_t out_of_reach = 0;
   for (const auto& each : x.peers) {
     if (each.up) ++up;
-    if (!each.up && !each.gone) ++unreachable;
+    if (!each.up && !each.gone) ++(each.transport == not_reached ? out_of_reach : unreachable);
   }
-  to.metric("peers", "gauge", "Peers by state. Peers that are gone do not count.");
+  to.metric("peers", "gauge",
+            "Peers by state. Peers that are gone do not count. not_reached: members that this node can't connect to.");
   to.sample("state=\"up\"", up);
   to.sample("state=\"unreachable\"", unreachable);
+  to.sample("state=\"not_reached\"", out_of_reach);
   const auto peers = by_name(x.peers);
   if (peers.empty()) return;
   const auto of_each = [&](const char* name, const char* type, const char* help, auto value) {

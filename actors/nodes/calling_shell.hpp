@@ -15,6 +15,7 @@
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/actors/transfers/ship.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -79,7 +80,7 @@ struct calling_shell : gateway_shell<Self> {
   void meet_first(const contracts::outgoing_call_ptr& job) {
     ++state.meeting[job->to];
     limit(job);
-    const auto left = time_left(*job);
+    const auto left = support::time_of_part(time_left(*job), job->request.depth);
     const auto over = [s = self, job] {
       auto& meeting = s->state.meeting;
       if (--meeting[job->to] == 0) meeting.erase(job->to);

@@ -210,6 +210,9 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
     [=](contracts::peer_up& news) { is_up(self, news); },
     [=](const contracts::peer_down& news) { went_down(self, news); },
     [=](const contracts::member_heard& news) { heard(self, news); },
+    [=](const contracts::member_out_of_reach& news) {
+      gateway_shell(self).here.directory().note_obstacle(news.who, news.reason);
+    },
   };
 }
 

@@ -43,6 +43,7 @@ struct node_options {
   std::string advertise;
   std::uint16_t port = 0;
   std::vector<std::string> join;
+  int join_wait = 30;
   std::size_t workers = 1;
   std::size_t pass_workers = 0;
   int threads = 1;
@@ -88,6 +89,7 @@ struct node_options {
     s.network = network_named(network);
     proof.apply_to(s);
     s.join = join;
+    s.join_wait = std::chrono::seconds(join_wait);
     s.data_dir = data_dir;
     s.metrics = metrics;
     for (const auto& map : device_maps) add_device_map(s, map);
@@ -181,9 +183,13 @@ void add_node_command(CLI::App& app) {
     ->default_str("");
   command->add_option("--port", options->port, "Port to listen on; 0: any free one")->check(between(0, 65535));
   command
-    ->add_option("--join", options->join, "Address of a node to join, tried for 5 s, or 10 s if nobody answers; may repeat")
+    ->add_option(
+      "--join", options->join,
+      "Address of a seed, a node to join; may repeat: the node is ready once it has met one of them, and goes on to dial "
+      "the others; its own address among them means that it may be the first one")
     ->check(host_and_port())
     ->type_name("HOST:PORT");
+  command->add_option("--join-wait", options->join_wait, "Seconds to wait for a seed; 0: for ever")->check(between(0, 86'400));
   command->add_option("--workers", options->workers, "Remote calls that run at once")->check(between(1, 1024));
   command
     ->add_option(

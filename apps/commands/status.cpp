@@ -136,7 +136,10 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
     if (any_compressed)
       rows.back().insert(rows.back().end(), {number(each.plain_bytes_sent), number(each.plain_bytes_received)});
   }
-  return text + "\n" + text_table(rows, 4);
+  text += "\n" + text_table(rows, 4);
+  for (const auto& each : peers)
+    if (!each.up && each.transport == not_reached) text += each.who.name + " is not reached from here: " + each.reason + "\n";
+  return text;
 }
 
 /// Asks a node again and again, and shows each answer beside the one before.

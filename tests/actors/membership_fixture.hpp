@@ -39,7 +39,8 @@ struct fake_node {
   caf::actor gateway;
   std::shared_ptr<bool> mute = std::make_shared<bool>(false);
   std::vector<std::string> news;
-  std::vector<std::string> heard;  // news about members that the node is not connected to
+  std::vector<std::string> out_of_reach;  // members, with the reason; without one when that is over
+  std::vector<std::string> heard;         // news about members that the node is not connected to
 };
 
 inline caf::behavior make_face(caf::event_based_actor* self, contracts::membership_host to, std::shared_ptr<bool> mute) {
@@ -82,6 +83,7 @@ class fake_cluster {
                            std::int64_t) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
         ++dialled;
         if (port == mute_port) return self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
+        if (const auto problem = problems.find(port); problem != problems.end()) return problem->second;
         auto place = ports.find(port);
         if (place == ports.end()) return caf::make_error(caf::sec::cannot_connect_to_node);
         return {self->node(), place->second, std::set<std::string>{}};
@@ -117,6 +119,7 @@ class fake_cluster {
               [&node](const contracts::peer_down& x) {
                 node.news.push_back((x.is_gone ? "gone " : "unreachable ") + x.who.name + ": " + x.reason);
               },
+              [&node](const contracts::member_out_of_reach& x) { node.out_of_reach.push_back(x.who.name + ": " + x.reason); },
               [&node](const contracts::member_heard& x) { node.heard.push_back((x.is_up ? "up " : "lost ") + x.who.name); }};
     });
     caf::anon_send(node.membership, support::subscribe_atom::value, subscriber);
@@ -185,6 +188,10 @@ class fake_cluster {
   auto join(const fake_node& who, std::uint16_t port, std::int64_t deadline_ns = 10'000 * ms) {
     return ask<member>(who.membership, support::join_atom::value, std::string("127.0.0.1"), port, deadline_ns);
   }
+  /// `wait_ns`: 0: for ever.
+  auto join_seeds(const fake_node& who, std::vector<std::string> seeds, std::int64_t wait_ns) {
+    return ask<member>(who.membership, support::join_atom::value, std::move(seeds), wait_ns);
+  }
   auto find(const fake_node& who, const std::string& name, std::int64_t deadline_ns) {
     return ask<contracts::peer_up>(who.membership, support::find_atom::value, name, deadline_ns);
   }
@@ -213,6 +220,7 @@ class fake_cluster {
   caf::io::network::test_multiplexer& multiplexer =
     dynamic_cast<caf::io::network::test_multiplexer&>(system.middleman().backend());
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;
+  std::map<std::uint16_t, caf::error> problems;  // why a port is not reached
   std::uint16_t mute_port = 9999;
   int dialled = 0;
   bool bytes_come = false;                 // whether the network has bytes from every node, mute or not

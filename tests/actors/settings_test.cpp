@@ -82,15 +82,17 @@ BOOST_AUTO_TEST_CASE(device_maps_are_read_and_refused_with_their_text) {
 }
 
 BOOST_AUTO_TEST_CASE(every_option_is_read) {
-  const auto options = read({"--name=stage-1", "--host=0.0.0.0", "--advertise=h1", "--port=4000", "--join=a:1",
-                             "--join=[::1]:65535", "--workers=3", "--pass-workers=2", "--deadline-ms=1500", "--heartbeat-ms=50",
-                             "--stop-limit=7", "--no-direct-memory", "--no-shared-memory", "--network=caf", "--insecure",
-                             "--log-level=debug", "--log-file=a=b.log", "--log-format=json", "--trace"});
+  const auto options =
+    read({"--name=stage-1",     "--host=0.0.0.0",    "--advertise=h1",     "--port=4000",        "--join=a:1",
+          "--join=[::1]:65535", "--join-wait=7",     "--workers=3",        "--pass-workers=2",   "--deadline-ms=1500",
+          "--heartbeat-ms=50",  "--stop-limit=7",    "--no-direct-memory", "--no-shared-memory", "--network=caf",
+          "--insecure",         "--log-level=debug", "--log-file=a=b.log", "--log-format=json",  "--trace"});
   BOOST_TEST(options.name == "stage-1");
   BOOST_TEST(options.host == "0.0.0.0");
   BOOST_TEST(options.advertise == "h1");
   BOOST_TEST(options.port == 4000);
   BOOST_TEST(options.join == (std::vector<std::string>{"a:1", "[::1]:65535"}), boost::test_tools::per_element());
+  BOOST_TEST(options.join_wait.count() == 7000);
   BOOST_TEST(options.workers == 3);
   BOOST_TEST(options.pass_workers == 2);
   BOOST_TEST(options.deadline.count() == 1500);

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <troupe/messages/peer_states.hpp>
+
 #include "apps/cluster_view.hpp"
 #include "support/contains.hpp"
 
@@ -98,6 +100,23 @@ BOOST_AUTO_TEST_CASE(a_node_without_an_answer_is_listed_with_the_reason) {  // C
   BOOST_TEST(!nodes[1].contains("version"));
   BOOST_TEST(cluster_view(cluster({up(who("b", 2, 1))})).json()["nodes"][1]["members_up"] == 23);
   BOOST_TEST(nodes[2]["for_s"] == 61.0);
+}
+
+BOOST_AUTO_TEST_CASE(members_that_a_node_does_not_reach_are_named_with_the_reason) {  // CV-2
+  auto b = up(who("b", 2, 1));
+  auto far = down(who("far", 3, 2), false, 5, "no answer from h3");
+  far.seen.transport = troupe::not_reached;
+  far.seen.reason = "no answer from h3";
+  b.status->peers = {far.seen};
+  auto all = cluster({b, far});
+  all.asked.peers = {far.seen};
+  const cluster_view view(std::move(all));
+  BOOST_TEST(listed(view) == (list{"asked up", "b up", "far not reached from here"}), boost::test_tools::per_element());
+  const auto table = view.table();
+  BOOST_TEST(contains(table, ": 2 up, 0 unreachable, 1 not reached from here, 0 gone\n"), table);
+  BOOST_TEST(contains(table, "\nasked does not reach far: no answer from h3\nb does not reach far: no answer from h3\n"),
+             table);
+  BOOST_TEST(view.json()["nodes"][1]["does_not_reach"][0]["name"] == "far");
 }
 
 BOOST_AUTO_TEST_CASE(rates_need_two_answers_of_the_same_process) {

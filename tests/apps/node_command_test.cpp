@@ -216,13 +216,13 @@ BOOST_AUTO_TEST_CASE(an_address_where_nobody_listens_is_named) {
     loopback_socket gone;
     port = gone.port();
   }
-  check_fails({"--name", "a", "--deadline-ms", "1000", "--join", "127.0.0.1:" + port}, "1", {"127.0.0.1:" + port});
-  check_fails({"--name", "a", "--deadline-ms", "1000", "--join", "no such host:4001"}, "1", {"'no such host' has no address"});
+  check_fails({"--name", "a", "--join-wait", "1", "--join", "127.0.0.1:" + port}, "1", {"127.0.0.1:" + port});
+  check_fails({"--name", "a", "--join-wait", "1", "--join", "no such host:4001"}, "1", {"'no such host' has no address"});
 }
 
 BOOST_AUTO_TEST_CASE(an_address_where_nobody_answers_is_named_at_the_deadline) {
   loopback_socket mute;
-  check_fails({"--name", "a", "--deadline-ms", "300", "--join", "127.0.0.1:" + mute.port()}, "1", {"127.0.0.1:" + mute.port()});
+  check_fails({"--name", "a", "--join-wait", "1", "--join", "127.0.0.1:" + mute.port()}, "1", {"127.0.0.1:" + mute.port()});
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_still_joins_leaves_at_a_signal_in_time) {  // NC-2

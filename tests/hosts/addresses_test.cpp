@@ -12,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
+#include "actors/loopback_nodes.hpp"
 #include "hosts/testbed.hpp"
 #include "support/contains.hpp"
 
@@ -152,7 +153,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_listens_on_loopback_cannot_be_joined_from_anoth
   const testbed all({"h1", "h2"});
   auto a = node_on(all["h1"], "a", {});
   address_of(a);
-  auto b = node_on(all["h2"], "b", everywhere + std::vector<std::string>{"--join", "h1:4001"});
+  auto b = node_on(all["h2"], "b", everywhere + std::vector<std::string>{"--join", "h1:4001", "--join-wait", "1"});
   check_fails(b, {"no node listens at h1:4001", "beyond loopback (--host)"});
 }
 
@@ -233,9 +234,9 @@ BOOST_AUTO_TEST_CASE(a_host_with_two_networks_is_reached_by_the_peers_of_each) {
 
 BOOST_AUTO_TEST_CASE(a_name_without_an_address_and_a_host_without_a_node_are_told_apart) {
   const testbed all({"h1", "h2"});
-  auto unknown = node_on(all["h1"], "a", everywhere + std::vector<std::string>{"--join", "h9:4001"});
+  auto unknown = node_on(all["h1"], "a", everywhere + std::vector<std::string>{"--join", "h9:4001", "--join-wait", "1"});
   check_fails(unknown, {"the host name 'h9' has no address", "spelled right"});
-  auto nobody = node_on(all["h1"], "a", everywhere + std::vector<std::string>{"--join", "h2:4001"});
+  auto nobody = node_on(all["h1"], "a", everywhere + std::vector<std::string>{"--join", "h2:4001", "--join-wait", "1"});
   check_fails(nobody, {"no node listens at h2:4001", "is it started"});
   auto status = all["h1"].troupe({"status", "h9:4001"});
   check_fails(status, {"the host name 'h9' has no address"});
@@ -252,6 +253,27 @@ BOOST_AUTO_TEST_CASE(a_host_name_that_is_loopback_on_its_own_host_is_no_address_
   auto b = node_on(all["h2"], "b", {"--host", "loopback", "--join", "h1:4001"});
   check_fails(b, {"127.0.1.1:4001", "--advertise"});
   check_says(b.line_with("the host name loopback"), {"the host name loopback has the address 127.0.1.1", "--host 0.0.0.0"});
+}
+
+BOOST_AUTO_TEST_CASE(nodes_meet_by_addresses_of_their_link_which_have_the_name_of_an_interface) {
+  const testbed all({"h1", "h2"});
+  std::map<std::string, std::string> link;
+  for (const std::string name : {"h1", "h2"}) {
+    const auto address = [&] {  // not before the host has found out that nobody else has the address
+      auto listing = all[name].start("ip", {"-6", "-o", "addr", "show", "dev", "eth0", "scope", "link", "-tentative"});
+      listing.how_it_ends();
+      const auto text = listing.text();
+      const auto begin = text.find("fe80:");
+      return begin == std::string::npos ? std::string() : text.substr(begin, text.find('/', begin) - begin) + "%eth0";
+    };
+    BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return !(link[name] = address()).empty(); }, 20s));
+  }
+  auto a = node_on(all["h1"], "a", {"--host", link["h1"]});
+  BOOST_TEST(address_of(a) == "[" + link["h1"] + "]:4001");
+  auto b = node_on(all["h2"], "b", {"--host", "::", "--join", "[" + link["h1"] + "]:4001"});
+  address_of(b);
+  check_peers(all["h2"], {{"a", with_port(link["h1"])}});
+  BOOST_TEST(!a.line_with("peer 'b' is up: [" + link["h2"] + "]:4001").empty(), a.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_killed_node_starts_again_on_its_port_at_once) {

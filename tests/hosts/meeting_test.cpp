@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nodes of separate hosts meet and call each other.
 #include <array>
-#include <cstdlib>
-#include <stdexcept>
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
+#include "hosts/calling_program.hpp"
 #include "hosts/testbed.hpp"
 
 namespace {
 
 using troupe::apps::test::program_under_test;
 using troupe::hosts::address_of;
+using troupe::hosts::calling_node;
 using troupe::hosts::host;
 using troupe::hosts::makes_hosts;
 using troupe::hosts::makes_slow_links;
 using troupe::hosts::program;
 using troupe::hosts::testbed;
-
-/// A node on this host that joins, calls these peers and serves.
-program calling_node(const host& on, const std::string& name, const std::string& listens_at, const std::string& join,
-                     std::vector<std::string> peers) {
-  const char* file = std::getenv("TROUPE_CALLING_NODE");
-  if (file == nullptr) throw std::runtime_error("set TROUPE_CALLING_NODE to the program hosts_calling_node; ctest does");
-  std::vector<std::string> arguments{"--name", name,          "--host", listens_at,  "--port",
-                                     "4001",   "--log-level", "info",   "--insecure"};
-  if (!join.empty()) arguments.insert(arguments.end(), {"--join", join});
-  arguments.push_back("--");
-  arguments.insert(arguments.end(), peers.begin(), peers.end());
-  return on.start(file, arguments);
-}
 
 void check_calls(program& node, const std::string& name, const std::vector<std::string>& peers) {
   for (const auto& peer : peers)

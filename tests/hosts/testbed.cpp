@@ -172,12 +172,23 @@ void testbed::write_names() {
     const auto& name = each.name();
     known += each.ipv4() + " " + name + " " + name + "-both\n" + each.ipv6() + " " + name + "-v6 " + name + "-both\n";
   }
+  for (const auto& [name, address] : more_names_) known += address + " " + name + "\n";
   for (const auto& each : hosts_) {
     const auto folder = files_of_namespaces / each.net_namespace();
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "hosts") << known;
     std::ofstream(folder / "nsswitch.conf") << "hosts: files\n";  // no host asks a name server
   }
+}
+
+void testbed::add_name(const std::string& of, const std::string& name) {
+  more_names_[name] = (*this)[of].ipv4();
+  write_names();
+}
+
+void testbed::remove_name(const std::string& name) {
+  more_names_.erase(name);
+  write_names();
 }
 
 void testbed::limit_rate(const std::string& name, const std::string& rate) {
@@ -205,6 +216,20 @@ void testbed::filter(const std::string& action, const std::string& one, const st
       run(in + "iptables -w " + action + " INPUT -s " + source.ipv4(network) + " -j DROP\n" +  //
           in + "ip6tables -w " + action + " INPUT -s " + source.ipv6(network) + " -j DROP\n");
     }
+}
+
+void testbed::lose_bytes(const std::string& from, const std::string& to) { filter_bytes("-A", from, to); }
+
+void testbed::keep_bytes(const std::string& from, const std::string& to) { filter_bytes("-D", from, to); }
+
+void testbed::filter_bytes(const std::string& action, const std::string& from, const std::string& to) {
+  constexpr const char* more_than_headers = " -p tcp -m length --length 90:65535 -j DROP\n";
+  run("ip netns exec " + (*this)[to].net_namespace() + " iptables -w " + action + " INPUT -s " + (*this)[from].ipv4() +
+      more_than_headers);
+}
+
+void testbed::break_ipv6(const std::string& name) {
+  run("ip netns exec " + (*this)[name].net_namespace() + " ip6tables -w -A INPUT -s fd77::/16 -j DROP\n");
 }
 
 std::string address_of(program& node) {

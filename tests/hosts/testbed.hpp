@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -70,6 +71,10 @@ class testbed {
   /// Joins these hosts by one more network. Returns the number of the network. No packet passes from one network to another.
   int add_network(const std::vector<std::string>& names);
 
+  /// Gives the host one more name for its IPv4 address in network 0; takes the name away.
+  void add_name(const std::string& of, const std::string& name);
+  void remove_name(const std::string& name);
+
   /// Limits what the host sends and what it gets in network 0, as in "100mbit".
   void limit_rate(const std::string& name, const std::string& rate);
 
@@ -81,16 +86,25 @@ class testbed {
   void cut(const std::string& one, const std::string& other);
   void mend(const std::string& one, const std::string& other);
 
+  /// From now on packets of TCP that carry more than a few bytes get lost on the way: connections are made, and nothing comes.
+  void lose_bytes(const std::string& from, const std::string& to);
+  void keep_bytes(const std::string& from, const std::string& to);
+
+  /// From now on the host drops all that comes by IPv6, and answers nothing.
+  void break_ipv6(const std::string& name);
+
  private:
   void attach(const host& which, int network);
   void write_names();
   void remove_hosts() noexcept;
   void filter(const std::string& action, const std::string& one, const std::string& other);
+  void filter_bytes(const std::string& action, const std::string& from, const std::string& to);
 
   apps::test::temporary_folder folder_;
   std::string prefix_;
   std::string switch_;
   std::vector<host> hosts_;
+  std::map<std::string, std::string> more_names_;  // and the addresses
   int networks_ = 0;
 };
 

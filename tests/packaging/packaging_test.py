@@ -146,7 +146,8 @@ class Packaging(unittest.TestCase):
         second = subprocess.run(container["command"] + ["troupe() { echo \"$@\"; exit; }; " + container["args"][0].replace("exec ", "")],
                                 env={**self.path, "POD_NAME": "troupe-1"}, capture_output=True, text=True, check=True)
         self.assertIn("--name troupe-1 ", second.stdout)
-        self.assertTrue(second.stdout.endswith(f" --join troupe-0.{service['metadata']['name']}:{ports['nodes']}\n"), second.stdout)
+        seeds = [f"--join troupe-{pod}.{service['metadata']['name']}:{ports['nodes']}" for pod in range(pods["spec"]["replicas"])]
+        self.assertTrue(second.stdout.endswith(" ".join(["", *seeds, "--join-wait 0\n"])), second.stdout)
 
     def test_the_service_of_systemd_starts_a_node(self):
         unit = configparser.ConfigParser(interpolation=None, strict=False)

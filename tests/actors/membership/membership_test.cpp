@@ -241,6 +241,60 @@ BOOST_AUTO_TEST_CASE(is_answered_by_its_deadline_whoever_stays_mute) {
 }
 
 // ME-3
+BOOST_AUTO_TEST_CASE(tries_again_until_the_deadline_whatever_cut_the_handshake) {
+  fake_cluster all;
+  all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  all.problems[4001] = caf::make_error(caf::sec::disconnect_during_handshake, std::string("TLS failed"));
+  auto joined = all.join(b, 4001, 20'000 * ms);
+  auto hasty = all.join(b, 4001, 2'000 * ms);
+  all.pass(10'000 * ms);  // longer than an address is tried where no program listens
+  BOOST_TEST(pending(joined));
+  failed(hasty, errc::unknown_peer,
+         "the program at 127.0.0.1:4001 has ended the connection before a node answered: TLS failed");
+  all.problems.clear();
+  all.pass(1'100 * ms);
+  BOOST_TEST(joined->value.has_value());
+}
+
+// ME-3
+BOOST_AUTO_TEST_CASE(tries_a_name_without_an_address_as_long_as_an_address_where_no_program_listens) {
+  fake_cluster all;
+  auto& b = all.start("b", 2, 4002);
+  all.problems[4001] = make_error(errc::misuse, "the host name 'x' has no address");
+  auto joined = all.join(b, 4001);
+  all.pass(800 * ms);
+  BOOST_TEST(pending(joined));
+  all.pass(300 * ms);
+  failed(joined, errc::misuse, "the host name 'x' has no address");
+}
+
+// MT-10
+BOOST_AUTO_TEST_CASE(tells_once_of_a_member_that_is_not_connected_to_and_once_when_that_is_over) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  auto& b = all.start("b", 2, 4002);
+  auto& c = all.start("c", 3, 4003);
+  all.join(b, 4001);
+  all.problems[4002] = all.problems[4003] = caf::error(caf::sec::request_timeout);
+  all.join(c, 4001);
+  all.pass(10'000 * ms);
+  BOOST_TEST(a.out_of_reach.empty());
+  BOOST_TEST_REQUIRE(b.out_of_reach.size() == 1U);
+  BOOST_TEST(b.out_of_reach[0].starts_with("c: no answer from 127.0.0.1:4003 within"), b.out_of_reach[0]);
+  BOOST_TEST(c.out_of_reach.size() == 1U);
+  auto search = all.find(c, "b", 1'000 * ms);
+  all.pass(1'000 * ms);
+  failed(search, errc::unknown_peer, "this node can't connect to node 'b'");
+  all.problems.clear();
+  all.pass(longest_pause);
+  CHECK_NAMES(all.peers(c), "a", "b");
+  BOOST_TEST_REQUIRE(b.out_of_reach.size() == 2U);
+  BOOST_TEST(b.out_of_reach[1] == "c: ");
+  BOOST_TEST(c.out_of_reach.size() == 2U);
+}
+
+// ME-3
 BOOST_AUTO_TEST_CASE(is_refused_where_a_caf_program_without_a_face_listens) {
   fake_cluster all;
   auto& b = all.start("b", 2, 4002);

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/messages/peer_states.hpp>
 
 namespace {
 
@@ -194,6 +195,29 @@ BOOST_AUTO_TEST_CASE(nodes_that_were_never_connected_can_be_left_out_and_are_cou
   BOOST_TEST(connected[1].who.name == "was peer");
   known.know(numbered(3, "was peer"));
   BOOST_TEST(known.traffic({1}, which::connected).at(1).transport == "not connected");
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_is_not_reached_has_an_entry_until_it_is_reached_or_gone) {  // PD-6
+  std::int64_t now = 5;
+  peer_directory known([&] { return now; });
+  known.add(numbered(1, "self"), nullptr);
+  const auto b = numbered(2, "b");
+  known.know(b);
+  known.note_obstacle(b, "no answer");
+  known.note_obstacle(numbered(3, "c"), "no answer");
+  now = 12;
+  for (const auto which : {peer_directory::which::all, peer_directory::which::connected}) {
+    const auto traffic = known.traffic({1}, which);
+    BOOST_TEST_REQUIRE(traffic.size() == 2U);
+    BOOST_TEST((traffic[0].who.name == "b" && !traffic[0].up && !traffic[0].gone && traffic[0].since_ns == 7));
+    BOOST_TEST((traffic[0].transport == troupe::not_reached && traffic[0].reason == "no answer"));
+  }
+  known.note_obstacle(numbered(3, "c"), "");
+  known.add(b, nullptr, 1);
+  BOOST_TEST_REQUIRE(known.traffic({1}).size() == 1U);
+  BOOST_TEST(known.traffic({1})[0].up);
+  for (std::uint64_t id = 10; id < 200; ++id) known.note_obstacle(numbered(id, "n"), "no answer");
+  BOOST_TEST(known.traffic({1}).size() == 1U + 64U);
 }
 
 BOOST_AUTO_TEST_CASE(members_that_come_and_go_leave_a_bounded_trace) {  // PD-5

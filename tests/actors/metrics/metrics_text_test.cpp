@@ -4,6 +4,7 @@
 #include <string>
 
 #include <troupe/actors/metrics/metrics_text.hpp>
+#include <troupe/messages/peer_states.hpp>
 
 #include "support/contains.hpp"
 #include "support/metrics_rules.hpp"
@@ -50,6 +51,17 @@ BOOST_AUTO_TEST_CASE(the_status_of_a_node_follows_the_rules_of_prometheus) {  //
         "\ntroupe_peer_sent_bytes_before_compression_total{peer=\"driver\"} 200\n",
         "\ntroupe_peer_received_bytes_before_compression_total{peer=\"driver\"} 0\n", "{peer=\"a\\\"b\\\\c\\nx\"} 1\n"})
     BOOST_TEST(contains(page, line), "expected '" << line << "' in " << page);
+}
+
+BOOST_AUTO_TEST_CASE(members_that_are_not_reached_count_apart_from_unreachable_peers) {
+  troupe::node_status status;
+  status.peers = {peer("b", false, 0), peer("c", false, 0)};
+  for (auto& each : status.peers) each.gone = false;
+  status.peers[1].transport = troupe::not_reached;
+  const auto page = metrics_text(status);
+  check_rules(page);
+  for (const auto* line : {"troupe_peers{state=\"unreachable\"} 1\n", "troupe_peers{state=\"not_reached\"} 1\n"})
+    BOOST_TEST(contains(page, line), page);
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_was_restarted_is_one_peer_whose_counters_do_not_fall) {  // PT-1

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/support/time_of_part_test.cpp
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+
+namespace troupe::support {
+
+/// The time that a part of something may take which ends in `left`: a hundredth of it less, and at most 100 ms less. So the reason why the
+/// part failed comes before the whole ends. `depth`: how many wholes are around it; deep inside little is taken off, so that thousands fit.
+inline std::chrono::milliseconds time_of_part(std::chrono::milliseconds left, std::size_t depth = 0) {
+  using std::chrono::milliseconds;
+  constexpr std::size_t shallow = 8;
+  const auto for_reason =
+    std::clamp(left / 100, milliseconds(depth < shallow ? 1 : 0), milliseconds(100)) / static_cast<int>(1 + depth / shallow);
+  return std::max(left - for_reason, milliseconds(1));
+}
+
+}  // namespace troupe::support

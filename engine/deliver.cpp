@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests: tests/engine/graph_task_test.cpp
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +12,7 @@
 #include <troupe/engine/describe.hpp>
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
+#include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe::engine {
@@ -28,7 +32,7 @@ std::string shapes_of(const variable_list& gradients) {
 
 }  // namespace
 
-void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients) {
+void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients, const std::vector<bool>& unreached) {
   auto& self = *implementation_;
   if (self.abandoned) return;
   const send_backward& send = *self.settings.sends.at(index).function;
@@ -38,10 +42,19 @@ void graph_task::deliver(std::size_t index, std::vector<at::Tensor> gradients) {
     return c10::str("troupe::send_backward of message ", describe(send.message), " was sent an ", reason,
                     ". The gradients that came: ", shapes_of(gradients));
   });
+  std::vector<std::uint32_t> unused;
+  for (std::uint32_t i = 0; i < unreached.size(); ++i) {
+    if (!unreached[i]) continue;
+    TORCH_CHECK(i < gradients.size() && !gradients[i].defined(), "troupe::send_backward of message ", describe(send.message),
+                " was sent a gradient for tensor ", i, ", which is said to get none");
+    unused.push_back(self.graph.vertices[self.graph.sends[index]].first_edge + i);
+  }
+  if (!unused.empty() && unused.size() == gradients.size()) return drop(index);
   self.deliveries[index] = implementation::delivery::delivered;
   --self.waiting;
   self.delivered[index] = std::move(gradients);
   self.push(self.graph.sends[index]);
+  self.skip(std::move(unused));
 }
 
 program_place graph_task::place_of_delivery(std::size_t index) const {
@@ -56,24 +69,69 @@ void graph_task::drop(std::size_t index) {
               describe(self.settings.sends[index].function->message), ": its gradients were delivered or dropped before");
   self.deliveries[index] = implementation::delivery::dropped;
   --self.waiting;
-  self.skip_outputs(self.graph.sends[index]);
+  const plan::vertex& source = self.graph.vertices[self.graph.sends[index]];
+  std::vector<std::uint32_t> unused(source.edge_count);
+  std::iota(unused.begin(), unused.end(), source.first_edge);
+  self.skip(std::move(unused));
 }
 
-// The source never runs, so the functions that the source leads to wait for fewer gradients. A function that only such sources
-// reach never runs either, and is handled in the same way.
-void graph_task::implementation::skip_outputs(std::uint32_t source) {
-  std::vector<std::uint32_t> never{source};
-  while (!never.empty()) {
-    const plan::vertex& from = graph.vertices[never.back()];
-    never.pop_back();
-    for (std::uint32_t i = from.first_edge; i < from.first_edge + from.edge_count; ++i) {
-      const std::uint32_t to = graph.edges[i].vertex;
-      if (to == plan::none) continue;
-      sums->skip(i);
-      plan::vertex& next = graph.vertices[to];
-      if (--next.missing == 0) next.reached ? push(to) : never.push_back(to);
-    }
+// No gradient comes along these edges, so the functions that they lead to wait for fewer gradients. A function to which only such
+// edges lead never runs, and its outputs are handled in the same way.
+void graph_task::implementation::skip(std::vector<std::uint32_t> unused) {
+  while (!unused.empty()) {
+    const std::uint32_t edge = unused.back();
+    unused.pop_back();
+    const std::uint32_t to = graph.edges[edge].vertex;
+    if (to == plan::none) continue;
+    sums->skip(edge);
+    plan::vertex& next = graph.vertices[to];
+    if (--next.missing > 0) continue;
+    if (next.reached || tells_of_no_gradient(to))
+      push(to);
+    else
+      for (std::uint32_t i = 0; i < next.edge_count; ++i) unused.push_back(next.first_edge + i);
   }
+}
+
+const recv_backward* graph_task::implementation::as_recv(const plan::vertex& vertex) const {
+  if (vertex.edge_count > 0 || settings.emit_to == nullptr) return nullptr;
+  return dynamic_cast<const recv_backward*>(vertex.function);
+}
+
+// A recv that gets no gradient tells the node that sent the tensors, which then waits no longer. A recv that the discovery has not
+// reached tells nothing: there its send is pruned.
+bool graph_task::implementation::tells_of_no_gradient(std::uint32_t index) const {
+  return as_recv(graph.vertices[index]) != nullptr && !reach.has_passed_by(index);
+}
+
+// Runs a recv to some of whose inputs no function of the pass leads. Returns false if the vertex is no such recv.
+bool graph_task::implementation::leave_in_part(const plan::vertex& vertex) {
+  const recv_backward* const recv = as_recv(vertex);
+  if (recv == nullptr) return false;
+  std::vector<bool> unreached(inputs.size());
+  for (std::uint32_t i = 0; i < inputs.size(); ++i) unreached[i] = !inputs[i].defined() && !is_reached(vertex.first_slot + i);
+  const auto count = std::count(unreached.begin(), unreached.end(), true);
+  if (count == 0) return false;
+  if (count < static_cast<std::ptrdiff_t>(inputs.size())) {
+    notes.unreached = std::move(unreached);
+    evaluate(*vertex.function, inputs, nullptr, &notes.unreached);
+    notes.unreached.clear();
+  } else {
+    settings.emit_to->emit(*recv, std::exchange(inputs, {}), std::move(unreached), running_pass::leaves_by().more);
+  }
+  return true;
+}
+
+// Whether a function of the pass leads to the input. Only sends can leave a function of the plan out.
+bool graph_task::implementation::is_reached(std::uint32_t slot) {
+  if (!settings.sends.empty()) return sums->is_reached(slot);
+  if (with_edges.empty()) {
+    with_edges.resize(graph.slot_count);
+    for (const auto* edges : {&graph.edges, &graph.roots})
+      for (const plan::edge& to : *edges)
+        if (to.vertex != plan::none) with_edges[graph.vertices[to.vertex].first_slot + to.input] = true;
+  }
+  return with_edges[slot];
 }
 
 std::vector<message_id> graph_task::reach_from_roots() {

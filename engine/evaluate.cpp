@@ -84,8 +84,9 @@ void validate(const edge_list& edges, variable_list& gradients,
   if (!all_fit) torch::autograd::validate_outputs(edges, gradients, describe);
 }
 
-variable_list evaluation::operator()(Node& function, variable_list& inputs, const plan::edge* next) const {
-  if (has_tensor_hooks(function)) call_tensor_hooks(function, inputs);
+variable_list evaluation::operator()(Node& function, variable_list& inputs, const plan::edge* next,
+                                     const std::vector<bool>* unreached) const {
+  if (has_tensor_hooks(function)) call_tensor_hooks(function, inputs, unreached);
   if (!function.pre_hooks().empty()) call_pre_hooks(function, inputs);
   if (!keep_graph) function.will_release_variables();
   variable_list outputs;

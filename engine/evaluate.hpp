@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
@@ -33,8 +34,9 @@ struct evaluation {
   gradient_table* leaves = nullptr;
   const pass_notes* anomaly = nullptr;  // null outside anomaly mode
 
+  /// `unreached`, if given: for each input, whether no function leads to it. The tensor hooks of such an input do not run.
   torch::autograd::variable_list operator()(torch::autograd::Node& function, torch::autograd::variable_list& inputs,
-                                            const plan::edge* next) const;
+                                            const plan::edge* next, const std::vector<bool>* unreached = nullptr) const;
 };
 
 }  // namespace troupe::engine

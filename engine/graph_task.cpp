@@ -83,7 +83,9 @@ bool graph_task::implementation::prepare(std::uint32_t index) {
     inputs.clear();
     return false;
   }
-  return true;
+  const auto is_undefined = [](const at::Tensor& each) { return !each.defined(); };
+  if (vertex.edge_count > 0 || std::none_of(inputs.begin(), inputs.end(), is_undefined)) return true;
+  return !leave_in_part(vertex);
 }
 
 void graph_task::implementation::step(std::uint32_t index) {
@@ -129,6 +131,8 @@ void graph_task::implementation::distribute(const plan::vertex& from, variable_l
   for (std::uint32_t i = 0; i < from.edge_count; ++i) {
     const plan::edge to = graph.edges[from.first_edge + i];
     if (to.vertex == plan::none) continue;
+    if constexpr (Ordered)
+      if (sums->is_skipped(from.first_edge + i)) continue;
     plan::vertex& next = graph.vertices[to.vertex];
     TORCH_CHECK(to.input < next.slot_count, "troupe: an edge of ", from.function->name(), " leads to input ", to.input, " of ",
                 next.function->name(), ", which has ", next.slot_count);

@@ -34,6 +34,9 @@ class plan;
 ///   GT-8  libtorch's functions compute exactly those outputs that the pass uses.
 ///   GT-9  a task that ends while functions still wait for gradients, as in a graph with a cycle, throws instead of calling
 ///         its final callbacks. Functions that only dropped sends reach do not count.
+///   GT-10  a tensor that no function of the pass leads to gets no gradient, as in one process, though other tensors of its message
+///         do: what lies behind it runs no more than what a dropped send reaches, and the tensor's own hooks do not run. An undefined
+///         gradient that a function has returned is another thing: it is delivered.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);
@@ -42,8 +45,9 @@ class graph_task {
   graph_task& operator=(graph_task&&) noexcept;
 
   /// Delivers the gradients of send `index`, which become the outputs of the send. Each send is delivered or dropped once.
+  /// `unreached`, if not empty: which of them the pass does not reach on the node that sends them; those outputs are dropped (GT-10).
   /// Throws c10::Error if the count or a shape is wrong; the text has the function's name and the shapes.
-  void deliver(std::size_t index, std::vector<at::Tensor> gradients);
+  void deliver(std::size_t index, std::vector<at::Tensor> gradients, const std::vector<bool>& unreached = {});
 
   /// With a recorder: the program place of everything that is recorded for the gradients of send `index`.
   program_place place_of_delivery(std::size_t index) const;

@@ -94,7 +94,11 @@ struct graph_task::implementation {
   void distribute_in_order(const plan::vertex& from, torch::autograd::variable_list& outputs);
 
   // Defined in deliver.cpp.
-  void skip_outputs(std::uint32_t source);
+  void skip(std::vector<std::uint32_t> unused);
+  const recv_backward* as_recv(const plan::vertex& vertex) const;
+  bool tells_of_no_gradient(std::uint32_t index) const;
+  bool leave_in_part(const plan::vertex& vertex);
+  bool is_reached(std::uint32_t slot);
 
   // Defined in run_beside.cpp, for a pass with workers.
   std::size_t run_until_large(const std::atomic<bool>* stop);
@@ -148,5 +152,6 @@ struct graph_task::implementation {
   std::thread::id home;
   std::unique_ptr<at::ThreadLocalState> home_state;  // null if the pass stays on one thread, because the state is large
 };
+  std::vector<bool> with_edges;  // by slot: whether a function or root leads to it; made when a recv first needs it
 
 }  // namespace troupe::engine

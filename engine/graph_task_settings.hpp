@@ -21,11 +21,13 @@ class gradient_table;
 class warning_relay;
 struct recv_backward;
 
-/// Takes the gradients that reach a recv_backward while a graph task runs. `more`: other functions of the task are ready, or run in lanes.
+/// Takes the gradients that reach a recv_backward while a graph task runs. `unreached`: one per gradient, or empty: whether no function
+/// of the pass leads to the tensor. Such a gradient is undefined; that of a tensor that is reached may be undefined too. `more`: other
+/// functions of the task are ready, or run in lanes.
 class outlet {
  public:
   virtual ~outlet() = default;
-  virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, bool more) = 0;
+  virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, std::vector<bool> unreached, bool more) = 0;
 };
 
 /// A send, as a source of a distributed pass. Without recordings, the functions that the send reaches get the rank of the send

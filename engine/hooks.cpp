@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include <c10/util/SmallVector.h>
+#include <torch/csrc/autograd/cpp_hook.h>
 #include <torch/csrc/autograd/function_hook.h>
 
 namespace troupe::engine {
@@ -29,21 +32,32 @@ void call_each(const Hooks& hooks, Call call) {
   }
 }
 
+// The hooks of a C++ tensor know its input. libtorch does not export their type for a dynamic_cast. Python has other hooks, but makes no
+// functions that join two nodes.
+bool is_left_out(const torch::autograd::FunctionPreHook& hook, const std::vector<bool>* unreached) {
+  if (unreached == nullptr || typeid(hook).name() != std::string_view("N5torch8autograd24CppFunctionTensorPreHookE"))
+    return false;
+  return unreached->at(static_cast<const torch::autograd::CppFunctionTensorPreHook&>(hook).value_idx_);
+}
+
 // The hooks are in a map. A hook may change that map and make iterators invalid, so the loop goes over a copy of the keys.
-void call_retained(Node& function, variable_list& inputs) {
+void call_retained(Node& function, variable_list& inputs, const std::vector<bool>* unreached) {
   const auto& hooks = function.retains_grad_hooks();
   std::vector<std::size_t> indices;
   indices.reserve(hooks.size());
-  for (const auto& [index, hook] : hooks) indices.push_back(index);
+  for (const auto& [index, hook] : hooks)
+    if (unreached == nullptr || !unreached->at(index)) indices.push_back(index);
   for (const std::size_t index : indices)
     if (const auto found = hooks.find(index); found != hooks.end() && found->second) inputs = (*found->second)(inputs);
 }
 
 }  // namespace
 
-void call_tensor_hooks(Node& function, variable_list& inputs) {
-  call_each(function.tensor_pre_hooks(), [&](auto& hook) { inputs = hook(inputs); });
-  if (!function.retains_grad_hooks().empty()) call_retained(function, inputs);
+void call_tensor_hooks(Node& function, variable_list& inputs, const std::vector<bool>* unreached) {
+  call_each(function.tensor_pre_hooks(), [&](auto& hook) {
+    if (!is_left_out(hook, unreached)) inputs = hook(inputs);
+  });
+  if (!function.retains_grad_hooks().empty()) call_retained(function, inputs, unreached);
 }
 
 void call_pre_hooks(Node& function, variable_list& inputs) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <vector>
+
 #include <torch/csrc/autograd/function.h>
 
 /// Calls the hooks of an autograd function in libtorch's order.
@@ -10,8 +12,9 @@
 ///         post-hooks before, the new post-hooks get no inputs, as in libtorch.
 namespace troupe::engine {
 
-/// Calls the tensor pre-hooks, then the hooks of retained gradients.
-void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);
+/// Calls the tensor pre-hooks, then the hooks of retained gradients. `unreached`, if given: whether an input's hooks are left out.
+void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs,
+                       const std::vector<bool>* unreached = nullptr);
 
 void call_pre_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs);
 

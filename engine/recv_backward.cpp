@@ -22,7 +22,10 @@ torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_li
       c10::str("troupe::recv_backward of message ", describe(message),
                ": this backward pass is local, but its graph continues on another node. Call backward() of the context ",
                describe(context), " instead"));
-  out.to->emit(*this, std::move(gradients), out.more);
+  auto unreached = *out.unreached;
+  for (std::size_t i = 0; i < unreached.size(); ++i)
+    if (gradients[i].defined()) unreached[i] = false;  // a pre-hook of this function has made a gradient
+  out.to->emit(*this, std::move(gradients), std::move(unreached), out.more);
   return {};
 }
 

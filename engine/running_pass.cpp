@@ -52,7 +52,8 @@ bool running_pass::all_of_each_graph_runs() const noexcept {
 running_pass::way_out running_pass::leaves_by() noexcept {
   const running_pass* const pass = here.innermost;
   return pass == nullptr ? way_out{}
-                         : way_out{pass->settings_.emit_to, !pass->ready_.empty() || pass->notes_.has_functions_away};
+                         : way_out{pass->settings_.emit_to, &pass->notes_.unreached,
+                                   !pass->ready_.empty() || pass->notes_.has_functions_away};
 }
 
 // The depth stays: it counts what lies on the stack of this thread, which may run a job while a pass of its own waits.

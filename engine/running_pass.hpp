@@ -29,6 +29,7 @@ struct pass_notes {
   std::vector<std::function<void()>> callbacks;  // run when the pass has finished
   bool has_functions_away = false;               // lanes have functions of the pass
   std::uint64_t made_from = 0;                   // in anomaly mode: the sequence number when the running function began
+  std::vector<bool> unreached;                   // of the recv that runs: see outlet; empty if all inputs are reached
 };
 
 /// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.
@@ -48,9 +49,10 @@ class running_pass {
   /// The number of nested passes on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
-  /// The outlet by which gradients leave the node, and whether other functions of the pass are ready or run elsewhere.
+  /// The outlet by which gradients leave the node, and what the outlet has to know of the recv that runs.
   struct way_out {
     outlet* to = nullptr;
+    const std::vector<bool>* unreached = nullptr;
     bool more = false;
   };
   /// The way out of this thread's pass. The outlet is null if the thread runs no pass, or a local pass.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,15 @@ class serial_sums {
 
   /// No gradient will come along `edge`. The call touches no tensor; settle() adds what may now be added.
   void skip(std::uint32_t edge) { state_[position_[edge]] = skipped; }
+
+  /// Whether skip() was called for `edge`.
+  bool is_skipped(std::uint32_t edge) const { return state_[position_[edge]] == skipped; }
+
+  /// Whether a gradient, defined or not, has come for the input.
+  bool is_reached(std::uint32_t slot) const {
+    const auto first = state_.begin() + (slot == 0 ? 0 : end_[slot - 1]);
+    return std::find(first, state_.begin() + end_[slot], held) != state_.begin() + end_[slot];
+  }
 
   /// Adds those held gradients of the input that waited only for gradients that were skipped.
   void settle(std::uint32_t slot, at::Tensor& buffer);

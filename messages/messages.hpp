@@ -209,6 +209,7 @@ struct propagate_gradients {
   wire_format format = wire_format::exact;  // with create_graph: in which the receiver sends gradients of `gradients`
   std::vector<packing> packings;            // as in autograd_message
   std::uint32_t answers = 0;                // not 0 if the sender is done for now: as in participant_quiet
+  std::vector<bool> unreached;              // one per gradient, or empty: whether nothing of the pass leads to the tensor
 };
 
 /// A participant has nothing left to run for now. The participant gives its purse to the node that called it first in the context, or to

@@ -163,6 +163,7 @@ void to_wire(const propagate_gradients& x, wire::PropagateGradients& to) {
   to.mutable_place()->Add(x.place.begin(), x.place.end());
   to.set_format(static_cast<std::uint32_t>(x.format));
   to.set_answers(x.answers);
+  to.mutable_unreached()->Add(x.unreached.begin(), x.unreached.end());
   for (const auto& shape : x.shapes) to.add_shapes()->mutable_sizes()->Add(shape.begin(), shape.end());
 }
 
@@ -171,6 +172,8 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
     return "shapes has not as many entries as there are gradients";
   if (from.requires_grad_size() != 0 && from.requires_grad_size() != from.tensors().kinds_size())
     return "requires_grad has not as many entries as there are gradients";
+  if (from.unreached_size() != 0 && from.unreached_size() != from.tensors().kinds_size())
+    return "unreached has not as many entries as there are gradients";
   parse_pass(from, x);
   x.message = parse_message(from);
   if (complaint bad = why_not_number(x.message)) return bad;
@@ -182,6 +185,7 @@ complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x
   x.place.assign(from.place().begin(), from.place().end());
   x.format = parse_format(from.format());
   x.answers = from.answers();
+  x.unreached.assign(from.unreached().begin(), from.unreached().end());
   x.shapes.clear();
   for (const auto& shape : from.shapes()) x.shapes.emplace_back(shape.sizes().begin(), shape.sizes().end());
   return parse(from.carried(), x.carried);

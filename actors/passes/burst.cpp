@@ -40,7 +40,8 @@ class gradient_outlet : public engine::outlet {
 
   void bind(burst& work) { work_ = &work; }
 
-  void emit(const engine::recv_backward& from, std::vector<at::Tensor> gradients, bool more) override {
+  void emit(const engine::recv_backward& from, std::vector<at::Tensor> gradients, std::vector<bool> unreached,
+            bool more) override {
     if (from.context != work_->context)
       throw error(errc::misuse, "the graph leads to a call that was made in another context, " + to_string(from.context) +
                                   "; this pass is one of " + to_string(work_->context) +
@@ -55,6 +56,7 @@ class gradient_outlet : public engine::outlet {
     if (work_->create_graph) join(message, gradients, to);
     leave_out_repetition(message, gradients);
     auto staged = departures_.stage.to_host(std::move(gradients));
+    message.unreached = std::move(unreached);
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
     message.gradients = travelling_forms(staged.tensors);
@@ -178,7 +180,7 @@ engine::cpu_workers* workers_for_this_thread(const services::node_services& here
 void run_functions(burst& work, engine::graph_task& task, services::node_services& here) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
-  for (auto& [send, gradients, joint, requires_grad, shapes, format, packings] : work.deliveries) {
+  for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached] : work.deliveries) {
     const auto number = index.at(send);
     unpack_all(gradients, packings, here.memory());
     devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges(), "received gradient");
@@ -188,7 +190,7 @@ void run_functions(burst& work, engine::graph_task& task, services::node_service
       gradients = engine::attach_recv(work.context, joint, gradients, requires_grad, {format, 0});
       work.state->recorder.note(from, task.place_of_delivery(number));
     }
-    task.deliver(number, std::move(gradients));
+    task.deliver(number, std::move(gradients), unreached);
   }
   work.deliveries.clear();
   for (auto send : work.sends) task.drop(index.at(send));

@@ -55,6 +55,7 @@ struct burst {
     std::vector<std::vector<std::int64_t>> shapes;  // expanded shapes; see propagate_gradients
     wire_format format = wire_format::exact;        // used with create_graph
     std::vector<packing> packings = {};
+    std::vector<bool> unreached = {};  // see propagate_gradients
   };
 
   kind what = kind::run;

@@ -28,7 +28,7 @@ struct participant_shell : pass_shell<Self> {
     if (!state.part->over())
       state.deliveries.push_back({message.message, std::move(message.gradients), message.joint,
                                   std::move(message.requires_grad), std::move(message.shapes), message.format,
-                                  std::move(message.packings)});
+                                  std::move(message.packings), std::move(message.unreached)});
     if (!message.place.empty()) state.terms->program = std::move(message.place);
     auto steps = state.part->gradients(message.message, std::move(message.carried), sender_of(message));
     if (steps.failure) state.deliveries.pop_back();

@@ -20,6 +20,25 @@ namespace {
 using tensors = std::vector<at::Tensor>;
 using troupe::test::cross;
 
+/// A user's function of two tensors. An undefined gradient of an output counts as zeros here, and the second tensor may get an undefined
+/// gradient.
+struct pair_function : torch::autograd::Function<pair_function> {
+  static tensors forward(torch::autograd::AutogradContext* context, const at::Tensor& a, const at::Tensor& b, bool silent) {
+    context->saved_data["silent"] = silent;
+    return {a * 1.5, b * 0.75};
+  }
+  static tensors backward(torch::autograd::AutogradContext* context, const tensors& gradients) {
+    const bool silent = context->saved_data["silent"].toBool();
+    return {gradients[0] * 1.5, silent ? at::Tensor() : gradients[1] * 0.75 + gradients[0] * 0.5, at::Tensor()};
+  }
+};
+
+/// How often hooks ran.
+struct hook_counts {
+  std::atomic<std::size_t> defined{0};
+  std::atomic<std::size_t> undefined{0};
+};
+
 constexpr std::size_t most_nodes = 5;
 constexpr std::size_t most_depth = 3;
 
@@ -39,6 +58,9 @@ class program {
   tensors run(std::size_t node, std::uint64_t body, std::size_t depth, const tensors& inputs, const call& remote) const {
     std::mt19937_64 random(body);
     tensors values = inputs;
+    if (is_strict())
+      for (const auto& each : inputs)
+        if (each.requires_grad() && random() % 3 == 0) watch(each);
     for (int i = 0; i < 2; ++i) values.push_back(leaves.at(node)[random() % leaves.at(node).size()]);
     const auto pick = [&] {  // recent values are more likely, so that graphs get deep
       const auto among = random() % 2 == 0 ? values.size() : std::min<std::size_t>(values.size(), 3);
@@ -52,10 +74,17 @@ class program {
         const auto to = random() % nodes;
         const auto inner = random();
         const auto results = remote(node, to, inner, depth + 1, arguments);
-        for (const auto& each : results)
+        for (const auto& each : results) {
+          if (is_strict() && each.requires_grad() && random() % 3 == 0) watch(each);
           if (random() % 4 != 0) values.push_back(each);  // otherwise the result goes unused
+        }
       } else {
-        values.push_back(step(random, pick(), pick()));
+        if (is_strict() && random() % 4 == 0) {
+          auto both = pair_function::apply(as_float(pick()), as_float(pick()), random() % 3 == 0);
+          values.insert(values.end(), both.begin(), both.end());
+        } else {
+          values.push_back(step(random, pick(), pick()));
+        }
       }
     }
     tensors outputs{values.back() * pick() + pick()};
@@ -83,15 +112,28 @@ class program {
     }
   }
   bool has_penalty() const { return seed % 4 == 0; }
+  /// Whether the program has hooks and functions that notice what runs without a gradient.
+  bool is_strict() const { return seed % 2 == 1 || seed % 16 == 0; }
 
   std::uint64_t seed;
   std::size_t nodes;
   std::map<std::size_t, tensors> leaves;
+  mutable hook_counts hooks;
 
  private:
+  void watch(const at::Tensor& tensor) const {
+    tensor.register_hook([this](const at::Tensor& gradient) {
+      ++(gradient.defined() ? hooks.defined : hooks.undefined);
+      return gradient.defined() ? gradient.clamp(-100, 100) : gradient;
+    });
+  }
+  static at::Tensor as_float(const at::Tensor& any) {
+    return any.is_floating_point() ? any : any.to(at::kFloat).expand({3, 3});
+  }
+
   static at::Tensor step(std::mt19937_64& random, const at::Tensor& one, const at::Tensor& other) {
-    const auto a = one.is_floating_point() ? one : one.to(at::kFloat).expand({3, 3});
-    const auto b = other.is_floating_point() ? other : other.to(at::kFloat).expand({3, 3});
+    const auto a = as_float(one);
+    const auto b = as_float(other);
     switch (random() % 8) {
       case 0:
         return a + b;
@@ -178,6 +220,8 @@ struct stage {
     for (const auto& [n, own] : what.leaves) leaves.insert(leaves.end(), own.begin(), own.end());
     tensors result(leaves.size());
     const auto backward = [&](const at::Tensor& root, bool keep, bool record) {
+      const troupe::test::unreached_cut apart(root);
+      cut += apart.size();
       torch::autograd::backward({root}, {}, keep, record);
       // The gradients of two leaves may be views of one tensor. libtorch's next pass would add to that tensor twice.
       for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -195,6 +239,7 @@ struct stage {
 
   const program* current = nullptr;
   std::atomic<std::size_t> calls{0};
+  std::size_t cut = 0;  // tensors that got no gradient, though others of their message did
   program::call remote = [this](std::size_t from, std::size_t to, std::uint64_t seed, std::size_t depth,
                                 const tensors& arguments) {
     ++calls;
@@ -221,21 +266,31 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_one_process) {
   std::size_t calls = 0;
   std::size_t defined = 0;
   std::size_t undefined = 0;
+  std::size_t hooks = 0;
   for (const auto seed : seeds) {
     const program what(seed, 2 + seed % 4);
     const auto expected = play.in_one_process(what);
-    tensors found;
-    found = play.distributed(what);
+    const auto with = what.hooks.defined.exchange(0);
+    const auto without = what.hooks.undefined.exchange(0);
+    const auto found = play.distributed(what);
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      BOOST_TEST(what.hooks.defined == with);
+      BOOST_TEST(what.hooks.undefined == without);
+    }
+    hooks += with;
     calls += play.calls;
     for (const auto& each : expected) ++(each.defined() ? defined : undefined);
     const auto wrong = troupe::test::difference(found, expected, troupe::test::strides::meaningful);
     BOOST_REQUIRE_MESSAGE(wrong.empty(),
                           "seed " << seed << ", " << what.nodes << " nodes, " << play.calls << " calls: " << wrong);
   }
-  BOOST_TEST_MESSAGE(calls << " calls, " << defined << " gradients, " << undefined << " leaves without");
+  BOOST_TEST_MESSAGE(calls << " calls, " << defined << " gradients, " << undefined << " leaves without, " << play.cut
+                           << " tensors without in a message that has some, " << hooks << " hooks");
   BOOST_TEST(calls > 2 * programs);  // otherwise the programs test too little
   BOOST_TEST(defined > 3 * programs);
   BOOST_TEST(undefined > programs);
+  BOOST_TEST(play.cut > programs / 4);
+  BOOST_TEST(hooks > programs / 4);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

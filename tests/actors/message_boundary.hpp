@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -25,7 +28,8 @@ template <bool is_gradient>
 tensors cross(const tensors& from);
 
 /// Does in one process what a message between nodes does: all tensors of the message that require grad pass through one
-/// function. In backward, all gradients that have a graph pass through one function too.
+/// function. In backward, all gradients that have a graph pass through one function too. `unreached_cut` keeps what is behind one tensor
+/// apart from what is behind another.
 template <bool is_gradient>
 struct boundary : torch::autograd::Function<boundary<is_gradient>> {
   static tensors forward(torch::autograd::AutogradContext* context, at::TensorList inputs) {
@@ -50,8 +54,50 @@ tensors cross(const tensors& from) {
   if (with_grad.empty()) return result;
   const auto crossed = boundary<is_gradient>::apply(at::TensorList(with_grad));  // libtorch finds no tensors in a std::vector
   for (std::size_t i = 0, next = 0; i < from.size(); ++i)
-    if (from[i].defined() && from[i].requires_grad()) result[i] = crossed[next++];
+    if (from[i].defined() && from[i].requires_grad()) result[i] = at::alias(crossed[next++]);  // hooks belong to one tensor
   return result;
 }
+
+/// Until the end of the scope, a pass from `root` does not go on behind tensors of a message to which nothing leads, though the pass
+/// reaches other tensors of the message: in a program without messages it would not.
+class unreached_cut {
+ public:
+  explicit unreached_cut(const at::Tensor& root) {
+    using torch::autograd::Node;
+    std::map<Node*, std::set<std::uint32_t>> reached;  // by boundary: its inputs
+    std::set<Node*> visited;
+    torch::autograd::edge_list open{torch::autograd::impl::gradient_edge(root)};
+    while (!open.empty()) {
+      const auto next = open.back();
+      open.pop_back();
+      if (!next.is_valid()) continue;
+      Node* const function = next.function.get();
+      if (is_boundary(*function)) {
+        if (reached[function].insert(next.input_nr).second) open.push_back(function->next_edge(next.input_nr));
+      } else if (visited.insert(function).second) {
+        open.insert(open.end(), function->next_edges().begin(), function->next_edges().end());
+      }
+    }
+    for (const auto& [function, inputs] : reached)
+      for (std::uint32_t i = 0; i < function->num_outputs(); ++i)
+        if (!inputs.contains(i)) cut_.emplace_back(&function->next_edges()[i], std::exchange(function->next_edges()[i], {}));
+  }
+  ~unreached_cut() {
+    for (auto& [place, edge] : cut_) *place = std::move(edge);
+  }
+  unreached_cut(const unreached_cut&) = delete;
+  unreached_cut& operator=(const unreached_cut&) = delete;
+
+  std::size_t size() const { return cut_.size(); }
+
+ private:
+  static bool is_boundary(torch::autograd::Node& function) {
+    using torch::autograd::CppNode;
+    return dynamic_cast<CppNode<boundary<false>>*>(&function) != nullptr ||
+           dynamic_cast<CppNode<boundary<true>>*>(&function) != nullptr;
+  }
+
+  std::vector<std::pair<torch::autograd::Edge*, torch::autograd::Edge>> cut_;
+};
 
 }  // namespace troupe::test

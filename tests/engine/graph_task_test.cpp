@@ -23,13 +23,15 @@ BOOST_AUTO_TEST_SUITE(graph_tasks)
 namespace {
 
 struct recorder final : outlet {
-  void emit(const recv_backward& from, std::vector<at::Tensor> gradients, bool more) override {
+  void emit(const recv_backward& from, std::vector<at::Tensor> gradients, std::vector<bool> none, bool more) override {
     messages.push_back(from.message);
+    unreached.push_back(std::move(none));
     all.push_back(std::move(gradients));
     mores.push_back(more);
   }
   std::vector<message_id> messages;
   std::vector<std::vector<at::Tensor>> all;
+  std::vector<std::vector<bool>> unreached;
   std::vector<bool> mores;
 };
 
@@ -237,6 +239,131 @@ BOOST_AUTO_TEST_CASE(undefined_gradients_stay_undefined) {
   BOOST_TEST((out.messages[0] == message(9)));
   BOOST_TEST(!out.all[0][0].defined());
   BOOST_TEST(at::equal(out.all[0][1], at::full({2}, 4.0)));
+}
+
+namespace {
+
+// The gradient of its only input is undefined.
+struct silent : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {at::Tensor()}; }
+  std::string name() const override { return "silent"; }
+};
+
+at::Tensor silenced(const at::Tensor& tensor) {
+  at::Tensor out = tensor.detach();
+  torch::autograd::create_gradient_edge(
+    out, make_node<silent>(torch::autograd::edge_list{torch::autograd::impl::gradient_edge(tensor)}));
+  return out;
+}
+
+using flags = std::vector<bool>;
+
+}  // namespace
+
+// GT-10
+BOOST_AUTO_TEST_CASE(what_only_an_unreached_tensor_of_a_message_leads_to_never_runs) {
+  std::shared_ptr<counting> dead;
+  std::shared_ptr<counting> alive;
+  int hooks = 0;
+  gradient_table leaves;
+  const auto x = leaf({3});
+  const auto y = leaf({3});
+  const auto shared = counted(x * 2, alive);
+  const auto unused = counted(y * 2, dead);
+  unused.register_hook([&](const at::Tensor&) { ++hooks; });
+  y.register_hook([&](const at::Tensor&) { ++hooks; });
+  graph_task_settings settings;
+  settings.sends = {{attach_send(message(1), {shared * 2, shared * unused, unused * 2}), 0}};
+  settings.leaves = &leaves;
+  graph_task task(std::move(settings));
+  BOOST_TEST(contains(error_of([&] {
+                        task.deliver(0, {at::ones({3}), at::ones({3}), {}}, {false, true, true});
+                      }),
+                      "for tensor 1, which is said to get none"));
+  task.deliver(0, {at::ones({3}), {}, {}}, {false, true, true});
+  task.run();
+  BOOST_TEST(task.finished());
+  BOOST_TEST(alive->runs == 1);
+  BOOST_TEST(dead->runs == 0);
+  BOOST_TEST(hooks == 0);
+  BOOST_TEST(leaves.size() == 1u);
+  BOOST_TEST(at::equal(leaves.find(x), at::full({3}, 4.0)));
+}
+
+// GT-10
+BOOST_AUTO_TEST_CASE(a_gradient_that_a_function_left_undefined_is_delivered) {
+  std::shared_ptr<counting> below;
+  gradient_table leaves;
+  const auto x = leaf({3});
+  graph_task task(sending({counted(x * 2, below)}, &leaves));
+  task.deliver(0, {at::Tensor()});
+  task.run();
+  BOOST_TEST(below->runs == 1);
+  BOOST_TEST(!below->inputs.at(0).defined());
+  BOOST_TEST(leaves.empty());
+}
+
+// GT-10
+BOOST_AUTO_TEST_CASE(a_recv_tells_unreached_tensors_from_undefined_gradients) {
+  for (const bool with_sends : {false, true}) {
+    recorder out;
+    const auto received =
+      attach_recv({node_id{1}, 1}, message(9), {at::ones({2}), at::ones({2}), at::ones({2})}, {true, true, true});
+    for (const auto& each : received) {
+      each.register_hook([](const at::Tensor& gradient) { return gradient.defined() ? gradient * 2 : gradient; });
+      each.retain_grad();
+    }
+    int hooks = 0;
+    received[1].register_hook([&](const at::Tensor&) { ++hooks; });
+    received[2].register_hook([&](const at::Tensor&) { ++hooks; });
+    graph_task_settings settings;
+    settings.emit_to = &out;
+    const auto root = received[0] * 3 + silenced(received[1]);
+    if (with_sends)
+      settings.sends = {{attach_send(message(1), {root, received[2] * 2}), 0}};
+    else
+      settings.roots = {torch::autograd::impl::gradient_edge(root)}, settings.root_gradients = {at::ones({2})};
+    graph_task task(std::move(settings));
+    if (with_sends) task.deliver(0, {at::ones({2}), {}}, {false, true});
+    task.run();
+    BOOST_REQUIRE(out.all.size() == 1u);
+    BOOST_TEST((out.unreached[0] == flags{false, false, true}));
+    BOOST_TEST(at::equal(out.all[0][0], at::full({2}, 6.0)));
+    BOOST_TEST(!out.all[0][1].defined());
+    BOOST_TEST(!out.all[0][2].defined());
+    BOOST_TEST(hooks == 1);
+    BOOST_TEST(!received[2].grad().defined());
+    BOOST_TEST(at::equal(received[0].grad(), at::full({2}, 6.0)));
+  }
+}
+
+// GT-10
+BOOST_AUTO_TEST_CASE(a_recv_without_any_gradient_tells_so_unless_a_discovery_has_passed_it_by) {
+  for (const bool discovered : {false, true}) {
+    recorder out;
+    int hooks = 0;
+    const auto a = attach_recv({node_id{1}, 1}, message(7), {at::ones({2})}, {true})[0];
+    const auto b = attach_recv({node_id{1}, 1}, message(8), {at::ones({2})}, {true})[0];
+    a.register_hook([&](const at::Tensor&) { ++hooks; });
+    gradient_table leaves;
+    const auto x = leaf({2});
+    graph_task_settings settings;
+    settings.sends = {{attach_send(message(1), {x * 2, a * 2}), 0}, {attach_send(message(2), {b * 2}), 0}};
+    settings.leaves = &leaves;
+    settings.emit_to = &out;
+    graph_task task(std::move(settings));
+    if (discovered) BOOST_TEST((task.reach_from_sends({0}) == std::vector<message_id>{message(7)}));
+    task.drop(1);
+    task.deliver(0, {at::ones({2}), {}}, {false, true});
+    task.run();
+    BOOST_TEST(task.finished());
+    BOOST_TEST(hooks == 0);
+    BOOST_TEST(std::count(out.messages.begin(), out.messages.end(), message(7)) == 1);
+    BOOST_TEST(std::count(out.messages.begin(), out.messages.end(), message(8)) == (discovered ? 0 : 1));
+    for (const auto& each : out.unreached) BOOST_TEST((each == flags{true}));
+    BOOST_TEST(at::equal(leaves.find(x), at::full({2}, 2.0)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_outlet_learns_whether_more_is_ready) {

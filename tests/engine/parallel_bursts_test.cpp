@@ -79,7 +79,7 @@ std::optional<std::vector<at::Tensor>> run_in_bursts(std::uint64_t seed, NextWor
 
 /// Notes what it is told with each gradient.
 struct told final : outlet {
-  void emit(const recv_backward&, std::vector<at::Tensor>, bool more) override { mores.push_back(more); }
+  void emit(const recv_backward&, std::vector<at::Tensor>, std::vector<bool>, bool more) override { mores.push_back(more); }
   std::vector<bool> mores;
 };
 

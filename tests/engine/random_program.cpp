@@ -369,11 +369,15 @@ void author::cross_over() {
   side_ = 1 - side_;
   if (options_.calls && side_ == 1)
     std::erase_if(values_, [](const value& each) { return each.side == 1 && !each.tensor.is_leaf(); });
-  // All of these tensors meet, so that either all of them get a gradient or none. Each may be used again.
+  // Some of these tensors meet, and each may be used again. The others go unused; a hook of theirs would fail.
+  for (const at::Tensor& each : arrived)
+    if (once_in(3)) each.register_hook([](const at::Tensor& gradient) { return gradient.clamp(-8, 8); });
   at::Tensor met = arrived.front();
-  for (std::size_t i = 1; i < arrived.size(); ++i) met = met + arrived[i].sum() * 0.5;
+  for (std::size_t i = 1; i < arrived.size(); ++i)
+    if (!once_in(3)) met = met + arrived[i].sum() * 0.5;
   keep(met);
-  if (arrived.size() == 1) keep(arrived.front());
+  for (const at::Tensor& each : arrived)
+    if (arrived.size() == 1 || once_in(3)) keep(each);
 }
 
 void author::step() {

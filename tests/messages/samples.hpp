@@ -146,8 +146,8 @@ auto members(is<call_result> auto& x) {
   return std::tie(a, b, c, d, e);
 }
 auto members(is<propagate_gradients> auto& x) {
-  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead, format, packings, answers] = x;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes, format, packings, answers);
+  auto& [a, b, c, d, e, f, g, h, i, j, k, shapes, ahead, format, packings, answers, unreached] = x;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, shapes, format, packings, answers, unreached);
 }
 auto members(is<tensor_piece> auto& x) {
   auto& [a, b, c, d, elements] = x;
@@ -260,6 +260,7 @@ void fill(generator& random, T& x) {
   } else if constexpr (std::same_as<T, propagate_gradients>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.gradients.size());
     x.shapes.resize(random() % 3 == 0 ? 0 : x.gradients.size());
+    x.unreached.resize(random() % 3 == 0 ? 0 : x.gradients.size());
     pack_some(random, x.gradients, x.packings);
   } else if constexpr (std::same_as<T, member_news>) {
     x.who.formats = 0;  // news tell neither

@@ -141,6 +141,23 @@ graph one_way() {
   return g.joined(1, 0).joined(2, 1).joined(3, 2);
 }
 
+/// Node 0 calls 1 and uses the first of two tensors of the answer. The second comes from node 2, and from node 1. With `unused`, node 1 has
+/// called node 2 for a result that it did not use.
+graph message_in_part(bool unused) {
+  graph g(3);
+  const auto loss = g.function(0);
+  const auto recv = g.function(0);
+  const auto send = g.function(1);
+  const auto first = g.function(1);
+  const auto second = g.function(1);
+  const auto third = g.function(2);
+  const auto leaf = g.function(1);
+  g.root(loss).message(recv, send).connect(loss, recv, 0);
+  g.connect(send, first).connect(send, second).connect(first, leaf).connect(second, third).connect(third, leaf);
+  if (unused) g.unused(third);
+  return g.joined(1, 0).joined(2, 1);
+}
+
 std::vector<graph> small_graphs() { return {nested_with_an_unused_result(), diamond(), partly_used()}; }
 
 }  // namespace
@@ -167,6 +184,20 @@ BOOST_AUTO_TEST_CASE(passes_through_calls_of_calls_end_in_every_order) {
   }
   for (const auto& allowed : {troubles{.losses = 1}, troubles{.crashes = 1}, troubles{.cuts = 1}, troubles{.throwing = 2}})
     BOOST_TEST(explore(one_way(), allowed, 1).failed > 0u);
+}
+
+// What only an unused tensor of a message leads to hears so from node to node, in smart mode and in fast mode.
+BOOST_AUTO_TEST_CASE(passes_over_messages_that_are_used_in_part_end_in_every_order) {
+  for (const bool unused : {false, true}) {
+    const auto g = message_in_part(unused);
+    const auto all = explore(g, {}, 2);
+    BOOST_TEST(all.failed == 0u);
+    BOOST_TEST(all.succeeded == 2 * all.ends);
+    const auto fast = explore(g, {.fast = true}, 1);
+    BOOST_TEST(fast.succeeded == (unused ? 0 : fast.ends));
+    for (const auto& allowed : {troubles{.losses = 1}, troubles{.crashes = 1}, troubles{.cuts = 1}, troubles{.throwing = 3}})
+      BOOST_TEST(explore(g, allowed, 1).failed > 0u);
+  }
 }
 
 // IN-2, PA-3: one thing may go wrong.
@@ -213,7 +244,7 @@ BOOST_AUTO_TEST_CASE(random_orders_of_larger_passes_end_and_leave_nothing) {
   std::size_t failed = 0;
   for (std::uint64_t seed = 0; seed < orders / orders_of_one; ++seed) {
     std::mt19937_64 random(seed);
-    const auto g = draw_graph(random, 2 + random() % 4, 1 + random() % 24, seed % 2 == 0 ? 0.0 : 0.25);
+    const auto g = draw_graph(random, 2 + random() % 4, 1 + random() % 24, seed % 2 == 0 ? 0.0 : 0.25, seed % 3 == 0);
     for (std::uint64_t order = 0; order < orders_of_one; ++order) {
       troubles allowed;
       if (order % 2 == 1) {

@@ -38,18 +38,26 @@ std::uint8_t graph::function(std::uint8_t node) {
   return as_byte(home.size() - 1);
 }
 
-graph& graph::connect(std::uint8_t from, std::uint8_t to) {
+graph& graph::connect(std::uint8_t from, std::uint8_t to, std::uint8_t tensor) {
   auto crosses = none;
+  const auto of_recv = is_recv[to] ? bit(tensor) : tensors{0};
   if (home[from] != home[to]) {
     crosses = as_byte(sends.size());
-    sends.push_back({home[to], to});
+    sends.push_back({home[to], to, of_recv});
   }
-  next[from].push_back({to, crosses});
+  next[from].push_back({to, crosses, of_recv});
+  return *this;
+}
+
+graph& graph::message(std::uint8_t recv, std::uint8_t send) {
+  is_recv[recv] = is_send[send] = true;
+  next[recv].push_back({send, as_byte(sends.size())});
+  sends.push_back({home[send], send});
   return *this;
 }
 
 graph& graph::unused(std::uint8_t target) {
-  sends.push_back({home[target], target});
+  sends.push_back({home[target], target, is_recv[target] ? bit(0) : tensors{0}});
   return *this;
 }
 
@@ -59,6 +67,23 @@ graph& graph::root(std::uint8_t f) {
 }
 
 choice graph::reached() const {
+  choice result;
+  counts of_message = {};
+  for (const auto root : roots) {
+    result[root] = true;
+    of_message[root] |= bit(0);
+  }
+  for (std::size_t f = 0; f < home.size(); ++f)  // edges lead to higher numbers
+    for (std::size_t i = 0; result[f] && i < next[f].size(); ++i) {
+      const auto& each = next[f][i];
+      if (is_send[f] && (of_message[f] & bit(as_byte(i))) == 0) continue;
+      result[each.to] = true;
+      of_message[each.to] |= is_recv[f] ? of_message[f] : each.tensor;
+    }
+  return result;
+}
+
+choice graph::walked() const {
   choice result;
   auto open = roots;
   while (!open.empty()) {
@@ -71,31 +96,32 @@ choice graph::reached() const {
   return result;
 }
 
-choice graph::run_undropped() const {
+graph::undropped graph::run_undropped() const {
   const auto from = reached();
-  auto owed_still = owed();
+  const auto planned = owed();
+  auto owed_still = planned;
   for (const auto& root : roots) --owed_still[root];
-  choice result;
+  undropped result{{}, std::vector<bool>(sends.size(), true)};
   for (std::size_t f = 0; f < home.size(); ++f) {  // edges lead to higher numbers
-    result[f] = owed_still[f] == 0 && from[f];
-    for (const auto& each : next[f]) owed_still[each.to] = as_byte(owed_still[each.to] - (result[f] ? 1U : 0U));
+    if (owed_still[f] > 0 || planned[f] == 0) continue;
+    result.run[f] = from[f];
+    for (const auto& each : next[f]) {  // a function that never runs says so
+      --owed_still[each.to];
+      if (each.send != none) result.waiting[each.send] = false;
+    }
   }
   return result;
 }
 
 std::uint8_t graph::waiting_undropped() const {
-  const auto run = run_undropped();
-  const auto from = reached();
-  std::vector<bool> given(sends.size());
-  for (std::size_t f = 0; f < home.size(); ++f)
-    for (const auto& each : next[f])
-      if (each.send != none && run[f]) given[each.send] = true;
+  const auto waits = run_undropped().waiting;
+  const auto from = walked();
   std::uint8_t found = bit(0);
   std::uint8_t waiting = 0;
   for (std::size_t f = 0; f < home.size(); ++f)
     if (from[f]) found |= bit(home[f]);
   for (std::size_t i = 0; i < sends.size(); ++i)
-    if (!given[i]) waiting |= bit(sends[i].node);
+    if (waits[i]) waiting |= bit(sends[i].node);
   return found & waiting;
 }
 
@@ -122,18 +148,25 @@ counts graph::owed() const {
   return result;
 }
 
-graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused) {
+graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused, bool messages) {
   const auto below = [&](std::size_t n) { return random() % n; };
   graph result(as_byte(nodes));
   for (std::size_t f = 0; f < functions; ++f) result.function(as_byte(f == 0 ? 0 : below(nodes)));
+  for (std::size_t f = 1; f + 1 < functions && messages; ++f) {
+    if (below(4) != 0) continue;
+    result.message(as_byte(f), as_byte(f + 1));
+    ++f;
+  }
   for (std::size_t f = 0; f + 1 < functions; ++f)
-    for (std::size_t edges = below(4); edges > 0; --edges)
-      result.connect(as_byte(f), as_byte(f + 1 + below(std::min<std::size_t>(functions - f - 1, 5))));
+    for (std::size_t edges = result.is_recv[f] ? 0 : result.is_send[f] ? 2 : below(4); edges > 0; --edges) {
+      const auto to = f + 1 + below(std::min<std::size_t>(functions - f - 1, 5));
+      result.connect(as_byte(f), as_byte(result.is_send[to] ? to - 1 : to), as_byte(messages ? below(2) : 0));
+    }
   result.root(0);
   for (std::size_t f = 1; f < functions; ++f)
-    if (result.home[f] == 0 && below(6) == 0) result.root(as_byte(f));
+    if (result.home[f] == 0 && below(6) == 0 && !result.is_send[f]) result.root(as_byte(f));
   for (std::size_t f = 0; f < functions; ++f)
-    if (static_cast<double>(below(1000)) < unused * 1000) result.unused(as_byte(f));
+    if (static_cast<double>(below(1000)) < unused * 1000 && !result.is_send[f]) result.unused(as_byte(f));
   for (std::uint8_t n = 1; n < nodes; ++n)
     if (below(4) != 0) result.joined(n, as_byte(below(n)));
   result.untold = as_byte(below(4) == 0 ? below(256) : 0);
@@ -226,7 +259,7 @@ void world::act(std::uint8_t node, std::uint8_t number, protocol::participant::s
       mine.walking = std::exchange(mine.asked, 0);
       for (const auto send : std::exchange(mine.walk_from, {})) from.push_back(graph_->sends[send].target);
     }
-    back.ids = walk(std::move(from));
+    back.ids = walk(std::move(from), mine);
     post(std::move(back));
   }
   if (steps.start_burst) burst(node, number);
@@ -248,18 +281,29 @@ void world::act(std::uint8_t node, std::uint8_t number, protocol::participant::s
   }
 }
 
-void world::settle(pass& now, std::uint8_t function, bool given, std::vector<std::uint8_t>& ready) const {
-  std::vector<std::pair<std::uint8_t, bool>> open{{function, given}};
-  while (!open.empty()) {
-    const auto [f, with] = open.back();
-    open.pop_back();
-    if (with) now.given[f] = true;
-    if (--now.owed[f] > 0) continue;
-    if (now.given[f])
-      ready.push_back(f);
-    else
-      for (const auto& each : graph_->next[f])
-        if (each.send == graph::none) open.emplace_back(each.to, false);
+// A recv to which nothing leads tells the node that sent its tensors, unless a discovery has not found the recv.
+void world::settle(pass& now, const part& mine, std::uint8_t function, bool given, tensors reached, work& open) const {
+  now.reached[function] |= reached;
+  if (given) now.given[function] = true;
+  if (--now.owed[function] > 0) return;
+  if (now.given[function]) return open.ready.push_back(function);
+  for (const auto& each : graph_->next[function])
+    if (each.send == graph::none)
+      settle(now, mine, each.to, false, 0, open);
+    else if (!mine.has_walked || mine.walked[function])
+      open.recvs.emplace_back(each.send, tensors{0});
+}
+
+void world::hand_on(pass& now, const part& mine, std::uint8_t function, work& open) const {
+  for (std::size_t i = 0; i < graph_->next[function].size(); ++i) {
+    const auto& each = graph_->next[function][i];
+    const bool given = !graph_->is_send[function] || (now.reached[function] & bit(as_byte(i))) != 0;
+    if (each.send == graph::none)
+      settle(now, mine, each.to, given, given ? each.tensor : tensors{0}, open);
+    else if (given)
+      open.recvs.emplace_back(each.send, graph_->is_recv[function] ? now.reached[function] : all_tensors);
+    else if (!mine.has_walked || mine.walked[function])
+      open.recvs.emplace_back(each.send, tensors{0});
   }
 }
 
@@ -269,26 +313,23 @@ void world::burst(std::uint8_t node, std::uint8_t number) {
   auto& mine = part_of(node, number);
   auto share = mine.protocol->take_burst();
   event back{.what = kind::returned, .from = node, .to = node, .pass = number};
-  std::vector<std::uint8_t> ready;
-  std::vector<std::uint8_t> recvs;
+  work open;
   if (std::exchange(mine.roots_due, false))
-    for (const auto root : graph_->roots) settle(now, root, true, ready);
-  for (const auto send : std::exchange(mine.deliveries, {})) settle(now, graph_->sends[send].target, true, ready);
-  for (const auto send : std::exchange(mine.drops, {})) settle(now, graph_->sends[send].target, false, ready);
-  for (std::size_t done = 0; done < ready.size() && !back.failed; ++done) {
-    const auto f = ready[done];
+    for (const auto root : graph_->roots) settle(now, mine, root, true, graph_->is_recv[root] ? bit(0) : tensors{0}, open);
+  for (const auto& [send, reached] : std::exchange(mine.deliveries, {})) {
+    const auto& [home, target, tensor] = graph_->sends[send];
+    settle(now, mine, target, reached != 0, graph_->is_send[target] ? reached : reached != 0 ? tensor : tensors{0}, open);
+  }
+  for (const auto send : std::exchange(mine.drops, {})) settle(now, mine, graph_->sends[send].target, false, 0, open);
+  for (std::size_t done = 0; done < open.ready.size() && !back.failed; ++done) {
+    const auto f = open.ready[done];
     if (++now.runs[f] > 1) wrong_ = "function " + std::to_string(f) + " runs twice in a pass";
     back.failed = number == 0 && f == left_.throwing;
-    for (const auto& each : graph_->next[f]) {
-      if (back.failed) break;
-      if (each.send == graph::none)
-        settle(now, each.to, true, ready);
-      else
-        recvs.push_back(each.send);
-    }
+    if (!back.failed) hand_on(now, mine, f, open);
   }
+  const auto& recvs = open.recvs;
   for (std::size_t done = 0; done < recvs.size() && !back.failed; ++done) {
-    const auto to = graph_->sends[recvs[done]].node;
+    const auto to = graph_->sends[recvs[done].first].node;
     if (to != node && (nodes_[node].gone & bit(to)) != 0) {
       back.failed = true;
       break;
@@ -299,7 +340,8 @@ void world::burst(std::uint8_t node, std::uint8_t number) {
           .from = node,
           .to = to,
           .pass = number,
-          .send = recvs[done],
+          .send = recvs[done].first,
+          .reached = recvs[done].second,
           .carried = std::move(part.carried),
           .answers = part.answers});
   }
@@ -308,14 +350,16 @@ void world::burst(std::uint8_t node, std::uint8_t number) {
   post(std::move(back));
 }
 
-std::vector<message_id> world::walk(std::vector<std::uint8_t> from) const {
+std::vector<message_id> world::walk(std::vector<std::uint8_t> from, part& mine) const {
   std::vector<message_id> recvs;
+  mine.has_walked = true;
   choice walked;
   while (!from.empty()) {
     const auto f = from.back();
     from.pop_back();
     if (walked[f]) continue;
     walked[f] = true;
+    mine.walked[f] = true;
     for (const auto& each : graph_->next[f])
       if (each.send != graph::none)
         recvs.push_back(id_of(each.send));
@@ -360,7 +404,7 @@ void world::found_unused(std::uint8_t number, const std::vector<node_id>& on) {
   std::uint8_t named = 0;
   for (const auto who : on) named |= bit(number_of(who));
   if (named != graph_->waiting_undropped()) wrong_ = "other nodes are named than those with unused sends";
-  check_runs(now, graph_->run_undropped());
+  check_runs(now, graph_->run_undropped().run);
   now.unused = true;
   act(number, now.lead.change().failed(id_of_node(0), errc::misuse, ""));
 }
@@ -470,7 +514,7 @@ void world::handle(event& what) {
       auto* task = task_of(what.to, what.pass);
       if (task == nullptr) return;
       task->heard_from |= bit(what.from);
-      if (!task->protocol->over()) task->deliveries.push_back(what.send);
+      if (!task->protocol->over()) task->deliveries.emplace_back(what.send, what.reached);
       auto steps = task->protocol->gradients(id_of(what.send), std::move(what.carried), {id_of_node(what.from), what.answers});
       if (steps.failure) task->deliveries.pop_back();
       return act(what.to, what.pass, std::move(steps));
@@ -704,15 +748,16 @@ void add_fields(digest& into, const Tuple& fields) {
 
 std::uint64_t digest_of(const event& each) {
   digest result;
-  result << each.what << each.from << each.to << each.pass << each.send << each.sent_to << each.walk << each.from_roots
-         << each.failed << each.carried << each.ids << each.answers << each.settled << each.share;
+  result << each.what << each.from << each.to << each.pass << each.send << each.reached << each.sent_to << each.walk
+         << each.from_roots << each.failed << each.carried << each.ids << each.answers << each.settled << each.share;
   return result.value();
 }
 
 std::uint64_t digest_of(const part& mine) {
   digest result;
   result << mine.protocol.has_value() << mine.deliveries << mine.drops << mine.walk_from << mine.sent_to << mine.heard_from
-         << mine.roots_due << mine.routed << mine.asked << mine.walking << mine.closed;
+         << mine.roots_due << mine.routed << mine.asked << mine.walking << mine.closed << mine.has_walked
+         << mine.walked.to_ulong();
   if (mine.protocol) add_fields(result, mine.protocol->state());
   return result.value();
 }
@@ -773,6 +818,7 @@ std::uint64_t world::hash() const {
     for (std::uint8_t n = 0; n < graph_->nodes; ++n) result << now.parts[n].digest(to_digest);
     add_in_order(result, now.owed, graph_->home.size());
     add_in_order(result, now.runs, graph_->home.size());
+    add_in_order(result, now.reached, graph_->home.size());
     result << now.given.to_ulong();
   }
   std::uint64_t sum = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <troupe/engine/protocol/initiator.hpp>
@@ -25,15 +26,22 @@ constexpr std::size_t most_functions = 32;
 using counts = std::array<std::uint8_t, most_functions>;
 using choice = std::bitset<most_functions>;
 
-/// A graph of functions over nodes. An edge between two nodes is a send and a recv with one message id.
+/// Tensors of a message, as bits.
+using tensors = std::uint8_t;
+constexpr tensors all_tensors = 255;
+
+/// A graph of functions over nodes. An edge between two nodes is a send and a recv with one message id. A message of several tensors is a
+/// recv and a send that are functions of their own.
 struct graph {
   struct edge {
     std::uint8_t to;
-    std::uint8_t send;  // `none` if both functions are on one node
+    std::uint8_t send;   // `none` if both functions are on one node
+    tensors tensor = 0;  // for an edge to a recv: which tensor
   };
   struct send {
     std::uint8_t node;    // the node that sent the tensors and gets the gradients
     std::uint8_t target;  // the function on that node that gets the gradients
+    tensors tensor = 0;   // if the target is a recv
   };
   static constexpr std::uint8_t none = 255;
 
@@ -42,13 +50,17 @@ struct graph {
   std::vector<std::vector<edge>> next;  // edges always lead to higher numbers
   std::vector<std::uint8_t> roots;      // root functions, on node 0, which starts the passes
   std::vector<send> sends;
+  choice is_recv, is_send;  // functions of messages. Output i of such a send is tensor i
   std::vector<std::uint8_t>
     parent;                 // of each node, in the tree of calls; `none` if the node has none, or reports to node 0 in any case
   std::uint8_t untold = 0;  // nodes, as bits, whose parents do not know that they are
 
   explicit graph(std::uint8_t node_count) : nodes(node_count), parent(node_count, none) {}
   std::uint8_t function(std::uint8_t node);
-  graph& connect(std::uint8_t from, std::uint8_t to);
+  graph& connect(std::uint8_t from, std::uint8_t to, std::uint8_t tensor = 0);
+  /// The recv and the send of a message of several tensors, which went from the node of `send` to that of `recv`. Nothing else leads to `send`, and
+  /// `recv` leads to nothing else.
+  graph& message(std::uint8_t recv, std::uint8_t send);
   /// Adds a send to `target` that no recv answers: a result that is not used.
   graph& unused(std::uint8_t target);
   graph& root(std::uint8_t f);
@@ -59,9 +71,15 @@ struct graph {
 
   /// The functions that gradients reach from the roots.
   choice reached() const;
-  /// The functions that run while no send is dropped. A function does not run if it waits, directly or through others, for a
-  /// send that gets no gradient.
-  choice run_undropped() const;
+  /// The functions that a discovery finds: those that gradients would reach if each message had one tensor.
+  choice walked() const;
+
+  /// What happens while no send is dropped.
+  struct undropped {
+    choice run;  // a function does not run if it waits, directly or through others, for a send that hears nothing
+    std::vector<bool> waiting;  // by send
+  };
+  undropped run_undropped() const;
   /// The nodes, as bits, to which functions lead that gradients reach (node 0 included), and that have a send that waits, if no send is
   /// dropped.
   std::uint8_t waiting_undropped() const;
@@ -69,7 +87,8 @@ struct graph {
   counts owed() const;
 };
 
-graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused);
+/// `messages`: some messages have several tensors.
+graph draw_graph(std::mt19937_64& random, std::size_t nodes, std::size_t functions, double unused, bool messages = false);
 
 /// What may go wrong, and how often. A loss takes any message of a pass. A cut makes two nodes regard each other as down, and
 /// may lose the messages between them. A node that freezes for a while needs no trouble of its own: its messages come late,
@@ -114,6 +133,7 @@ struct event {
   std::uint8_t to = 0;
   std::uint8_t pass = 0;
   std::uint8_t send = graph::none;
+  tensors reached = 0;       // for `gradients`: the tensors that functions of the pass lead to
   std::uint8_t sent_to = 0;  // nodes, as bits
   bool walk = false;         // for `returned`: from a walk, not a burst
   bool from_roots = false;   // the walk started at the roots
@@ -127,18 +147,20 @@ struct event {
 
 /// One node's side of one pass.
 struct part {
-  std::optional<protocol::participant> protocol;  // created when the node hears of the pass
-  std::vector<std::uint8_t> deliveries;           // for the next burst
+  std::optional<protocol::participant> protocol;             // created when the node hears of the pass
+  std::vector<std::pair<std::uint8_t, tensors>> deliveries;  // for the next burst
   std::vector<std::uint8_t> drops;
   std::uint8_t heard_from = 0;          // nodes that have sent gradients, as bits
   std::uint8_t sent_to = 0;             // nodes to which gradients were sent, as bits
   std::vector<std::uint8_t> walk_from;  // sends to start a walk from
-  bool roots_due = false;               // for the next burst
-  bool out = false;                     // the task is away, by the model's own count
-  bool routed = false;                  // the context routes messages to this part
-  std::uint8_t asked = 0;               // number of discovers that wait for a walk to start
-  std::uint8_t walking = 0;             // number of discovers whose walk is away
-  bool closed = false;                  // the context was released while a burst was away
+  choice walked;                        // functions that walks have visited
+  bool has_walked = false;
+  bool roots_due = false;    // for the next burst
+  bool out = false;          // the task is away, by the model's own count
+  bool routed = false;       // the context routes messages to this part
+  std::uint8_t asked = 0;    // number of discovers that wait for a walk to start
+  std::uint8_t walking = 0;  // number of discovers whose walk is away
+  bool closed = false;       // the context was released while a burst was away
 };
 
 struct pass {
@@ -146,6 +168,7 @@ struct pass {
   std::array<shared_value<part>, most_nodes> parts;
   counts owed = {}, runs = {};
   choice given;
+  counts reached = {};    // by recv and send of a message: its tensors that functions of the pass lead to
   bool lossy = false;     // something went wrong: weight of the pass may be lost
   bool vanished = false;  // a message was lost and no node knows it: only a deadline can end the pass
   bool discovered = false;
@@ -197,8 +220,14 @@ class world {
   void act(std::uint8_t number, protocol::initiator::steps steps);
   void burst(std::uint8_t node, std::uint8_t number);
   void returned(event& what);
-  void settle(pass& now, std::uint8_t function, bool given, std::vector<std::uint8_t>& ready) const;
-  std::vector<message_id> walk(std::vector<std::uint8_t> from) const;
+  /// What a burst still has to do.
+  struct work {
+    std::vector<std::uint8_t> ready;
+    std::vector<std::pair<std::uint8_t, tensors>> recvs;  // by send: the tensors that are reached
+  };
+  void settle(pass& now, const part& mine, std::uint8_t function, bool given, tensors reached, work& open) const;
+  void hand_on(pass& now, const part& mine, std::uint8_t function, work& open) const;
+  std::vector<message_id> walk(std::vector<std::uint8_t> from, part& mine) const;
   message_id id_of(std::uint8_t send) const;
   part& part_of(std::uint8_t node, std::uint8_t number);
   part* task_of(std::uint8_t node, std::uint8_t number);

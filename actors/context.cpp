@@ -9,6 +9,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/support/call_scope.hpp>
@@ -61,7 +62,7 @@ passes::open_context found(nodes::node_link& link, const context_id& id) {
 }  // namespace
 
 context::context(node& here, wire_format format) : here_(company_of(here).link()) {
-  if (auto open = support::call_scope::context())
+  if (auto open = support::call_scope::context(); open && !support::call_scope::runs_pass())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
   id_ = nodes::visit(*here_)->parts().contexts.open().record->id();
   scope_ = std::make_unique<support::call_scope>(id_, program_place{}, std::string(), std::nullopt, format);
@@ -145,10 +146,12 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   return result;
 }
 
-std::shared_ptr<const engine::gradient_table> context::gradients() const {
+namespace {
+
+std::shared_ptr<const engine::gradient_table> of_completed_passes(const contracts::context_actor& context) {
   auto wish = std::make_shared<contracts::gradients_wish>();
   const auto all = wish->result;
-  caf::anon_send(found(*here_, id_).actor, std::move(wish));
+  caf::anon_send(context, std::move(wish));
   try {
     const auto result = all.get(gather_deadline);
     return result ? result : std::make_shared<const engine::gradient_table>();
@@ -157,10 +160,30 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
   }
 }
 
+}  // namespace
+
+std::shared_ptr<const engine::gradient_table> context::gradients() const {
+  const auto completed = of_completed_passes(found(*here_, id_).actor);
+  const auto* running = passes::gathered_by_burst(id_);
+  if (running == nullptr) return completed;
+  auto both = std::make_shared<engine::gradient_table>(*completed);
+  both->merge(engine::gradient_table(*running));
+  return both;
+}
+
 bool context::running() const { return found(*here_, id_).record->running(); }
 
 bool context::has_completed_pass() const { return found(*here_, id_).record->completed() != pass_number{}; }
 
-at::Tensor context::gradient(const at::Tensor& leaf) const { return gradients()->find(leaf); }
+at::Tensor context::gradient(const at::Tensor& leaf) const {
+  auto before = of_completed_passes(found(*here_, id_).actor)->find(leaf);
+  const auto* running = passes::gathered_by_burst(id_);
+  auto now = running != nullptr ? running->find(leaf) : at::Tensor();
+  if (!before.defined() || !now.defined()) return before.defined() ? before : now;
+  engine::gradient_table both;
+  both.accumulate(leaf, std::move(before));
+  both.accumulate(leaf, std::move(now));
+  return both.find(leaf);
+}
 
 }  // namespace troupe

@@ -51,6 +51,10 @@ struct backward_options {
 /// A distributed autograd context: one forward and its backward passes across nodes. The context is open on the thread that
 /// made it, from construction to destruction: calls of this thread join the context. Calls of other threads join by a branch and a scope.
 /// The destructor releases the context on every node that took part.
+///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node: their calls join the
+///         context, and with create_graph the graph of the pass. They may open other contexts.
+///   HP-2  gradient() and gradients() in a hook have what completed passes have gathered and what the running pass has gathered on this
+///         node before the hook. Hooks that run on pass workers see completed passes alone.
 class context {
  public:
   class branch;
@@ -80,7 +84,7 @@ class context {
   bool has_completed_pass() const;
 
   /// The gradients that completed passes have gathered on this node; empty while has_completed_pass() is false. After a pass
-  /// with create_graph the gradients have a graph over all nodes.
+  /// with create_graph the gradients have a graph over all nodes. In a hook: see HP-2.
   std::shared_ptr<const engine::gradient_table> gradients() const;
 
   /// The gradient of a leaf of this node; undefined if the leaf got no gradient. No later pass changes the returned tensor.

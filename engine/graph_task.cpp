@@ -282,8 +282,9 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
     as_at_home.emplace(*home_state);
     if (settings.warnings != nullptr) relayed.emplace(settings.warnings);
   }
-  if (needs_libtorch_task()) {
-    auto later = inside_libtorch_task(graph, settings.keep_graph, settings.create_graph, [&] {
+  const bool leaves_out = needs_libtorch_task();
+  if (leaves_out || asks_libtorch) {
+    auto later = inside_libtorch_task(leaves_out ? &graph : nullptr, settings.keep_graph, settings.create_graph, [&] {
       run_shown(stop);
       return !abandoned && waiting == 0;
     });
@@ -300,6 +301,16 @@ bool graph_task::implementation::needs_libtorch_task() const {
   if (settings.in_libtorch_task || graph.leaves_out_outputs) return !settings.in_libtorch_task;
   const auto* around = torch::autograd::get_current_graph_task_exec_info();
   return around != nullptr && !around->empty();
+}
+
+// In a distributed pass, hooks and a user's functions find libtorch's current graph task, for example to queue a callback.
+bool graph_task::implementation::may_ask_libtorch() const {
+  return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
+    torch::autograd::Node& function = *each.function;
+    const bool is_of_user = each.edge_count > 0 && (each.marks & plan::source) == 0 && !function.is_traceable();
+    return is_of_user || !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() ||
+           !function.post_hooks().empty();
+  });
 }
 
 void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
@@ -411,6 +422,11 @@ void graph_task::abandon() { implementation_->abandon(); }
 torch::autograd::Node* graph_task::running() const noexcept {
   const std::uint32_t index = implementation_->running;
   return index == plan::none ? nullptr : implementation_->graph.vertices[index].function;
+}
+
+program_place graph_task::place_now() const {
+  const auto& self = *implementation_;
+  return self.producers.empty() || self.running == plan::none ? program_place{} : self.place_while_running(self.running);
 }
 
 const plan& graph_task::graph() const noexcept { return implementation_->graph; }

@@ -37,6 +37,8 @@ class plan;
 ///   GT-10  a tensor that no function of the pass leads to gets no gradient, as in one process, though other tensors of its message
 ///         do: what lies behind it runs no more than what a dropped send reaches, and the tensor's own hooks do not run. An undefined
 ///         gradient that a function has returned is another thing: it is delivered.
+///   GT-11  with an outlet, hooks and a user's functions run inside a graph task of libtorch: callbacks that they queue with libtorch's
+///         Engine::queue_callback() run at the end of the pass on this node.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);
@@ -51,6 +53,9 @@ class graph_task {
 
   /// With a recorder: the program place of everything that is recorded for the gradients of send `index`.
   program_place place_of_delivery(std::size_t index) const;
+
+  /// With a recorder: the program place of everything that the running function records; empty if no function runs.
+  program_place place_now() const;
 
   /// Send `index` will get no gradients. The functions that the send leads to no longer wait for this send.
   void drop(std::size_t index);

@@ -47,6 +47,7 @@ struct graph_task::implementation {
     validate(settings.roots, settings.root_gradients,
              [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
     if (!settings.sends.empty()) sums.emplace(graph);
+    asks_libtorch = settings.emit_to != nullptr && may_ask_libtorch();
     if (settings.recorder != nullptr && settings.create_graph && order) note_producers();
     if (!settings.one_thread) {
       home = std::this_thread::get_id();
@@ -69,6 +70,7 @@ struct graph_task::implementation {
   void show_to_hooks_of_lone_root();
   void run_here(const std::atomic<bool>* stop);
   bool needs_libtorch_task() const;
+  bool may_ask_libtorch() const;
   void run_shown(const std::atomic<bool>* stop);
   void run_in_order(const std::atomic<bool>* stop);
   void run_ready(const std::atomic<bool>* stop);
@@ -141,6 +143,7 @@ struct graph_task::implementation {
   std::size_t waiting;
   std::uint64_t begun = 0;
   bool seeded;
+  bool asks_libtorch = false;
   bool abandoned = false;
   std::uint32_t running = plan::none;
   thread_state_keeper* thread_state = nullptr;  // null outside run()
@@ -149,9 +152,9 @@ struct graph_task::implementation {
   std::string trace;
   std::string calls;
   reach_walk reach;
+  std::vector<bool> with_edges;  // by slot: whether a function or root leads to it; made when a recv first needs it
   std::thread::id home;
   std::unique_ptr<at::ThreadLocalState> home_state;  // null if the pass stays on one thread, because the state is large
 };
-  std::vector<bool> with_edges;  // by slot: whether a function or root leads to it; made when a recv first needs it
 
 }  // namespace troupe::engine

@@ -28,6 +28,9 @@ class outlet {
  public:
   virtual ~outlet() = default;
   virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, std::vector<bool> unreached, bool more) = 0;
+
+  /// Calls `work`, which runs a function of the task on a thread of a lane. The outlet may set up what hooks ask of their thread.
+  virtual void around(const std::function<void()>& work) { work(); }
 };
 
 /// A send, as a source of a distributed pass. Without recordings, the functions that the send reaches get the rank of the send

@@ -33,7 +33,7 @@ struct enclosed_pass final : torch::autograd::Node {
     bool is_over = false;
     try {
       const same_passes here(outer);
-      publish(*graph, true, create_graph);
+      graph != nullptr ? publish(*graph, true, create_graph) : publish_nothing(create_graph);
       is_over = (*what)();
     } catch (...) {
       thrown = std::current_exception();
@@ -53,11 +53,11 @@ struct enclosed_pass final : torch::autograd::Node {
 
 }  // namespace
 
-std::vector<std::function<void()>> inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
+std::vector<std::function<void()>> inside_libtorch_task(const plan* graph, bool keep_graph, bool create_graph,
                                                         const std::function<bool()>& what) {
   const at::Tensor gradient(at::detail::empty_cpu({}, at::kFloat, false, std::nullopt));
   const auto function = make_node<enclosed_pass>(gradient);
-  function->graph = &graph;
+  function->graph = graph;
   function->what = &what;
   function->outer = running_pass::innermost();
   function->create_graph = create_graph;

@@ -10,8 +10,8 @@
 namespace troupe::engine {
 
 /// Calls `what` inside a graph task of libtorch that knows which functions of the plan execute. libtorch's own functions then
-/// do not compute outputs that the pass does not use. `what` returns true if the pass is over. The call costs a few
-/// microseconds.
+/// do not compute outputs that the pass does not use. Without a plan, the functions compute all outputs. `what` returns true if the
+/// pass is over. The call costs a few microseconds.
 ///   LT-1  `what` is called once. An exception of `what` is rethrown unchanged.
 ///   LT-2  the stack of passes is the caller's, even if libtorch continues on another thread.
 ///   LT-3  if libtorch's engine cannot run, `what` is called without that engine. libtorch's engine cannot run under compiled
@@ -21,7 +21,8 @@ namespace troupe::engine {
 ///         callbacks never run.
 ///   LT-5  the graph task belongs to libtorch's default engine, as the graph tasks of libtorch's own passes do, because
 ///         libtorch starts threads for only one engine in a process.
-std::vector<std::function<void()>> inside_libtorch_task(const plan& graph, bool keep_graph, bool create_graph,
+///   LT-6  libtorch's Engine::is_checkpoint_valid() says no, with a plan and without.
+std::vector<std::function<void()>> inside_libtorch_task(const plan* graph, bool keep_graph, bool create_graph,
                                                         const std::function<bool()>& what);
 
 }  // namespace troupe::engine

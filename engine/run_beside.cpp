@@ -12,6 +12,7 @@
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/job_board.hpp>
 #include <troupe/engine/lane.hpp>
+#include <troupe/engine/libtorch_task.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/engine/warning_relay.hpp>
@@ -73,7 +74,15 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
       const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
       const same_passes as_there(here);
       const running_pass there(settings, graph, ready, index, notes);
-      work();
+      if (settings.emit_to == nullptr || index == plan::none) return work();
+      settings.emit_to->around([&] {
+        if (!asks_libtorch) return work();
+        for (auto& each : inside_libtorch_task(nullptr, settings.keep_graph, settings.create_graph, [&] {
+               work();
+               return false;
+             }))
+          notes.queue(std::move(each));
+      });
     };
     job_board board({.run = [=, this](job& next) { as_of_this_pass(next.index, [&] { run_job(next); }); },
                      .go_on = [=, this](job_board& on) { as_of_this_pass(plan::none, [&] { go_on(on); }); }},

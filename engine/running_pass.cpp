@@ -45,7 +45,7 @@ std::uint32_t running_pass::depth_of_stack() noexcept { return here.depth; }
 
 bool running_pass::all_of_each_graph_runs() const noexcept {
   for (const running_pass* each = this; each != nullptr; each = each->outer_)
-    if (!each->settings_.inputs.empty()) return false;
+    if (!each->settings_.inputs.empty() || each->settings_.leaves != nullptr) return false;
   return true;
 }
 

@@ -63,7 +63,7 @@ class running_pass {
     return function_ == plan::none ? nullptr : graph_.vertices[function_].function;
   }
 
-  /// True if neither this pass nor a pass around this pass has inputs.
+  /// True if neither this pass nor a pass around this pass has inputs, or keeps the gradients of leaves out of `.grad`.
   bool all_of_each_graph_runs() const noexcept;
 
   const graph_task_settings& settings() const noexcept { return settings_; }

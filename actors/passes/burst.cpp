@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 
+#include <c10/util/ScopeExit.h>
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
@@ -12,6 +13,7 @@
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/anomaly_scope.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/transfers/outgoing_pieces.hpp>
 #include <troupe/devices/present_devices.hpp>
@@ -49,14 +51,15 @@ class gradient_outlet : public engine::outlet {
     auto to = from.message.node;
     auto gateway = peers_.gateway(to);
     if (!gateway) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
+    services_.warn_of_profiler(to);
     propagate_gradients message;
     message.context = work_->context;
     message.pass = work_->pass;
     message.message = from.message;
+    message.unreached = std::move(unreached);
     if (work_->create_graph) join(message, gradients, to);
     leave_out_repetition(message, gradients);
     auto staged = departures_.stage.to_host(std::move(gradients));
-    message.unreached = std::move(unreached);
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
     message.gradients = travelling_forms(staged.tensors);
@@ -70,6 +73,12 @@ class gradient_outlet : public engine::outlet {
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
     send(to, gateway, std::move(message), std::move(staged), std::move(credit), from.back);
+  }
+
+  void around(const std::function<void()>& work) override {
+    support::call_scope in_context(work_->context, {});
+    in_context.run_pass([] { return program_place{}; });
+    work();
   }
 
   /// Adds to the context record what this pass recorded since the last call of this function, and `send`, if there is one.
@@ -171,6 +180,8 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
+thread_local const burst* burst_of_thread = nullptr;
+
 /// Null on a thread that has to be told when it blocks: the thread of a call, whose worker slot is then free, and a network thread.
 /// A hook that waits on another thread would not tell it.
 engine::cpu_workers* workers_for_this_thread(const services::node_services& here) {
@@ -232,7 +243,13 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 
 }  // namespace
 
+const engine::gradient_table* gathered_by_burst(context_id context) noexcept {
+  return burst_of_thread != nullptr && burst_of_thread->context == context ? &burst_of_thread->state->leaves : nullptr;
+}
+
 void run_burst(burst& work, services::node_services& here) {
+  const auto outer = std::exchange(burst_of_thread, &work);
+  const auto restore = c10::make_scope_exit([outer] { burst_of_thread = outer; });
   std::optional<support::anomaly_scope> anomaly;
   std::optional<engine::same_streams> as_the_caller;
   std::uint64_t before = 0;

@@ -77,6 +77,9 @@ struct burst {
   std::optional<error> failure;
 };
 
+/// What the running pass of the context has gathered so far on this node, if a burst of it runs on this thread; otherwise null.
+const engine::gradient_table* gathered_by_burst(context_id context) noexcept;
+
 /// Runs a burst on this thread. Never throws: an error goes to `failure`, with the names of the node and the function.
 void run_burst(burst& work, services::node_services& here);
 

@@ -45,7 +45,8 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
 }  // namespace
 
 void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
-  const support::call_scope outside_any_call({}, {});
+  support::call_scope in_context(work->context, {});
+  in_context.run_pass([&state = *work->state] { return state.task ? state.task->place_now() : program_place{}; });
   const auto begin = support::steady_ns();
   const bool mine = work->context.node == here.id();
   const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();

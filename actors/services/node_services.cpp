@@ -7,6 +7,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
 #include <caf/send.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
@@ -108,6 +109,7 @@ node_services::packed node_services::pack(context_id context, std::vector<at::Te
   payload.context = context;
   payload.message = {next_number(), id()};
   if (to != id()) check_count_travels(tensors, what);
+  warn_of_profiler(to);
   devices::staged staged;
   try {
     staged = departures_->stage.to_host(tensors);
@@ -147,6 +149,16 @@ void node_services::warn_detached(const std::string& what) {
              "torch::NoGradGuard around it, or settings::warn_detached = false (--no-detached-warning)";
     },
     [&] { return std::hash<std::string>()(what); });
+}
+
+void node_services::warn_of_profiler(node_id to) {
+  if (to == id() || !torch::profiler::impl::profilerEnabled() || recorder_.profiling() ||
+      has_warned_of_profiler_.exchange(true))
+    return;
+  log_.warn("tracing", [] {
+    return "libtorch's profiler is on: it sees what runs on this thread, and nothing of what other nodes run for it. "
+           "node::set_profiling(true) brings their spans into the trace of this node (node::collect_trace)";
+  });
 }
 
 void node_services::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,

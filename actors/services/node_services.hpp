@@ -164,6 +164,9 @@ class node_services {
               wire_format format = wire_format::exact);
   /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let it.
   void warn_detached(const std::string& what);
+  /// Logs a warning, once, if a profiler of libtorch watches this thread, which has something for the node `to`: the profiler does not see
+  /// what runs there.
+  void warn_of_profiler(node_id to);
   /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
   void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
                 std::uint64_t residual_stream = 0);
@@ -230,6 +233,7 @@ class node_services {
   residual_book residuals_;
   running_work running_;
   std::atomic<bool> is_ending_{false};
+  std::atomic<bool> has_warned_of_profiler_{false};
 
   std::mutex mutex_;  // guards the next three
   std::vector<contracts::garbage_ptr> discarded_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +54,11 @@ class call_scope {
     scope->context_ = {};
     static_cast<void>(scope.release());
   }
+  /// Marks the scope as one in which functions of a pass run. `place_now` says where in the program the running function is.
+  void run_pass(std::function<program_place()> place_now) { place_now_ = std::move(place_now); }
+  /// Whether functions of a pass run in this thread's scope.
+  static bool runs_pass() noexcept { return current_ != nullptr && current_->place_now_; }
+
   call_scope(const call_scope&) = delete;
   call_scope& operator=(const call_scope&) = delete;
 
@@ -66,10 +72,11 @@ class call_scope {
   /// The place of the next call. Each use returns another place.
   static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
 
-  /// What the innermost scope has recorded so far.
+  /// What the innermost scope has recorded so far. Nothing in a pass, which notes what it records itself.
   static engine::recording recorded() {
     auto result = current_ == nullptr ? engine::recording{} : current_->recording_;
     result.to = engine::recording_from_now({}).from;
+    if (runs_pass()) result.from = result.to;
     return result;
   }
 
@@ -83,7 +90,7 @@ class call_scope {
   }
 
   program_place next() {
-    auto result = recording_.place;
+    auto result = place_now_ ? place_now_() : recording_.place;
     result.insert(result.end(), {engine::recording_from_now({}).from, ++made_});
     return result;
   }
@@ -96,6 +103,7 @@ class call_scope {
   call_bounds bounds_;
   engine::recording recording_;
   std::atomic<std::uint64_t> made_{0};  // context::backward may come from another thread
+  std::function<program_place()> place_now_;
 };
 
 }  // namespace troupe::support

@@ -72,6 +72,12 @@ void publish(const plan& graph, bool trimmed, bool create_graph) {
   if (!c10::AutogradState::get_tls_state().get_multithreading_enabled()) publish_order(graph, task);
 }
 
+void publish_nothing(bool create_graph) {
+  GraphTask& task = current_task();
+  task.exec_info_.clear();
+  task.thread_locals_.set_grad_mode(create_graph);
+}
+
 std::vector<std::function<void()>> take_callbacks() {
   GraphTask& task = current_task();
   const std::scoped_lock lock(task.final_callbacks_lock_);

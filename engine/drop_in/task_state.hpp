@@ -16,6 +16,9 @@ namespace troupe::engine {
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 
+/// Makes libtorch's current graph task one that executes every function: it has no exec info.
+void publish_nothing(bool create_graph);
+
 /// Removes and returns the final callbacks that libtorch's current graph task has so far.
 std::vector<std::function<void()>> take_callbacks();
 

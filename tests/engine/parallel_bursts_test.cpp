@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A node's part in a distributed pass: gradients come for its sends one after the other, and workers run functions between.
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -12,6 +14,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
@@ -80,7 +83,12 @@ std::optional<std::vector<at::Tensor>> run_in_bursts(std::uint64_t seed, NextWor
 /// Notes what it is told with each gradient.
 struct told final : outlet {
   void emit(const recv_backward&, std::vector<at::Tensor>, std::vector<bool>, bool more) override { mores.push_back(more); }
+  void around(const std::function<void()>& work) override {
+    ++lane_jobs;
+    work();
+  }
   std::vector<bool> mores;
+  std::atomic<int> lane_jobs{0};
 };
 
 }  // namespace
@@ -123,6 +131,38 @@ BOOST_AUTO_TEST_CASE(say_that_no_more_follows_only_with_the_last_gradient) {
     BOOST_REQUIRE_EQUAL(out.mores.size(), parts.size());
     BOOST_TEST(std::all_of(out.mores.begin(), out.mores.end() - 1, [](bool more) { return more; }), "round " << round);
   }
+}
+
+// GT-11
+BOOST_AUTO_TEST_CASE(run_libtorchs_callbacks_at_their_end_whatever_thread_queued_them) {
+  threads some(2);
+  told out;
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> queued{0};
+    int called = 0;
+    std::vector<at::Tensor> parts;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      auto part = attach_recv({troupe::node_id{1}, 1}, message(i + 1), {at::linspace(0, 1, 64)}, {true})[0];
+      for (int depth = 0; depth < 3; ++depth) {
+        part = part.sin();
+        part.register_hook([&](const at::Tensor& gradient) {
+          ++queued;
+          torch::autograd::Engine::get_default_engine().queue_callback([&] { called += queued == 18 ? 1 : 0; });
+          return gradient;
+        });
+      }
+      parts.push_back(part);
+    }
+    graph_task_settings settings;
+    settings.roots = {torch::autograd::impl::gradient_edge(at::stack(parts).sum())};
+    settings.root_gradients = {at::ones({})};
+    settings.emit_to = &out;
+    settings.workers = &some;
+    graph_task task(std::move(settings));
+    task.run();
+    BOOST_TEST(called == 18);
+  }
+  BOOST_TEST(out.lane_jobs > 0);
 }
 
 // A send has no function to run, so no worker gets it.

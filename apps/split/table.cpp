@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/split/table.hpp"
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -22,6 +24,7 @@ namespace troupe::apps::split {
 namespace {
 
 constexpr std::int64_t columns_of_example = 16;
+constexpr std::size_t longest_line = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
 
@@ -46,6 +49,24 @@ Number number_in(const std::string& field, const std::string& where) {
   return result;
 }
 
+/// Reads lines. A file without line ends, as /dev/zero, may have no end either.
+class line_reader {
+ public:
+  explicit line_reader(const std::string& file) : in_(file) {}
+  bool is_open() const { return in_.is_open(); }
+  bool next(std::string& line, const std::string& where) {
+    in_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    if (in_.bad()) refuse(where, "can't be read: " + std::generic_category().message(errno));
+    if (in_.fail() && !in_.eof()) refuse(where, "expected a line of at most 1 MiB");
+    line.assign(buffer_.data(), static_cast<std::size_t>(in_.gcount()) - (in_.eof() ? 0 : 1));
+    return !in_.fail();
+  }
+
+ private:
+  std::ifstream in_;
+  std::vector<char> buffer_ = std::vector<char>(longest_line + 1);
+};
+
 std::ofstream opened(const std::filesystem::path& file) {
   std::ofstream result(file);
   if (!result) refuse(file.string(), "can't be written");
@@ -57,17 +78,18 @@ std::ofstream opened(const std::filesystem::path& file) {
 }  // namespace
 
 table read_table(const std::string& file) {
-  std::ifstream in(file);
-  if (!in) refuse(file, "no such file, or it can't be read");
+  line_reader in(file);
+  if (!in.is_open()) refuse(file, "no such file, or it can't be read");
   std::string line;
-  std::getline(in, line);
+  in.next(line, file + ":1");
   const auto columns = fields_of(line).size();
   if (columns < 2) refuse(file + ":1", "expected a line of names, as in 'person,x1,x2', got '" + line + "'");
   table result;
   std::vector<float> values;
   std::set<std::int64_t> known;
-  for (int number = 2; std::getline(in, line); ++number) {
+  for (int number = 2;; ++number) {
     const auto where = file + ":" + std::to_string(number);
+    if (!in.next(line, where)) break;
     const auto fields = fields_of(line);
     if (fields.size() != columns)
       refuse(where, "expected " + std::to_string(columns) + " fields, got " + std::to_string(fields.size()));

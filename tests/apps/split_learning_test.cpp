@@ -250,6 +250,11 @@ BOOST_AUTO_TEST_CASE(a_table_with_a_mistake_is_refused_with_its_line) {
   BOOST_TEST(problem_of_table("person,label\n1,0\n2,0.5\n", read_labels) == ":3: expected the label 0 or 1, got 0.5");
   BOOST_TEST(problem_of_table("person,x1,x2\n1,0,1\n", read_labels) == ":1: expected two columns, as in 'person,label', got 3");
   BOOST_TEST(problem_of_table("person,x\n") == ": expected a line for each person, got none");
+  BOOST_CHECK_EXCEPTION(read_table("/dev/zero"), std::runtime_error, [](const std::runtime_error& problem) {
+    return std::string(problem.what()) == "/dev/zero:1: expected a line of at most 1 MiB";
+  });
+  BOOST_CHECK_EXCEPTION(read_table("/"), std::runtime_error,
+                        [](const auto& e) { return contains(e.what(), "/:1: can't be read: Is a directory"); });
   BOOST_CHECK_EXCEPTION(read_table("nowhere.csv"), std::runtime_error,
                         [](const auto& e) { return contains(e.what(), "nowhere.csv: no such file"); });
 }

@@ -156,7 +156,7 @@ class watch_of_a_node {
       if (stop.wait_for(time_for_rates)) return;
     }
     for (bool first = true;; first = false) {
-      show(answer(), first);
+      show(first ? answer() : answer_or_problem(), first);
       if (options_.watch <= 0 || stop.wait_for(std::chrono::milliseconds(static_cast<int>(options_.watch * 1000)))) return;
     }
   }
@@ -185,6 +185,19 @@ class watch_of_a_node {
     const auto rates = node_ ? status_rates::between(*node_, now) : std::nullopt;
     node_ = std::move(now);
     return options_.json ? text(json_of(*node_)) : table_of(*node_, rates);
+  }
+
+  /// A node that does not answer any more may be restarted: it is asked anew each time.
+  std::string answer_or_problem() {
+    try {
+      if (!client_) client_ = connect(options_);
+      return answer();
+    } catch (const error& problem) {
+      client_.reset();
+      node_.reset();
+      cluster_.reset();
+      return options_.json ? text({{"problem", problem.what()}}) : problem.what() + std::string("\n");
+    }
   }
 
   /// In a terminal each answer takes the place of the one before.

@@ -13,6 +13,7 @@ namespace troupe::apps {
 ///   SD-2  the command ends by its deadline, with status 1 and one line, if nobody listens, nobody answers, or the address is
 ///         not a node's.
 ///   SD-3  each peer is shown once, in JSON too: one that is gone only if no other of its name or address has come since.
+///   SD-4  with --watch, after the first answer, the command goes on when the node does not answer: it says so and asks again.
 void add_status_command(CLI::App& app);
 
 }  // namespace troupe::apps

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -172,6 +173,33 @@ BOOST_AUTO_TEST_CASE(a_watch_shows_rates_and_takes_the_place_of_what_it_showed_i
   BOOST_TEST(two_seconds.line_with("\"name\":\"stage1\"") != "", two_seconds.text());
   two_seconds.signal(SIGINT);
   BOOST_TEST(two_seconds.how_it_ends() == "exited with 0");
+}
+
+BOOST_AUTO_TEST_CASE(a_watch_goes_on_when_its_node_is_restarted) {  // SD-3
+  for (const bool json : {false, true}) {
+    const auto port = loopback_socket().port();  // free again
+    const std::vector<std::string> start{"node", "--name", "stage1", "--port", port};
+    auto node = std::make_unique<program>(start);
+    const auto address = address_printed_by(*node);
+    std::vector<std::string> command{"status", address, "--watch", "0.05", "--deadline-ms", "2000"};
+    if (json) command.emplace_back("--json");
+    program watch(command);
+    const std::string answer = json ? "\"name\":\"stage1\"" : "stage1 at " + address;
+    BOOST_TEST(watch.line_with(answer) != "", watch.text());
+    node->signal(SIGTERM);
+    BOOST_TEST(node->how_it_ends() == "exited with 0");
+    BOOST_TEST(watch.line_with(json ? "{\"problem\":\"no node listens at " : "no node listens at " + address) != "",
+               watch.text());
+    const auto before = watch.lines().size();
+    node = std::make_unique<program>(start);
+    address_printed_by(*node);
+    BOOST_TEST(watch.line_that([&, seen = std::size_t{0}](const std::string& line) mutable {
+      return ++seen > before && line.find(answer) != std::string::npos;
+    }) != "",
+               watch.text());
+    watch.signal(SIGINT);
+    BOOST_TEST(watch.how_it_ends() == "exited with 0");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_address_without_a_node_is_named_in_one_line) {  // SD-2

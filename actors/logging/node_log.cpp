@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -19,7 +21,9 @@
 #include <troupe/actors/logging/line_descriptor.hpp>
 #include <troupe/actors/logging/line_limit.hpp>
 #include <troupe/actors/logging/line_text.hpp>
+#include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/messages/errors.hpp>
 
 namespace troupe::logging {
 
@@ -90,6 +94,11 @@ class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
     set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern_of(form)));
   }
 
+  void go_on_in(line_descriptor to) {
+    const std::lock_guard lock(mutex_);
+    to_ = std::move(to);
+  }
+
  private:
   void sink_it_(const spdlog::details::log_msg& line) override {
     if (!to_) to_ = line_descriptor::standard_error();
@@ -113,6 +122,21 @@ class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
   std::optional<line_descriptor> to_;  // stderr is opened for the first line
 };
 
+/// The logs of this process that have files.
+struct logs_with_files {
+  struct entry {
+    std::weak_ptr<void> log;
+    std::function<void()> reopen;
+  };
+  std::mutex mutex;
+  std::list<entry> entries;
+
+  static logs_with_files& of_process() {
+    static logs_with_files all;
+    return all;
+  }
+};
+
 }  // namespace
 
 class node_log::writer {
@@ -124,6 +148,21 @@ class node_log::writer {
     try {
       if (const auto held = limit_.held(); held > 0)
         put(severity::warn, "logging", lines_text(held) + " like those above were left out");
+    } catch (...) {
+    }
+  }
+
+  void reopen(const std::string& file, severity least) noexcept {
+    const auto say = [&](severity level, const std::string& text) {
+      if (level >= least) put(level, "logging", text);
+    };
+    try {
+      try {
+        sink_->go_on_in(line_descriptor::append_to(file));
+        say(severity::info, "opened the log file again");
+      } catch (const troupe::error& problem) {
+        say(severity::warn, std::string(problem.what()) + "; the log goes on in the old file");
+      }
     } catch (...) {
     }
   }
@@ -181,6 +220,19 @@ node_log::node_log(std::string node, severity least, const std::string& file, li
   std::optional<line_descriptor> to;
   if (!file.empty()) to = line_descriptor::append_to(file);
   writer_ = std::make_shared<writer>(std::move(node), form, std::move(to));
+  if (file.empty()) return;
+  auto& all = logs_with_files::of_process();
+  const std::lock_guard lock(all.mutex);
+  all.entries.remove_if([](const auto& each) { return each.log.expired(); });
+  all.entries.push_back({writer_, [mine = std::weak_ptr(writer_), file, least] {
+                           if (const auto known = mine.lock()) known->reopen(file, least);
+                         }});
+}
+
+void reopen_logs() noexcept {
+  auto& all = logs_with_files::of_process();
+  const std::lock_guard lock(all.mutex);
+  for (const auto& each : all.entries) each.reopen();
 }
 
 bool node_log::admits(severity level, std::string_view room, const void* place, std::uint64_t about) const {

@@ -16,6 +16,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/devices/cuda_kernels.hpp>
 
@@ -126,7 +127,7 @@ void run_node(const node_options& options) {
   if (options.cuda && !devices::load_cuda_kernels())
     throw error(errc::misuse, "--cuda: expected a GPU, but CUDA's driver shows this process none");
   stay here;
-  stop_signal stop([&](int) { here.on_signal(); });
+  stop_signal stop([&](int) { here.on_signal(); }, std::chrono::seconds(1), logging::reopen_logs);
 
   auto with = options.node_settings();
   std::optional<kit_from_stdin> kit;
@@ -153,6 +154,7 @@ void run_node(const node_options& options) {
 
 constexpr const char* node_examples =
   R"(A node listens on loopback unless --host names another address; nodes of other hosts can't reach it there.
+SIGHUP makes a node open its log file again.
 A node that others reach proves who it is with a kit (see `troupe certs --help`); `--certificates -` reads it from stdin.
 
 Example: two nodes of one host that know each other

@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_watch_shows_rates_and_takes_the_place_of_what_it_showed_i
   BOOST_TEST(two_seconds.how_it_ends() == "exited with 0");
 }
 
-BOOST_AUTO_TEST_CASE(a_watch_goes_on_when_its_node_is_restarted) {  // SD-3
+BOOST_AUTO_TEST_CASE(a_watch_goes_on_when_its_node_is_restarted) {  // SD-4
   for (const bool json : {false, true}) {
     const auto port = loopback_socket().port();  // free again
     const std::vector<std::string> start{"node", "--name", "stage1", "--port", port};

@@ -2,6 +2,7 @@
 #include <troupe/actors/logging/node_log.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <regex>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <troupe/actors/logging/line_descriptor.hpp>
+#include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/messages/errors.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -87,6 +89,31 @@ BOOST_AUTO_TEST_CASE(each_line_may_be_an_object_of_json) {  // NL-4
   BOOST_TEST(nlohmann::json::parse(lines[1]).at("text") == R"(two\nlines \x1b[31m \xff)");
   BOOST_TEST(lines[2].size() <= 4096u);
   BOOST_TEST(contains(nlohmann::json::parse(lines[2]).at("text").get<std::string>(), std::string(1'000, '"')));
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_is_opened_again_goes_on_in_a_new_file) {  // LR-1
+  temporary_folder folder;
+  const std::string file = folder / "log";
+  {
+    const node_log log("worker1", severity::warn, file);
+    const node_log on_stderr("worker2", severity::warn, "");
+    const auto say = [&](const std::string& text) { log.warn("nodes", [&] { return text; }); };
+    say("first");
+    std::filesystem::rename(file, folder / "log.1");
+    troupe::logging::reopen_logs();
+    say("second");
+    std::filesystem::rename(file, folder / "log.2");
+    std::filesystem::create_directory(file);
+    troupe::logging::reopen_logs();
+    say("third");
+  }
+  troupe::logging::reopen_logs();  // of no log
+  const auto first = read_text(folder / "log.1");
+  const auto second = read_text(folder / "log.2");
+  BOOST_TEST(lines_of(first + second).size() == 4u, first + second);
+  // The thread that writes may have written the first line only after the log was opened again.
+  for (const auto* text : {" second", " third", "; the log goes on in the old file"})
+    BOOST_TEST(contains(second, text), second);
 }
 
 BOOST_AUTO_TEST_CASE(a_text_is_made_only_if_its_level_is_on) {  // NL-1

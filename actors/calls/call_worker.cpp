@@ -183,7 +183,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   --here.counts().calls_running;
   const auto end = support::steady_ns();
   here.times().note(label, end - begin - observer.waited_ns());
-  here.recorder().record(label, "call", begin, end);
+  here.recorder().record(label, "call", begin, end, {}, tracing::flow_of(request.payload.message));
   note_end(job, label, end - begin, here);
   if (!spans) return;
   tracing::trace_log log{{{here.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};

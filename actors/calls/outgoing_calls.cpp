@@ -112,7 +112,8 @@ void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) 
   --here_.counts().calls_waiting;
   here_.witness(result.payload.message.number);
   if (job.request.span == 0)
-    here_.recorder().record(job.label, "request", job.begin_ns, support::steady_ns());
+    here_.recorder().record(job.label, "request", job.begin_ns, support::steady_ns(), {},
+                            tracing::flow_of(job.request.payload.message));
   else
     take_spans(job, result.spans);
   here_.log().debug("calls", [&] { return description(job) + ": answered after " + age_text(job); });
@@ -141,7 +142,7 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
   }
   const auto end_ns = support::steady_ns();
   tracing::fit_within(spans, job.begin_ns, end_ns);
-  spans.insert(spans.begin(), {job.label, "request", job.begin_ns, end_ns, {}});
+  spans.insert(spans.begin(), {job.label, "request", job.begin_ns, end_ns, {}, tracing::flow_of(job.request.payload.message)});
   const auto track = job.slot == 0 ? std::string() : "calls " + std::to_string(job.slot);
   for (auto& span : spans) {
     span.track = track;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 
 #include <nlohmann/json.hpp>
 
@@ -86,6 +87,21 @@ void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
   }
 }
 
+// The two ends of a call, where the trace has both.
+struct arrow {
+  const bar* from = nullptr;
+  const bar* to = nullptr;
+};
+
+std::unordered_map<std::uint64_t, arrow> arrows_of(const std::vector<bar>& bars) {
+  std::unordered_map<std::uint64_t, arrow> arrows;
+  for (const auto& next : bars)
+    if (next.span->flow != 0)
+      (next.span->category == "request" ? arrows[next.span->flow].from : arrows[next.span->flow].to) = &next;
+  std::erase_if(arrows, [](const auto& each) { return each.second.from == nullptr || each.second.to == nullptr; });
+  return arrows;
+}
+
 }  // namespace
 
 std::string chrome_trace(const std::vector<node_trace>& nodes) {
@@ -101,6 +117,7 @@ std::string chrome_trace(const std::vector<node_trace>& nodes) {
   }
   std::stable_sort(bars.begin(), bars.end(), [](const bar& a, const bar& b) { return a.begin_ns < b.begin_ns; });
   const auto origin = bars.empty() ? 0 : bars.front().begin_ns;
+  const auto arrows = arrows_of(bars);
   json event{{"ph", "X"}};  // one object for all spans: its keys are allocated once
   for (const auto& next : bars) {
     event["name"] = next.span->name;
@@ -110,6 +127,16 @@ std::string chrome_trace(const std::vector<node_trace>& nodes) {
     event["ts"] = microseconds(next.begin_ns, origin);
     event["dur"] = microseconds(next.end_ns, next.begin_ns);
     write(result, event);
+    const auto call = arrows.find(next.span->flow);
+    if (call == arrows.end() || (call->second.from != &next && call->second.to != &next)) continue;
+    write(result, {{"ph", call->second.from == &next ? "s" : "f"},
+                   {"bp", "e"},
+                   {"name", "call"},
+                   {"cat", "call"},
+                   {"id", next.span->flow},
+                   {"pid", next.process},
+                   {"tid", next.thread},
+                   {"ts", event["ts"]}});
   }
   if (result.ends_with(",\n")) result.erase(result.size() - 2, 1);
   return result + "],\"otherData\":" + json{{"origin_ns", origin}}.dump() + "}\n";

@@ -42,6 +42,7 @@ void check(const trace_wire::Log& log, std::size_t most) {
   entries(static_cast<std::size_t>(log.tracks_size()), "tracks");
   entries(static_cast<std::size_t>(log.begins_ns_size()), "begins");
   entries(static_cast<std::size_t>(log.lengths_ns_size()), "lengths");
+  if (log.flows_size() > 0) entries(static_cast<std::size_t>(log.flows_size()), "flows");
 }
 
 // Whether bytes may hold no more than `most` spans. Of most entries libprotobuf makes eight times their bytes, and of short texts more.
@@ -69,6 +70,7 @@ std::size_t first_packed(const std::vector<trace_span>& spans) {
 std::string pack(const trace_log& log) {
   const auto first = first_packed(log.spans);
   trace_wire::Log to;
+  trace_wire::Log of_flows;  // goes first: where bytes are cut short, a field is then missing that is not optional
   to.set_spans(log.spans.size() - first);
   to.set_dropped(log.dropped + first);
   std::unordered_map<std::string_view, std::uint32_t> numbers;
@@ -78,16 +80,19 @@ std::string pack(const trace_log& log) {
     if (fresh) to.add_texts(text.data(), text.size());
     return entry->second;
   };
+  const auto packed = std::span(log.spans).subspan(first);
+  const bool flows = std::any_of(packed.begin(), packed.end(), [](const trace_span& span) { return span.flow != 0; });
   std::int64_t last = 0;
-  for (const auto& span : std::span(log.spans).subspan(first)) {
+  for (const auto& span : packed) {
     to.add_names(number_of(span.name));
     to.add_categories(number_of(span.category));
     to.add_tracks(number_of(span.track));
     to.add_begins_ns(time_minus(span.begin_ns, last));
     to.add_lengths_ns(time_minus(span.end_ns, span.begin_ns));
+    if (flows) of_flows.add_flows(span.flow);
     last = span.begin_ns;
   }
-  return to.SerializeAsString();
+  return of_flows.SerializeAsString() + to.SerializeAsString();
 }
 
 trace_log unpack(std::string_view bytes, std::size_t most) {
@@ -106,8 +111,8 @@ trace_log unpack(std::string_view bytes, std::size_t most) {
   std::int64_t last = 0;
   for (int i = 0; i < from.names_size(); ++i) {
     last = time_plus(last, from.begins_ns(i));
-    result.spans.push_back(
-      {text(from.names(i)), text(from.categories(i)), last, time_plus(last, from.lengths_ns(i)), text(from.tracks(i))});
+    result.spans.push_back({text(from.names(i)), text(from.categories(i)), last, time_plus(last, from.lengths_ns(i)),
+                            text(from.tracks(i)), from.flows_size() > 0 ? from.flows(i) : 0});
   }
   return result;
 }

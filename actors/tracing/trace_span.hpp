@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <troupe/messages/ids.hpp>
 
 namespace troupe::tracing {
 
@@ -17,9 +20,13 @@ struct trace_span {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::string track;
+  std::uint64_t flow = 0;  // of a call: the number that the spans of its two ends share (flow_of). 0: none
 
   bool operator==(const trace_span&) const = default;
 };
+
+/// The flow of the call that a message brings.
+inline std::uint64_t flow_of(const message_id& call) noexcept { return std::hash<message_id>{}(call); }
 
 /// a - b, in nanoseconds. Another node may send any times: a difference that is too large wraps around.
 constexpr std::int64_t time_minus(std::int64_t a, std::int64_t b) noexcept {

@@ -55,10 +55,10 @@ void trace_recorder::record(trace_span span) const {
 }
 
 void trace_recorder::record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
-                            std::string_view track) const {
+                            std::string_view track, std::uint64_t flow) const {
   if (!enabled()) return;
   caf::anon_send(shared_->to, trace_span{std::string(name), std::string(category), begin_ns, end_ns,
-                                         std::string(track.empty() ? category : track)});
+                                         std::string(track.empty() ? category : track), flow});
 }
 
 }  // namespace troupe::tracing

@@ -63,7 +63,7 @@ class trace_recorder {
 
   /// Records a finished span, in nanoseconds of the steady clock. If no track is given, the category is the track.
   void record(std::string_view name, std::string_view category, std::int64_t begin_ns, std::int64_t end_ns,
-              std::string_view track = {}) const;
+              std::string_view track = {}, std::uint64_t flow = 0) const;
   void record(trace_span span) const;
 
  private:

@@ -115,6 +115,11 @@ BOOST_AUTO_TEST_CASE(three_processes_train_with_the_gradients_of_one_and_leave_a
   for (const auto& event : trace["traceEvents"])
     if (event["ph"] == "X" && event["dur"].get<double>() > 0)
       ++spans[rows[event["pid"].get<int>()] + " " + event["cat"].get<std::string>()];
+  std::map<std::uint64_t, std::string> arrows;
+  for (const std::string phase : {"s", "f"})
+    for (const auto& event : trace["traceEvents"])
+      if (event["ph"] == phase) arrows[event["id"].get<std::uint64_t>()] += phase + std::to_string(event["pid"].get<int>());
+  BOOST_TEST(std::count_if(arrows.begin(), arrows.end(), [](const auto& each) { return each.second == "s1f2"; }) >= 60);
   for (const char* span :
        {"driver request", "driver backward", "stage1 call", "stage1 backward", "stage2 call", "stage2 backward"})
     BOOST_TEST(spans[span] >= 60, span << " " << spans[span]);

@@ -60,6 +60,29 @@ BOOST_AUTO_TEST_CASE(each_node_is_a_process_row_in_the_given_order) {
   BOOST_TEST(trace.at("otherData").at("origin_ns") == 1000);
 }
 
+BOOST_AUTO_TEST_CASE(an_arrow_leads_from_a_call_to_its_callee_though_the_clocks_are_not_exact) {
+  const auto trace = drawn({{"driver",
+                             0,
+                             {{"forward", "request", 1000, 9000, "request", 7},
+                              {"lost", "request", 2000, 9000, "request", 8},
+                              {"loss", "request", 3000, 9000, "request", 9}}},
+                            {"stage1",
+                             0,
+                             {{"forward", "call", 4000, 5000, "call", 7},
+                              {"loss", "call", 2500, 5000, "call", 9},
+                              {"other", "call", 4000, 5000, "call", 10},
+                              {"none", "call", 4000, 5000, "call", 0}}}});
+  std::map<std::string, std::map<int, std::pair<int, double>>> ends;  // of each flow: node and time
+  for (const auto& phase : {"s", "f"})
+    for (const auto& event : events(trace, phase)) ends[phase][event.at("id")] = {event.at("pid"), event.at("ts")};
+  BOOST_TEST_REQUIRE(ends["s"].size() == 2U);
+  BOOST_TEST_REQUIRE(ends["f"].size() == 2U);
+  BOOST_TEST((ends["s"][7] == std::pair(1, 0.0)));
+  BOOST_TEST((ends["f"][7] == std::pair(2, 3.0)));
+  BOOST_TEST((ends["s"][9] == std::pair(1, 2.0)));
+  BOOST_TEST((ends["f"][9] == std::pair(2, 1.5)));
+}
+
 BOOST_AUTO_TEST_CASE(clocks_that_differ_are_drawn_on_one) {
   const std::int64_t ahead = 3'600'000'000'000;
   const auto trace = drawn({{"driver", 0, {{"call", "call", 10'000, 90'000, "calls"}}},

@@ -23,7 +23,7 @@ trace_log sample() {
   return {{{"forward", "call", 1'000'000'007, 1'000'500'000, "calls"},
            {"forward", "call", 5, -5, "calls"},
            {std::string("\0\xff\"", 3), "", lowest, highest, "backward"},
-           {"", "", highest, lowest, ""}},
+           {"", "", highest, lowest, "", 0xffff'ffff'ffff'ffff}},
           42};
 }
 

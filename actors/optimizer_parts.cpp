@@ -106,10 +106,14 @@ std::set<std::string> optimizer_parts::names() const {
   return result;
 }
 
+void optimizer_parts::expect_to_ask() const {
+  here();
+  if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
+}
+
 optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const char* function,
                                               const values_for& values, const std::function<void()>& meanwhile) {
-  here();  // `meanwhile` alone would step one part of several
-  if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
+  expect_to_ask();  // `meanwhile` alone would step one part of several
   answers all{std::vector<std::optional<call_reply>>(groups_.size()), false, nullptr};
   std::vector<std::optional<future<call_reply>>> futures(groups_.size());
   const auto attempt = [&](auto&& run) {

@@ -62,9 +62,11 @@ class optimizer_parts {
   /// Names of the nodes of which a checkpoint has a part. This node has a part even without parameters, for its random state.
   std::set<std::string> names() const;
 
+  /// Throws what ask() would throw before anything is sent: troupe::error (misuse) in a continuation, which can't wait, and
+  /// troupe::error (stopping) once this node has begun to stop.
+  void expect_to_ask() const;
   /// Calls the function on every other node at once, but not on those in `but_not` (an index each), runs `meanwhile` on this node, and
-  /// waits for all replies, even if one call fails. Throws before anything is sent: troupe::error (misuse) in a continuation, which
-  /// can't wait, and troupe::error (stopping) once this node has begun to stop.
+  /// waits for all replies, even if one call fails.
   answers ask(const std::set<std::size_t>& but_not, const char* function, const values_for& values,
               const std::function<void()>& meanwhile);
   /// As ask(), of all nodes. Throws the failure, if there is one. Replies are in the order of groups().

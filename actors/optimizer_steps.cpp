@@ -86,6 +86,7 @@ std::optional<double> optimizer_steps::step(const source& from, const engine::gr
                                             std::optional<double> clip_norm) {
   if (clip_norm && !(*clip_norm > 0))
     throw error(errc::misuse, "optimizer::step: clip_norm is " + number_text(*clip_norm) + ", expected a number above 0");
+  parts_.expect_to_ask();
   const bool is_gathered = gradients == nullptr;
   if (unsure_ && !unsure_->is_load && unsure_->from == from && !(is_gathered && round_ != 0)) {
     const auto norm = unsure_->norm;

@@ -31,6 +31,7 @@ void leave_first_process() {
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
   sigprocmask(SIG_SETMASK, &all, &before);
+  signal(SIGCHLD, SIG_DFL);  // where the signal is ignored, the kernel tells of no child
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process beside process 1");
   if (child > 0) serve(child, all);

@@ -93,8 +93,9 @@ void end_dial_of(Self self, std::size_t which) {
   auto& of = st.seeds[which];
   const auto task = std::exchange(of.task, nullptr);
   of.is_itself = task->is_itself;
-  of.has_refused = task->failure && !of.is_itself;
-  if (of.has_refused) {
+  const bool failed = task->failure && !of.is_itself;
+  of.has_refused = failed && task->failure != errc::peer_down;  // a member waits until an earlier node of this name is gone
+  if (failed) {
     const auto before = std::exchange(of.seen, task->failure);
     of.dial_ns = st.options.clock() + longest_pause.count();
     if (!st.starting.promise.pending() && before != of.seen)

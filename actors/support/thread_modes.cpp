@@ -33,9 +33,9 @@ modes_scope::modes_scope(const compute_modes& modes) : grad_(!modes.no_grad) {
 }
 
 modes_scope::~modes_scope() {
-  for (const auto& [mode, is_on] : before_) {
-    set_autocast_enabled(mode.device, is_on);
-    set_autocast_dtype(mode.device, mode.dtype);
+  for (auto each = before_.rbegin(); each != before_.rend(); ++each) {
+    set_autocast_enabled(each->mode.device, each->is_on);
+    set_autocast_dtype(each->mode.device, each->mode.dtype);
   }
   if (!before_.empty() && decrement_nesting() == 0) clear_cache();
 }

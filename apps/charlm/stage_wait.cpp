@@ -49,8 +49,13 @@ void stage_wait::tell(const std::vector<std::string>& away) {
 }
 
 void stage_wait::tell_failure(const std::string& why) {
-  auto key = why;
-  std::erase_if(key, [](char c) { return c >= '0' && c <= '9'; });
+  std::string key;  // without times, and with names and addresses
+  char last_other = ' ';
+  for (const char c : why) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit || (last_other != ' ' && last_other != '.')) key += c;
+    if (!is_digit) last_other = c;
+  }
   tell_once(key, "trying again: " + why + "; for " + text_of(left()) + " at most (--retry-wait)");
 }
 

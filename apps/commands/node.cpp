@@ -68,6 +68,8 @@ struct node_options {
   std::string network = "troupe";
   bool trace = false;
   bool allow_scripts = false;
+  bool carry_autocast = false;
+  bool no_detached_warning = false;
   proof_options proof;
   log_options log{severity::info};
 
@@ -96,6 +98,8 @@ struct node_options {
     for (const auto& map : device_maps) add_device_map(s, map);
     s.trace = trace;
     s.allow_scripts = allow_scripts;
+    s.carry_autocast = carry_autocast;
+    s.warn_detached = !no_detached_warning;
     log.apply_to(s);
     return s;
   }
@@ -162,8 +166,8 @@ Example: two nodes of one host that know each other
   troupe node --name stage2 --join 127.0.0.1:4001
 
 Example: two nodes on hosts that reach each other as h1 and h2
-  troupe node --name stage1 --host 0.0.0.0 --port 4001 --certificates stage1.pem                      on h1
-  troupe node --name stage2 --host 0.0.0.0 --port 4001 --certificates stage2.pem --join h1:4001       on h2)";
+  troupe node --name stage1 --host 0.0.0.0 --port 4001 --certificates stage1.pem --join h1:4001 --join h2:4001    on h1
+  troupe node --name stage2 --host 0.0.0.0 --port 4001 --certificates stage2.pem --join h1:4001 --join h2:4001    on h2)";
 
 }  // namespace
 
@@ -279,6 +283,9 @@ void add_node_command(CLI::App& app) {
   command->add_flag("--trace", options->trace, "Record spans from the start");
   command->add_flag("--allow-scripts", options->allow_scripts,
                     "Run TorchScript modules that other nodes send; TorchScript is code");
+  command->add_flag("--carry-autocast", options->carry_autocast, "Send the caller's autocast with the node's calls");
+  command->add_flag("--no-detached-warning", options->no_detached_warning,
+                    "Do not warn when a tensor that requires grad leaves outside any context");
   options->proof.add_to(*command);
   options->proof.add_policy_to(*command);
   options->log.add_to(*command);

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(what_is_written_can_be_read) {  // XN-1
   BOOST_TEST((objects::read_manifest(folder.path()).about == about));
   const auto trace = tracing::chrome_trace({{"driver", 0, {{"step", "test", 1'500, 4'000'500, {}}}}});
   BOOST_TEST(contains(trace, "\"dur\":3999.0"), trace);
-  BOOST_CHECK_NO_THROW(nlohmann::json::parse(trace));
+  BOOST_TEST(nlohmann::json::accept(trace));
   const environment_variable limit("TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT", "0.25");
   BOOST_TEST(stop_limit_of_environment().count() == 250);
 }

@@ -30,7 +30,7 @@ namespace {
 using tensors = std::vector<at::Tensor>;
 using texts = std::vector<std::string>;
 
-/// Three nodes; c is known to b alone. Each has a leaf `w` of its own.
+/// Three nodes. Each has a leaf `w` of its own.
 struct cast {
   static troupe::settings named(std::string name) {
     troupe::settings result;
@@ -44,7 +44,8 @@ struct cast {
     a.join("127.0.0.1", b.port());
     for (auto* each : {&a, &b, &c}) {
       each->functions().add("gradient", [this, each](troupe::call_arguments& arguments) {
-        return troupe::call_reply{{arguments.gradients->find(w[each == &a ? 0 : each == &b ? 1 : 2])}};
+        const auto& leaf = w[each == &a ? 0 : each == &b ? 1 : 2];
+        return troupe::call_reply{{arguments.gradients ? arguments.gradients->find(leaf) : at::Tensor()}};
       });
       // The second tensor comes of the first and of `w`, by way of the next node if there is one.
       each->functions().add("both", [this, each](troupe::call_arguments& arguments) {
@@ -76,9 +77,7 @@ struct cast {
     });
     return tensor;
   }
-  at::Tensor gradient_on(const std::string& node) {
-    return (node == "c" ? b : a).peer(node).call("gradient").get().tensors.at(0);
-  }
+  at::Tensor gradient_on(const std::string& node) { return a.peer(node).call("gradient").get().tensors.at(0); }
 
   tensors w{torch::tensor({2.0, 3.0}, torch::requires_grad()), torch::tensor({5.0, 7.0}, torch::requires_grad()),
             torch::tensor({11.0, 13.0}, torch::requires_grad())};

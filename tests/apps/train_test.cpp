@@ -568,7 +568,8 @@ BOOST_AUTO_TEST_CASE(a_new_run_keeps_every_earlier_one_unless_it_may_overwrite) 
     BOOST_TEST((training.text().find(news) != std::string::npos), training.text());
     saved.push_back(content_of(run.file("checkpoint/checkpoint.json")));
   };
-  train({}, "");
+  train({}, "validation loss");
+  BOOST_TEST(!std::filesystem::exists(run.file("previous-1")));
   train({}, "is now in " + run.file("previous-1").string());
   train({}, "is now in " + run.file("previous-2").string());
   train({"--overwrite"}, "removed the run that was in ");

@@ -171,6 +171,22 @@ BOOST_AUTO_TEST_CASE(one_of_which_refuses_are_waited_for) {
   BOOST_TEST(joined->value->name == "c");
 }
 
+BOOST_AUTO_TEST_CASE(are_asked_again_if_another_member_does_not_take_the_node_in_yet) {
+  fake_cluster all;
+  all.start("s", 1, 4001);
+  auto& x = all.start("x", 2, 4002);
+  all.join(x, 4001);
+  all.problems[4002] = make_error(errc::peer_down, "an earlier node of this name is not gone yet");
+  auto& b = all.start("b", 3, 4003);
+  const auto joined = all.join_seeds(b, {on_port(4001)}, for_ever);
+  all.pass(1'000 * ms);
+  BOOST_TEST(!joined->failure.has_value());
+  all.problems.clear();
+  all.pass(longest_pause);
+  BOOST_TEST_REQUIRE(joined->value.has_value());
+  CHECK_NAMES(all.peers(b), "s", "x");
+}
+
 BOOST_AUTO_TEST_CASE(that_a_node_waits_for_fail_when_the_node_stops) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);

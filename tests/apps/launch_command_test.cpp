@@ -95,7 +95,7 @@ BOOST_FIXTURE_TEST_CASE(no_node_outlives_a_launch_that_is_killed, fixture) {
 }
 
 BOOST_FIXTURE_TEST_CASE(keys_are_gone_with_a_launch_however_it_ends, fixture) {  // LN-5
-  write(R"({"nodes": [{"name": "stage1", "host": "0.0.0.0"}]})");  // others reach it, so it gets certificates
+  write(R"({"nodes": [{"name": "stage1", "host": "0.0.0.0"}]})");                // others reach it, so it gets certificates
   const auto temporary = folder.path() / "tmp";
   std::filesystem::create_directory(temporary);
   for (int number : {SIGKILL, SIGHUP}) {

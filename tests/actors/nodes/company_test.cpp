@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(frees_all_if_the_last_function_ends_within_the_limit) {
   BOOST_TEST((freed.wait_for(0s) == std::future_status::ready));
 }
 
-BOOST_AUTO_TEST_CASE(frees_a_port_that_the_system_chose) {
+BOOST_AUTO_TEST_CASE(frees_a_port_that_the_system_chose, *boost::unit_test::label("own_network")) {
   auto first = std::make_unique<troupe::node>(troupe::test::loopback_settings("first"));
   troupe::node guest(troupe::test::loopback_settings("guest"));
   guest.join("127.0.0.1", first->port());

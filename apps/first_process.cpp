@@ -30,12 +30,13 @@ void leave_first_process() {
   sigset_t before;
   sigfillset(&all);
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
-  sigprocmask(SIG_SETMASK, &all, &before);
-  signal(SIGCHLD, SIG_DFL);  // where the signal is ignored, the kernel tells of no child
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  struct sigaction usual {};
+  sigaction(SIGCHLD, &usual, nullptr);  // where the signal is ignored, the kernel tells of no child
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process beside process 1");
   if (child > 0) serve(child, all);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace troupe::apps

@@ -67,10 +67,6 @@ void quietly(F&& what) noexcept {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Which optimizer uses which folder for its checkpoints. Any thread may use it.
 class folder_users {
  public:

@@ -25,7 +25,7 @@ namespace troupe::contracts {
 ///   GW-3  contexts of a node that went down are released on this node.
 ///   GW-4  calls leave and answers return through this actor only: other nodes know one actor of a node, however many contexts
 ///         there are.
-///   GW-5  a call from a node that is down opens no context: the contexts of that node are released already.
+///   GW-5  a call from a node that is down opens no context: the contexts of that node may be released already.
 ///   GW-6  a message with large tensors leaves when all pieces of the tensors have left, or were read out of this process.
 ///         Other messages may overtake it (see outgoing_pieces). One thread hands the pieces and then the message to CAF's
 ///         broker, so they arrive in this order on one connection.
@@ -52,6 +52,8 @@ namespace troupe::contracts {
 ///   GW-18 with a policy, a node believes what a call says about the passes of its context if the caller has opened the context, or if the
 ///         caller had a part in it before the call (RB-5) and the passes are possible (see context_record). Otherwise it asks the
 ///         opener if gradients wait here.
+///   GW-19 a call whose caller or opener is not up here, and a report to an initiator that is not, wait until it is, for
+///         services::meeting_patience: of two nodes that reach each other again, one knows so first.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,

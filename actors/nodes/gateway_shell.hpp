@@ -14,6 +14,7 @@
 #include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/nodes/gateway_state.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -54,17 +55,10 @@ struct gateway_shell {
     job->expiry = send_later(from_now, support::deadline_atom::value, job);
   }
 
-  /// Connects to a member that this node knows, within `limit`. Then calls met(), or not_met(error).
+  /// As services::meet().
   template <class F, class G>
   void meet(node_id who, std::chrono::nanoseconds limit, F met, G not_met) const {
-    self
-      ->request(state.membership, limit + std::chrono::seconds(1), support::find_atom::value, who, std::int64_t{limit.count()})
-      .then(
-        [s = self, met](contracts::peer_up& news) {
-          gateway_shell(s).here.directory().add(news.who, std::move(news.gateway), news.period);
-          met();
-        },
-        not_met);
+    services::meet(self, here, state.membership, who, limit, met, not_met);
   }
 
   /// Why the node of the message that the actor handles may not ask what it asks: an error, which is counted and logged. Nothing if the

@@ -133,6 +133,11 @@ struct routing_shell : gateway_shell<Self> {
       if (context.record->id().node == who) announce(context.record->id());
   }
 
+  /// Tells the node that opened the context that this node holds a part of it. That node answers if it has released the context.
+  void announce(const context_id& id) {
+    if (auto gateway = here.directory().gateway(id.node)) caf::anon_send(gateway, context_joined{id, here.id()});
+  }
+
  private:
   /// Whether the node may send gradients and reports in the context. A message in a context that is not open here does nothing.
   bool may_take_part(node_id who, const context_id& id) const {
@@ -200,11 +205,6 @@ struct routing_shell : gateway_shell<Self> {
     if (!gateway && !sender.empty()) gateway = here.directory().gateway(sender);
     if (!gateway) return;
     self->send(gateway, participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(code), why});
-  }
-
-  /// Tells the node that opened the context that this node holds a part of it.
-  void announce(const context_id& id) {
-    if (auto gateway = here.directory().gateway(id.node)) caf::anon_send(gateway, context_joined{id, here.id()});
   }
 
   /// Forgets the context and remembers that it was released.

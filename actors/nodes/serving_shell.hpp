@@ -19,9 +19,6 @@
 
 namespace troupe::nodes {
 
-// How long a call waits for a node to become known. Nodes of one cluster know each other within milliseconds.
-inline constexpr std::chrono::milliseconds meeting_patience{2000};
-
 // A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the other, are
 // taken for a recursion without an end, or for the claim of a node that is none of troupe's.
 inline constexpr std::uint32_t most_depth = 4096;
@@ -127,32 +124,33 @@ struct serving_shell : gateway_shell<Self> {
     return payload.context ? routing_shell(self).find_or_open(payload.context, payload.message.node) : passes::open_context{};
   }
 
-  /// Whether node `who` is likely to become known soon. If this node has just joined, a call may come in the context of a node
-  /// that this node does not know yet.
-  bool will_meet(node_id who) const {
-    return who != node_id{} && who != here.id() && state.membership && !here.directory().gateway(who) &&
-           !here.directory().is_down(who);
+  /// Whether node `who` may come up here soon (GW-19).
+  bool may_meet(node_id who) const {
+    return who != node_id{} && who != here.id() && state.membership && !here.directory().gateway(who);
   }
 
   /// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5).
   void find_context(const contracts::incoming_call_ptr& job) {
     const auto context = context_of(*job);
     for (const auto who : {job->request.payload.message.node, job->request.payload.context.node})
-      if (job->request.payload.context && !context.actor && will_meet(who)) return find_context_when_met(who, job);
+      if (job->request.payload.context && !context.actor && may_meet(who)) return find_context_when_met(who, job);
     find_gradients(job, context);
   }
 
   void find_context_when_met(node_id who, const contracts::incoming_call_ptr& job) {
     hold(job);
-    const auto met = [s = self, job] {
+    const auto met = [s = self, job, was_down = here.directory().is_down(who)] {
       serving_shell sh(s);
-      if (sh.is_wanted(job)) sh.find_context(job);
+      if (!sh.is_wanted(job)) return;
+      sh.find_context(job);
+      // The call may be older than the time in which the nodes did not reach each other, and its context be released since.
+      if (was_down) routing_shell(s).announce(job->request.payload.context);
     };
     const auto not_met = [s = self, job](const caf::error&) {
       serving_shell sh(s);
       if (sh.is_wanted(job)) sh.find_gradients(job, sh.context_of(*job));
     };
-    base::meet(who, meeting_patience, met, not_met);
+    base::meet(who, services::meeting_patience, met, not_met);
   }
 
   void find_gradients(const contracts::incoming_call_ptr& job, const passes::open_context& context) {

@@ -14,6 +14,7 @@
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/graph_task_state.hpp>
+#include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/quoted_names.hpp>
 
@@ -32,15 +33,22 @@ struct pass_shell {
 
   contracts::graph_task_actor me() const { return contracts::graph_task_actor{self}; }
 
-  /// Sends a report to the initiator. The message has no sender, because the other node would make a proxy for a sender.
+  /// Sends a report to the initiator, once it is up here (GW-19). The message has no sender, because the other node would make a proxy
+  /// for a sender.
   template <class Report>
   void report(Report what) {
-    if (state.lead)
-      self->send(me(), std::move(what));
-    else if (auto gateway = here.directory().gateway(terms.context.node)) {
-      here.directory().sent(terms.context.node);
+    const auto initiator = terms.context.node;
+    if (state.lead) return self->send(me(), std::move(what));
+    auto send = [to = &here, initiator, what = std::move(what)]() mutable {
+      const auto gateway = to->directory().gateway(initiator);
+      if (!gateway) return false;
+      to->directory().sent(initiator);
       caf::anon_send(gateway, std::move(what));
-    }
+      return true;
+    };
+    if (!send() && here.membership())
+      services::meet(self, here, here.membership(), initiator, services::meeting_patience, std::move(send),
+                     [](const caf::error&) {});
   }
 
   participant_failed failure(errc code, std::string text) const {

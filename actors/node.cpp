@@ -277,8 +277,13 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
 
 void node::introduce(node& other) { company_->introduce(*other.company_); }
 
+void node::reload() {
+  company_->check_running();
+  if (const auto problem = company_->reload(); !problem.empty()) throw error(errc::misuse, problem);
+}
+
 void node::serve() {
-  company_->parts().end.wait();
+  company_->parts().end.wait([this] { static_cast<void>(company_->reload()); });
   stop();
 }
 

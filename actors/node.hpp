@@ -194,9 +194,15 @@ class node {
   /// Tells this node that `other` is up. Both nodes must be on the same actor system, without a network.
   void introduce(node& other);
 
+  /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that can't be read, or
+  /// has a mistake, changes nothing, and is named in the log. The new rights count at once, on connections that are open too. A call
+  /// that was let in before goes on, and so do the passes of contexts that are open. A role that the policy names no more may
+  /// do nothing but be a member. Any thread may call it. Throws troupe::error (misuse) with the reason if the policy can't be used.
+  void reload();
+
   /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop(). Then
-  /// stops the node. A second signal ends the process at once. For the main thread of a program that only serves. Throws
-  /// troupe::error where stop() would.
+  /// stops the node. A second signal ends the process at once. SIGHUP calls reload(), unless the program has a handler of its own for it
+  /// or blocks it on all threads. For the main thread of a program that only serves. Throws troupe::error where stop() would.
   void serve();
 
   /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits for calls

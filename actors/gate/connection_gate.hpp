@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/gate/refusal.hpp>
-#include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 
 namespace troupe::gate {
 
@@ -25,20 +25,20 @@ class connection_gate {
   /// Pre: `how` is not `certificates`.
   explicit connection_gate(rule how) noexcept : rule_(how) {}
   /// `policy`: what the roles of the cluster may do. Null: the node has no policy, and every role may do everything.
-  explicit connection_gate(std::shared_ptr<credentials> own, std::shared_ptr<const rights::policy> policy = nullptr) noexcept
+  explicit connection_gate(std::shared_ptr<credentials> own, std::shared_ptr<rights::policy_file> policy = nullptr) noexcept
       : rule_(rule::certificates), proof_(std::move(own)), policy_(std::move(policy)) {}
 
   rule how() const noexcept { return rule_; }
   /// Null unless the rule is `certificates`.
   const std::shared_ptr<credentials>& proof() const noexcept { return proof_; }
-  const std::shared_ptr<const rights::policy>& policy() const noexcept { return policy_; }
+  const std::shared_ptr<rights::policy_file>& policy() const noexcept { return policy_; }
   /// Why the connection of this socket is refused; nothing if it is let in.
   std::optional<refusal> check(int socket, end which) const;
 
  private:
   rule rule_;
   std::shared_ptr<credentials> proof_;
-  std::shared_ptr<const rights::policy> policy_;
+  std::shared_ptr<rights::policy_file> policy_;
 };
 
 /// What has a gate.

@@ -12,7 +12,7 @@
 #include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
-#include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 
 namespace troupe::network {
 
@@ -42,7 +42,7 @@ class connection_host {
   virtual const std::shared_ptr<node_ids>& ids() const = 0;
 
   /// What the roles of the cluster may do here; null: nobody has said it.
-  virtual const rights::policy* policy() const noexcept = 0;
+  virtual const rights::policy_file* policy() const noexcept = 0;
 
   /// The actors that the node is made of.
   virtual const std::shared_ptr<own_actors>& own() const = 0;

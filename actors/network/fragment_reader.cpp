@@ -20,8 +20,8 @@ void fragment_reader::begin(std::optional<message_rules> rules) noexcept {
   rules_ = std::move(rules);
 }
 
-void fragment_reader::meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors) {
-  if (rules_) rules_->meet(std::move(all), std::move(who), may_use_actors);
+void fragment_reader::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
+  if (rules_) rules_->meet(std::move(all), std::move(who), policy);
 }
 
 void fragment_reader::leaves(const message_head& next) {

@@ -41,7 +41,7 @@ class fragment_reader {
   /// Sorts `part`, which has come: the broker gets it, the reader keeps it, or it is wrong.
   outcome sort(std::vector<char>& part);
   /// As message_rules::meet(). No effect without rules.
-  void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors);
+  void meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy);
   /// As message_rules::leaves(). No effect without rules.
   void leaves(const message_head& next);
   /// Says that the message, or fragment, that comes has so many bytes by now. False: there are too many (see message_rules).

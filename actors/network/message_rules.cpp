@@ -82,6 +82,7 @@ void message_rules::leaves(const message_head& next) {
 }
 
 std::string message_rules::why_not(const message_head& next) {
+  look_at_policy();
   const auto kind = static_cast<message_type>(next.operation);
   const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
   const bool is_handshake = kind == message_type::server_handshake || kind == message_type::client_handshake;
@@ -134,15 +135,23 @@ std::string message_rules::why_not(const message_head& next) {
   }
 }
 
-void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors) {
+void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
   ids_ = std::move(all);
   who_ = std::move(who);
   place_ = ids_->add_connection(who_.node);
   unfinished_ = std::make_shared<node_ids::unfinished_message>(ids_, who_.node);
-  may_use_actors_ = may_use_actors;
+  policy_ = policy;
+}
+
+/// Looks the role up only if another policy counts than at the last look.
+void message_rules::look_at_policy() {
+  if (policy_ == nullptr) return;
+  const auto& now = policy_->now();
+  if (std::exchange(looked_at_, &now) != &now) may_use_actors_ = now.of(who_.role).actors;
 }
 
 std::string message_rules::why_not(std::span<const char> payload) {
+  look_at_policy();
   const std::string_view bytes(payload.data(), payload.size());
   const auto node = std::string(bytes.substr(0, message_outline::node_bytes));
   switch (kind_) {

@@ -19,6 +19,7 @@
 #include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 
 namespace troupe::network {
 
@@ -52,6 +53,8 @@ namespace troupe::network {
 ///         the two nodes.
 ///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message that CAF sends
 ///         for it. It links to no actor of the node itself.
+///   BR-13 a policy that is read again counts on connections that are open: for each header, and for each payload, that is looked at from
+///         then on. A payload is looked at by one policy.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -64,9 +67,9 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `may_use_actors`: see BR-7. Pre: it
-  /// is called once, nothing has come, and `all` has the id of this process.
-  void meet(std::shared_ptr<node_ids> all, certificates::identity who, bool may_use_actors = true);
+  /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `policy`: see BR-7 and BR-13; null:
+  /// every role has the right to actors. Pre: it is called once, nothing has come, and `all` has the id of this process.
+  void meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);
   /// Why the message with this header may not come next; empty if it may.
@@ -86,6 +89,7 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
+  void look_at_policy();
   std::string why_not_read(std::string_view bytes, const std::optional<message_outline>& outline);
   std::string why_not_hold(const message_values& values);
   std::string not_for_program() const;
@@ -114,6 +118,8 @@ class message_rules {
   caf::io::basp::message_type kind_{};  // of the message that came last
   std::shared_ptr<node_ids> ids_;
   certificates::identity who_;
+  const rights::policy_file* policy_ = nullptr;
+  const rights::policy* looked_at_ = nullptr;  // the policy that says may_use_actors_
   bool may_use_actors_ = true;
   node_ids::place place_;  // with certificates; null: the certificate has too many connections
   node_ids::hold own_id_;

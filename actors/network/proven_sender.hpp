@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/gate/introduced_nodes.hpp>
-#include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 #include <troupe/messages/sender_check.hpp>
 
 namespace troupe::network {
@@ -17,8 +17,8 @@ namespace troupe::network {
 class proven_sender final : public sender_check {
  public:
   /// `policy`: what the roles of the cluster may do, for as long as this object lives; null: nobody has said it.
-  proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who, const rights::policy* policy)
-      : all_(std::move(all)), who_(std::move(who)), may_end_all_(policy == nullptr || policy->of(who_.role).all_contexts) {}
+  proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who, const rights::policy_file* policy)
+      : all_(std::move(all)), who_(std::move(who)), policy_(policy) {}
 
   bool introduces(const std::string& name, node_id id) override { return name == who_.node && all_->introduce(who_, id); }
   answer is(node_id id) const override {
@@ -27,12 +27,14 @@ class proven_sender final : public sender_check {
   }
   bool is_named(const std::string& name) const override { return name == who_.node; }
   std::string who() const override { return "node '" + who_.node + "' (role " + who_.role + ")"; }
-  bool may_end(const context_id& context) const override { return may_end_all_ || is(context.node) == answer::yes; }
+  bool may_end(const context_id& context) const override {
+    return policy_ == nullptr || policy_->now().of(who_.role).all_contexts || is(context.node) == answer::yes;
+  }
 
  private:
   const std::shared_ptr<gate::introduced_nodes> all_;
   const certificates::identity who_;
-  const bool may_end_all_;
+  const rights::policy_file* const policy_;
 };
 
 }  // namespace troupe::network

@@ -128,7 +128,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void note_wrong(const std::string& address, const std::string& what) override;
   const std::shared_ptr<gate::introduced_nodes>& introduced() const override { return introduced_; }
   const std::shared_ptr<node_ids>& ids() const override { return ids_; }
-  const rights::policy* policy() const noexcept override { return gate_.policy().get(); }
+  const rights::policy_file* policy() const noexcept override { return gate_.policy().get(); }
 
   int poll_handle() const override;
   void handle_events() override;

@@ -15,7 +15,7 @@
 #include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/network/quiet_scheduler.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
-#include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/registration.hpp>
@@ -29,10 +29,10 @@ namespace {
 constexpr std::uint64_t least_of_sender = std::uint64_t{8} << 30;
 constexpr std::uint64_t send_limits_of_sender = 8;
 
-std::shared_ptr<const rights::policy> policy_for(const settings& options) {
+std::shared_ptr<rights::policy_file> policy_for(const settings& options) {
   if (options.policy.empty()) return nullptr;
   try {
-    return std::make_shared<const rights::policy>(rights::policy::read(options.policy));
+    return std::make_shared<rights::policy_file>(options.policy);
   } catch (const std::runtime_error& problem) {
     throw error(errc::misuse, std::string("--policy: ") + problem.what());
   }

@@ -230,11 +230,7 @@ void tcp_scribe::stream::meet_sender() {
   tell_whose();
 }
 
-void tcp_scribe::stream::tell_whose() {
-  const auto* policy = scribe_.host_.policy();
-  const auto& who = secured_->other();
-  fragments_.meet(scribe_.host_.ids(), who, policy == nullptr || policy->of(who.role).actors);
-}
+void tcp_scribe::stream::tell_whose() { fragments_.meet(scribe_.host_.ids(), secured_->other(), scribe_.host_.policy()); }
 
 /// CAF reads the message, and with it who says to have sent it, before this returns.
 bool tcp_scribe::stream::consume_as_sent(std::size_t bytes) {

@@ -13,6 +13,7 @@
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/gate/credentials.hpp>
+#include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/actors/membership/membership.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/nodes/gateway_actor.hpp>
@@ -177,6 +178,7 @@ void company::watch_certificates() {
 
 void company::look_at_certificates() {
   const auto& log = services().log();
+  const std::lock_guard lock(looking_);
   try {
     const auto news = config_->gate().proof()->reload();
     for (const auto& each : news.problems) log.warn("nodes", [&] { return each + "; what was read before stays in force"; });
@@ -189,6 +191,30 @@ void company::look_at_certificates() {
   } catch (const std::exception& problem) {
     log.warn("nodes", [&] { return std::string("can't look at the files of certificates now: ") + problem.what(); });
   }
+}
+
+std::string company::reload() noexcept {
+  logging::reopen_logs();
+  if (network_ != nullptr && network_->gate().proof()) look_at_certificates();
+  auto* const policy = services().policy();
+  if (policy == nullptr) return {};
+  const auto& log = services().log();
+  try {
+    const bool has_changed = policy->read_again();
+    log.info("nodes", [&] { return std::string("read the policy again") + (has_changed ? "" : ", which has not changed"); });
+    if (has_changed) warn_of_roles_that_save();
+    return {};
+  } catch (const std::exception& problem) {
+    auto why = std::string("--policy: ") + problem.what() + "; what was read before stays in force";
+    log.warn("nodes", [&] { return why; });
+    return why;
+  }
+}
+
+void company::warn_of_roles_that_save() {
+  const auto* const policy = services().policy();
+  if (policy == nullptr || !services().options().data_dir.empty()) return;
+  for (const auto& role : policy->now().roles_that_save()) services().log().warn("nodes", [&] { return no_folder_for(role); });
 }
 
 /// Starts the membership. It greets nobody and joins nobody before the node listens.
@@ -228,8 +254,7 @@ void company::listen(const std::string& loopback) {
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
   if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
   if (network_ != nullptr && network_->gate().proof()) watch_certificates();
-  if (services().policy() != nullptr && options.data_dir.empty())
-    for (const auto& role : services().policy()->roles_that_save()) log.warn("nodes", [&] { return no_folder_for(role); });
+  warn_of_roles_that_save();
   if (!loopback.empty()) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
 }
 

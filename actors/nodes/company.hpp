@@ -50,6 +50,9 @@ class company {
   services::node_services& services() noexcept { return parts_.services; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }
 
+  /// As node::reload(). Returns why the policy can't be used, which the log has too; empty if it can, or if there is none.
+  std::string reload() noexcept;
+
   /// Tells this node that another node on the same actor system is up.
   void introduce(company& other);
 
@@ -63,11 +66,13 @@ class company {
   void listen(const std::string& loopback);
   void watch_certificates();
   void look_at_certificates();
+  void warn_of_roles_that_save();
   void tidy();
   void end_actors();
 
   node_parts parts_;
   const std::shared_ptr<node_link> link_;
+  std::mutex looking_;        // held to look at the certificates
   mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
   std::optional<network::system_config> config_;

@@ -143,7 +143,7 @@ const role_rights& peer_rights::of(node_id who) const {
   const auto* policy = here_.policy();
   if (policy == nullptr || who == here_.id()) return everything;
   const auto proven = here_.certificate_of(who);
-  return proven ? policy->of(proven->role) : nothing;
+  return proven ? policy->now().of(proven->role) : nothing;
 }
 
 std::string peer_rights::why_not(const call_request& call) const {
@@ -179,7 +179,7 @@ std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_
   const auto* policy = here_.policy();
   if (policy == nullptr || (sender && here_.is_here(sender->node()))) return {};
   const auto proven = sender ? here_.certificate_of(sender->node()) : std::nullopt;
-  if (proven && policy->of(proven->role).*right) return {};
+  if (proven && policy->now().of(proven->role).*right) return {};
   return (proven ? "node '" + proven->node + "' of the role '" + proven->role + "'"
                  : std::string("a node that is not connected")) +
          " may not " + what + ": the policy does not let it";

@@ -50,7 +50,9 @@ struct role_rights {
 class policy {
  public:
   /// Throws std::runtime_error (PY-2).
-  static policy read(const std::string& path);
+  static policy read(const std::string& path) { return parse(text_of(path), path); }
+  /// Throws std::runtime_error if there is no such file, or if it can't be read.
+  static std::string text_of(const std::string& path);
   /// `origin`: the name of the file, for errors.
   static policy parse(const std::string& text, const std::string& origin);
 

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(rights
-  policy.cpp)
+  policy.cpp
+  policy_file.cpp)

@@ -94,7 +94,7 @@ std::optional<certificates::identity> node_services::certificate_of(const caf::n
 
 bool node_services::is_here(const caf::node_id& who) const { return system_ != nullptr && system_->node() == who; }
 
-const rights::policy* node_services::policy() const noexcept {
+rights::policy_file* node_services::policy() const noexcept {
   return network_ != nullptr ? network_->gate().policy().get() : nullptr;
 }
 

@@ -23,7 +23,7 @@
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
-#include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 #include <troupe/actors/services/continuations.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/device_maps.hpp>
@@ -144,7 +144,7 @@ class node_services {
   /// Whether the actors of this node of CAF live here.
   bool is_here(const caf::node_id& who) const;
   /// What the roles of the cluster may do here; null: nobody has said it (settings::policy).
-  const rights::policy* policy() const noexcept;
+  rights::policy_file* policy() const noexcept;
 
   /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
   /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy

@@ -10,7 +10,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <system_error>
+#include <utility>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -31,59 +34,86 @@ void tell(int event) noexcept {
   [[maybe_unused]] const auto written = ::write(event, &one, sizeof one);
 }
 
-// The descriptor of the handlers. It stays readable from the first signal until no thread waits any more.
+// The descriptors of the handlers. The first stays readable from the first signal that stops until no thread waits any more.
 std::atomic<int> told_by_signal{-1};
+std::atomic<int> told_by_hangup{-1};
 
-void on_signal(int) {
+void on_signal(int number) {
   const int before = errno;
-  tell(told_by_signal);
+  tell(number == SIGHUP ? told_by_hangup : told_by_signal);
   errno = before;
 }
 
-/// The handlers of the signals, which all threads share that wait. The thread that makes one lets the signals through: a program may
-/// have blocked them in all of its threads.
+/// The handlers of the signals, which all threads share that wait. The thread that makes one lets the signals that stop through: a program
+/// may have blocked them in all of its threads.
 class signal_handlers {
  public:
-  signal_handlers() {
+  /// `on_hangup` lives longer.
+  explicit signal_handlers(const std::function<void()>& on_hangup) {
+    std::list<const std::function<void()>*> mine{&on_hangup};
+    mine_ = mine.begin();
     {
       const std::lock_guard lock(mutex_);
-      if (users_ == 0) install();
-      ++users_;
+      if (waiting_.empty()) install();
+      waiting_.splice(waiting_.end(), mine);
     }
-    sigset_t mine;
-    sigemptyset(&mine);
-    for (const int each : stop_signals) sigaddset(&mine, each);
-    ::pthread_sigmask(SIG_UNBLOCK, &mine, &mask_);
+    sigset_t stop;
+    sigemptyset(&stop);
+    for (const int each : stop_signals) sigaddset(&stop, each);
+    ::pthread_sigmask(SIG_UNBLOCK, &stop, &mask_);
   }
   ~signal_handlers() {
     ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
     const std::lock_guard lock(mutex_);
-    if (--users_ == 0) remove();
+    waiting_.erase(mine_);
+    if (waiting_.empty()) remove();
   }
   signal_handlers(const signal_handlers&) = delete;
   signal_handlers& operator=(const signal_handlers&) = delete;
 
   int event() const noexcept { return told_by_signal; }
+  int hangup() const noexcept { return told_by_hangup; }
+  /// Runs what is to run at SIGHUP, unless another thread has done so.
+  static void hear_hangup() {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t count = 0;
+    if (::read(told_by_hangup, &count, sizeof count) <= 0) return;
+    for (const auto* each : waiting_)
+      if (*each) (*each)();
+  }
 
  private:
   static void install() {
-    event_ = make_event();
+    auto event = make_event();
+    hangup_event_ = make_event();
+    event_ = std::move(event);
     told_by_signal = event_.get();
+    told_by_hangup = hangup_event_.get();
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
     for (std::size_t i = 0; i < stop_signals.size(); ++i) ::sigaction(stop_signals[i], &action, &before_[i]);
+    ::sigaction(SIGHUP, nullptr, &hangup_before_);
+    has_hangup_ = hangup_before_.sa_handler == SIG_DFL || hangup_before_.sa_handler == SIG_IGN;
+    if (has_hangup_) ::sigaction(SIGHUP, &action, nullptr);
   }
   static void remove() {
     for (std::size_t i = 0; i < stop_signals.size(); ++i) ::sigaction(stop_signals[i], &before_[i], nullptr);
+    if (has_hangup_) ::sigaction(SIGHUP, &hangup_before_, nullptr);
     told_by_signal = -1;
+    told_by_hangup = -1;
     event_ = {};
+    hangup_event_ = {};
   }
 
-  static inline std::mutex mutex_;  // guards the next three
-  static inline int users_ = 0;
+  static inline std::mutex mutex_;  // guards the next ones
+  static inline std::list<const std::function<void()>*> waiting_;
   static inline owned_descriptor event_;
+  static inline owned_descriptor hangup_event_;
   static inline std::array<struct sigaction, stop_signals.size()> before_{};
+  static inline struct sigaction hangup_before_ {};
+  static inline bool has_hangup_ = false;  // whether SIGHUP has the handler
+  std::list<const std::function<void()>*>::iterator mine_;
   sigset_t mask_;
 };
 
@@ -95,17 +125,20 @@ void service_end::ask() noexcept {
   if (waiter_ >= 0) tell(waiter_);
 }
 
-void service_end::wait() {
+void service_end::wait(const std::function<void()>& on_hangup) {
   const auto asked = make_event();
-  const signal_handlers signals;
+  const signal_handlers signals(on_hangup);
   {
     const std::lock_guard lock(mutex_);
     if (asked_) return;
     waiter_ = asked.get();
   }
-  std::array<pollfd, 2> watched{{{asked.get(), POLLIN, 0}, {signals.event(), POLLIN, 0}}};
-  while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
-  }
+  std::array<pollfd, 3> watched{{{asked.get(), POLLIN, 0}, {signals.event(), POLLIN, 0}, {signals.hangup(), POLLIN, 0}}};
+  do {
+    if (watched[2].revents != 0) signal_handlers::hear_hangup();
+    while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
+    }
+  } while (watched[0].revents == 0 && watched[1].revents == 0);
   const std::lock_guard lock(mutex_);
   waiter_ = -1;
 }

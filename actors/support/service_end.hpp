@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <mutex>
 
 namespace troupe::support {
@@ -10,12 +11,14 @@ namespace troupe::support {
 ///         even before wait().
 ///   SE-2  after wait() signals do what they did before: a second signal ends the process.
 ///   SE-3  several threads may wait at once; a signal wakes all of them.
+///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the threads that wait runs the `on_hangup` of all of them.
+///         A program that has a handler of its own for SIGHUP, or blocks SIGHUP on all threads, keeps it to itself.
 class service_end {
  public:
   /// Any thread may call it.
   void ask() noexcept;
-  /// Throws std::system_error if the system gives no descriptor.
-  void wait();
+  /// Throws std::system_error if the system gives no descriptor. `on_hangup`: empty for nothing; it must not throw.
+  void wait(const std::function<void()>& on_hangup = {});
 
  private:
   std::mutex mutex_;  // guards the next two

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 
 #include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/devices/cuda_kernels.hpp>
 
 #include "apps/charlm/modules.hpp"
@@ -120,10 +122,33 @@ class stay {
     if (!joined_) _exit(0);
     leave_at_latest_in(longest_leave);
   }
+  /// The node may end at any time.
+  void on_hangup() {
+    std::shared_ptr<nodes::node_link> link;
+    {
+      const std::lock_guard lock(mutex_);
+      link = link_;
+      is_hung_up_ = !link;
+    }
+    if (!link) return logging::reopen_logs();
+    if (const nodes::visit there(*link); there) static_cast<void>(there->reload());
+  }
+  void has(node& made) {
+    bool is_late = false;
+    {
+      const std::lock_guard lock(mutex_);
+      link_ = company_of(made).link();
+      is_late = is_hung_up_;
+    }
+    if (is_late) on_hangup();
+  }
   void joined() { joined_ = true; }
 
  private:
   std::atomic<bool> joined_{false};
+  std::mutex mutex_;                        // guards the next two
+  std::shared_ptr<nodes::node_link> link_;  // null before the node has read its files
+  bool is_hung_up_ = false;                 // while link_ was null
 };
 
 void run_node(const node_options& options) {
@@ -131,12 +156,13 @@ void run_node(const node_options& options) {
   if (options.cuda && !devices::load_cuda_kernels())
     throw error(errc::misuse, "--cuda: expected a GPU, but CUDA's driver shows this process none");
   stay here;
-  stop_signal stop([&](int) { here.on_signal(); }, std::chrono::seconds(1), logging::reopen_logs);
+  stop_signal stop([&](int) { here.on_signal(); }, std::chrono::seconds(1), [&] { here.on_hangup(); });
 
   auto with = options.node_settings();
   std::optional<kit_from_stdin> kit;
   if (with.certificates == "-") with.certificates = kit.emplace().path();
   with.prepare = [&](node& made) {
+    here.has(made);
     add_charlm_modules(made);
     probe::add_type(made);
     for (const auto& file : options.load) load_library(made, file);
@@ -158,7 +184,7 @@ void run_node(const node_options& options) {
 
 constexpr const char* node_examples =
   R"(A node listens on loopback unless --host names another address; nodes of other hosts can't reach it there.
-SIGHUP makes a node open its log file again.
+SIGHUP makes a node read its policy and its certificates again, and open its log file again.
 A node that others reach proves who it is with a kit (see `troupe certs --help`); `--certificates -` reads it from stdin.
 
 Example: two nodes of one host that know each other

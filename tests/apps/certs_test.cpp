@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -190,6 +191,56 @@ BOOST_AUTO_TEST_CASE(a_node_warns_of_a_policy_that_lets_others_save_where_there_
   };
   BOOST_TEST(warns({}));
   BOOST_TEST(!warns({"--data-dir", folder.path().string()}));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_is_hung_up_on_reads_its_policy_again) {  // NC-4
+  certs({"init"});
+  certs({"node", "a"});
+  certs({"node", "guest", "--role", "visitor"});
+  const auto write = [&](const std::string& text) { std::ofstream(file("policy.json")) << text; };
+  write(R"({"roles": {"visitor": {}}})");
+  program node({"node", "--name", "a", "--certificates", file("a.pem"), "--policy", file("policy.json")});
+  const auto line = node.line_with("a listens on 127.0.0.1:");
+  BOOST_TEST_REQUIRE(!line.empty(), node.text());
+  const auto asks = [&] {
+    program asking({"status", line.substr(line.find("127.0.0.1:")), "--certificates", file("guest.pem")});
+    const auto end = asking.how_it_ends();
+    return end == "exited with 0"                                  ? "answered"
+           : contains(asking.text(), "the policy does not let it") ? "refused"
+                                                                   : asking.text();
+  };
+  BOOST_TEST(asks() == "refused");
+  write(R"({"roles": {"visitor": {"status": true}}})");
+  node.signal(SIGHUP);
+  BOOST_TEST(node.has_lines_with("read the policy again", 1), node.text());
+  BOOST_TEST(asks() == "answered");
+  write(R"({"roles": {"visitor": {"status": tru)");
+  node.signal(SIGHUP);
+  BOOST_TEST(node.has_lines_with("; what was read before stays in force", 1), node.text());
+  BOOST_TEST(asks() == "answered");
+  write(R"({"roles": {"visitor": {"call": ["*"]}}})");
+  node.signal(SIGHUP);
+  BOOST_TEST(node.has_lines_with("read the policy again", 2), node.text());
+  BOOST_TEST(asks() == "refused");
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends() == "exited with 0", node.text());
+  const auto lines = node.lines();
+  BOOST_TEST(std::count_if(lines.begin(), lines.end(), [](const auto& each) { return contains(each, "policy.json"); }) == 1,
+             node.text());
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_waits_for_a_seed_reads_its_policy_again) {  // NC-4
+  certs({"init"});
+  certs({"node", "a"});
+  std::ofstream(file("policy.json")) << R"({"roles": {"visitor": {}}})";
+  program node({"node", "--name", "a", "--certificates", file("a.pem"), "--policy", file("policy.json"), "--join",
+                "127.0.0.1:1", "--join-wait", "0"});
+  BOOST_TEST_REQUIRE(!node.line_with("waits for a node to join").empty(), node.text());
+  std::ofstream(file("policy.json")) << "{";
+  node.signal(SIGHUP);
+  BOOST_TEST(node.has_lines_with("; what was read before stays in force", 1), node.text());
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends() == "exited with 0", node.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_node_uses_a_kit_from_its_stdin_and_says_what_is_wrong_with_one) {

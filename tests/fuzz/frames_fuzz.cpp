@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads an input as the bytes of a connection: headers, fragments, payloads, and the rules of what may come. What the rules let through on a
 // connection with certificates is read by CAF: at an exception, or where CAF takes more memory than libFuzzer allows, the target ends.
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_rules.hpp>
 #include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 
 #include "actors/network/basp_messages.hpp"
+#include "actors/temporary_folder.hpp"
 #include "frames.hpp"
 #include "fuzzer.hpp"
 
@@ -85,6 +88,17 @@ class reader_of_caf final : public caf::proxy_registry::backend {
   std::unique_ptr<caf::scoped_execution_unit> unit_;
 };
 
+/// A policy by which no role has the right to actors.
+const rights::policy_file& no_rights() {
+  static const test::temporary_folder folder;
+  static const rights::policy_file made([] {
+    auto file = folder / "policy.json";
+    std::ofstream(file) << R"({"roles": {"role": {}}})";
+    return file;
+  }());
+  return made;
+}
+
 }  // namespace
 
 void read_input(std::string_view bytes) {
@@ -99,7 +113,7 @@ void read_input(std::string_view bytes) {
   if (has_certificates) {
     const auto ids = std::make_shared<network::node_ids>();
     ids->set_own(own_node());
-    broker.reader.meet(ids, {"cluster", "node", "role"}, (kind & 4) != 0);
+    broker.reader.meet(ids, {"cluster", "node", "role"}, (kind & 4) != 0 ? nullptr : &no_rights());
   }
   for (bool is_fine = true; is_fine && !bytes.empty();) {
     const auto part = bytes.substr(0, 1000);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a policy lets the roles of a cluster do, and what a node without the right hears.
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,6 +19,8 @@
 #include <torch/script.h>
 
 #include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/behavior.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
@@ -44,7 +51,7 @@ using troupe::test::contains;
 using troupe::test::liar;
 using troupe::test::own_cluster;
 
-/// The log of the host. Pre: its nodes have ended.
+/// The log of the host, which is whole when its nodes have ended.
 std::string log_in(const own_cluster& mine) {
   std::ifstream in(mine.file("log"));
   return {std::istreambuf_iterator<char>(in), {}};
@@ -80,6 +87,15 @@ struct host_and_guest {
   }
 
   peer there() { return guest.peer("host"); }
+
+  /// What the policy's file says from now on; the host reads it when it is told to.
+  void write_policy(const std::string& roles) const {
+    std::ofstream(mine.file("policy.json")) << R"({"roles": )" << roles << "}";
+  }
+  void change_policy(const std::string& roles) {
+    write_policy(roles);
+    host.reload();
+  }
 
   /// What the guest hears; "done" if it may do it.
   static std::string heard(const std::function<void()>& act) {
@@ -125,6 +141,113 @@ BOOST_AUTO_TEST_CASE(a_guest_calls_the_function_that_the_policy_names_and_no_oth
   }
   const auto log = log_in(mine);
   BOOST_TEST(contains(log, "refused a request: 'secret' called by node 'guest' of the role 'visitor'"), log);
+}
+
+BOOST_AUTO_TEST_CASE(a_policy_that_is_read_again_counts_on_open_connections) {  // PB-1, PB-2, RB-1
+  const own_cluster mine;
+  {
+    host_and_guest all(mine, R"({"call": ["forward"]})");
+    const auto forward = [&] { all.there().call("forward", {at::ones({1})}).get(); };
+    const auto status = [&] { all.there().status(); };
+    const auto make = [&] { all.there().create("linear", linear_values()); };
+    BOOST_TEST(all.heard(forward) == "done");
+    BOOST_TEST(contains(all.heard(status), "the policy does not let it"));
+    all.change_policy(R"({"visitor": {"status": true, "modules": {"linear": ["*"]}}})");
+    BOOST_TEST(contains(all.heard(forward), "the policy does not let this role call the function 'forward'"));
+    BOOST_TEST(all.heard(status) == "done");
+    BOOST_TEST(all.heard(make) == "done");
+    // A file with a mistake, and one that is not there.
+    const auto fails = [&](const std::string& what) {
+      try {
+        all.host.reload();
+        return false;
+      } catch (const error& problem) {
+        return problem.code() == errc::misuse && contains(problem.what(), "--policy: " + mine.file("policy.json")) &&
+               contains(problem.what(), what) && contains(problem.what(), "; what was read before stays in force");
+      }
+    };
+    all.write_policy(R"({"visitor": {"stat": true}})");
+    BOOST_TEST(fails("\"stat\""));
+    std::filesystem::remove(mine.file("policy.json"));
+    BOOST_TEST(fails("no such file"));
+    BOOST_TEST(all.heard(status) == "done");
+    // A role that the file names no more: its node stays a member, and each request is refused.
+    all.change_policy(R"({"other": {"call": ["*"]}})");
+    for (const auto& act : std::vector<std::function<void()>>{forward, status, make})
+      BOOST_TEST(contains(all.heard(act), "node 'guest' of the role 'visitor'"));
+    BOOST_TEST(all.host.peers() == std::vector<std::string>{"guest"});
+    BOOST_TEST(all.host.self().call("secret").get().tensors.size() == 1U);
+  }
+  const auto log = log_in(mine);
+  for (const auto* line : {"\"stat\"", "no such file"}) {
+    const auto at = log.find(line);
+    BOOST_TEST_REQUIRE(at != std::string::npos, log);
+    BOOST_TEST(log.find(line, at + 1) == std::string::npos, log);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_was_let_in_before_a_right_was_taken_goes_on) {
+  const own_cluster mine;
+  host_and_guest all(mine, R"({"call": ["forward"]})");
+  auto x = at::ones({2}).requires_grad_();
+  context pass(all.guest);
+  auto y = all.there().call("forward", {x}).get().tensor(0);
+  all.change_policy(R"({"other": {}})");
+  BOOST_TEST(contains(all.heard([&] { all.there().call("forward", {x}).get(); }), "the policy does not let this role"));
+  pass.backward({y.sum()}).get();
+  BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
+}
+
+BOOST_AUTO_TEST_CASE(who_lost_the_right_to_actors_loses_its_connection_by_the_next_message_to_one) {  // BR-13
+  const own_cluster mine;
+  {
+    host_and_guest all(mine, R"({"call": ["forward"], "actors": true})");
+    all.host.publish("adder", caf::actor_cast<caf::strong_actor_ptr>(
+                                all.host.system().spawn([]() -> caf::behavior { return {[](int x) { return x + 1; }}; })));
+    const auto adder = caf::actor_cast<caf::actor>(all.there().actor("adder"));
+    caf::scoped_actor self{all.guest.system()};
+    int answer = 0;
+    self->request(adder, liar::patience, 1).receive([&](int x) { answer = x; }, [](const caf::error&) {});
+    BOOST_TEST(answer == 2);
+    all.change_policy(R"({"visitor": {"call": ["forward"]}})");
+    BOOST_TEST(contains(all.heard([&] { all.there().actor("adder"); }), "the policy does not let it"));
+    BOOST_TEST(all.heard([&] { all.there().call("forward", {at::ones({1})}).get(); }) == "done");
+    caf::anon_send(adder, 1);
+    BOOST_TEST(troupe::test::becomes_true([&] {
+      return contains(log_in(mine),
+                      "a message to an actor of a program, which the policy allows no node of the role 'visitor'");
+    }));
+    BOOST_TEST(troupe::test::becomes_true(
+      [&] { return all.heard([&] { all.there().call("forward", {at::ones({1})}).get(); }) == "done"; }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_serves_reads_its_policy_again_at_a_hangup) {  // PB-1, PB-2, SE-4
+  const own_cluster mine;
+  auto* const before = ::signal(SIGHUP, SIG_IGN);  // it would end the process before the node serves
+  {
+    host_and_guest all(mine, R"({"call": ["forward"]})");
+    auto serves = std::async(std::launch::async, [&] { all.host.serve(); });
+    const auto forward = [&] { return all.heard([&] { all.there().call("forward", {at::ones({1})}).get(); }); };
+    const auto secret = [&] { return all.heard([&] { all.there().call("secret").get(); }); };
+    const auto hang_up_until = [&](const std::function<bool()>& is_so) {
+      return troupe::test::becomes_true([&] {
+        kill(getpid(), SIGHUP);
+        return is_so();
+      });
+    };
+    BOOST_TEST(contains(secret(), "the policy does not let this role"));
+    all.write_policy(R"({"visitor": {"call": ["secret"]}})");
+    BOOST_TEST(hang_up_until([&] { return secret() == "done"; }));
+    BOOST_TEST(contains(forward(), "the policy does not let this role"));
+    all.write_policy("{");
+    BOOST_TEST(hang_up_until([&] { return contains(log_in(mine), "; what was read before stays in force"); }));
+    BOOST_TEST(secret() == "done");
+    all.host.stop();
+    serves.get();
+    BOOST_CHECK_THROW(all.host.reload(), troupe::error);  // it has stopped
+  }
+  ::signal(SIGHUP, before);
 }
 
 BOOST_AUTO_TEST_CASE(without_rights_nothing_of_troupes_own_can_be_used) {  // RB-4
@@ -236,6 +359,12 @@ BOOST_AUTO_TEST_CASE(only_the_opener_ends_a_context_unless_the_policy_says_other
                text);  // mallory reads no other answer
     if (!may_end_all) pass.backward({y.sum()}).get();
     BOOST_TEST(all.host.status().requests_refused == (may_end_all ? 0U : 1U));
+    // The policy is read again while both are connected.
+    all.change_policy(R"({"visitor": {"contexts": ")" + std::string(may_end_all ? "own" : "all") + "\"}}");
+    text = "done";
+    self->request(gateway, liar::patience, release_context{pass.id()})
+      .receive([](const context_released&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
+    BOOST_TEST(contains(text, "(role visitor), has not opened the context") == may_end_all, text);
   }
 }
 

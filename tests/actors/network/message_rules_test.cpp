@@ -2,6 +2,7 @@
 #include <troupe/actors/network/message_rules.hpp>
 
 #include <algorithm>
+#include <fstream>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include <troupe/actors/support/atoms.hpp>
 
+#include "actors/temporary_folder.hpp"
 #include "support/contains.hpp"
 
 namespace {
@@ -457,14 +459,53 @@ BOOST_AUTO_TEST_CASE(a_gateway_stays_one_when_it_has_ended) {  // OA-1
   BOOST_TEST((own->find(5) == own_actors::kind::gateway));
 }
 
+BOOST_AUTO_TEST_CASE(a_policy_that_is_read_again_counts_on_an_open_connection) {  // BR-13
+  const troupe::test::temporary_folder folder;
+  const auto write = [&](const std::string& roles) {
+    std::ofstream(folder / "policy.json") << R"({"roles": )" << roles << "}";
+  };
+  write(R"({"guest": {"actors": true}})");
+  troupe::rights::policy_file policy(folder / "policy.json");
+  const auto ids = std::make_shared<troupe::network::node_ids>();
+  ids->set_own(node_text('o'));
+  message_rules rules(end::called);
+  rules.meet(ids, {"mine", "bob", "guest"}, &policy);
+  BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
+  BOOST_TEST(rules.why_not(node_of('b')) == "");
+  const auto head = head_of(message_type::direct_message, 100);
+  const auto large = head_of(message_type::direct_message, 4097);
+  const auto payload = [&] { return rules.why_not(payload_of("@<>+@str", false, 0)); };
+  const auto change = [&](const std::string& roles) {
+    write(roles);
+    policy.read_again();
+  };
+  const auto refused = [](const std::string& why) {
+    return contains(why, "which the policy allows no node of the role 'guest'");
+  };
+  BOOST_TEST(rules.why_not(large) == "");
+  BOOST_TEST(payload() == "");
+  BOOST_TEST(rules.why_not(head) == "");
+  change(R"({"guest": {}})");  // between a header and its payload
+  BOOST_TEST(refused(payload()));
+  BOOST_TEST(refused(rules.why_not(large)));
+  change(R"({"guest": {"actors": true}})");
+  BOOST_TEST(rules.why_not(large) == "");
+  BOOST_TEST(payload() == "");
+  change(R"({"other": {"actors": true}})");  // the role is named no more
+  BOOST_TEST(refused(rules.why_not(large)));
+}
+
 BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_alone) {  // BR-7
+  const troupe::test::temporary_folder folder;
   const auto own = std::make_shared<troupe::network::own_actors>();
   const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
   for (const bool may : {true, false}) {
     message_rules rules(end::called, own);
     const auto ids = std::make_shared<troupe::network::node_ids>();
     ids->set_own(node_text('o'));
-    rules.meet(ids, {"mine", "bob", "guest"}, may);
+    std::ofstream(folder / "policy.json") << R"({"roles": {"guest": {"actors": )" << (may ? "true" : "false") << "}}}";
+    const troupe::rights::policy_file policy(folder / "policy.json");
+    rules.meet(ids, {"mine", "bob", "guest"}, &policy);
     BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
     BOOST_TEST(rules.why_not(node_of('b')) == "");
     for (const auto kind : {message_type::direct_message, message_type::routed_message}) {

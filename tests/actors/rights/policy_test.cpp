@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/rights/policy_file.hpp>
 
+#include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "support/contains.hpp"
 
 using troupe::rights::policy;
+using troupe::rights::policy_file;
 using troupe::rights::role_rights;
 using troupe::test::contains;
 
@@ -106,6 +110,63 @@ BOOST_AUTO_TEST_CASE(a_policy_is_read_from_a_file) {
   });
   std::ofstream(file) << R"({"roles": {"guest": {"call": ["forward"]}}})";
   BOOST_TEST(policy::read(file).of("guest").call.has("forward"));
+}
+
+BOOST_AUTO_TEST_CASE(a_policy_that_is_read_again_changes_unless_it_has_a_mistake) {  // PB-1, PB-2, PB-3
+  const troupe::test::temporary_folder folder;
+  const std::string file = folder / "policy.json";
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  write(R"({"roles": {"guest": {"call": ["forward"]}}})");
+  policy_file mine(file);
+  const auto& before = mine.now();
+  BOOST_TEST(!mine.read_again());
+  BOOST_TEST(&mine.now() == &before);
+  write(R"({"roles": {"guest": {"status": true}}})");
+  BOOST_TEST(mine.read_again());
+  BOOST_TEST(before.of("guest").call.has("forward"));
+  BOOST_TEST(!mine.now().of("guest").call.has("forward"));
+  const auto problem = [&] {
+    try {
+      mine.read_again();
+      return std::string("none");
+    } catch (const std::runtime_error& refused) {
+      return std::string(refused.what());
+    }
+  };
+  write(R"({"roles": {)");
+  BOOST_TEST(contains(problem(), file));
+  std::filesystem::remove(file);
+  BOOST_TEST(contains(problem(), "no such file"));
+  std::filesystem::create_directory(file);
+  BOOST_TEST(contains(problem(), "not a file"));
+  BOOST_TEST(mine.now().of("guest").status);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_looks_while_a_policy_is_read_sees_one_of_the_two) {  // PB-2, PB-3
+  const troupe::test::temporary_folder folder;
+  const std::string file = folder / "policy.json";
+  const auto write = [&](bool may) {
+    const std::string flag = may ? "true" : "false";
+    std::ofstream(file) << R"({"roles": {"guest": {"status": )" + flag + R"(, "trace": )" + flag + "}}}";
+  };
+  write(true);
+  policy_file mine(file);
+  std::atomic<bool> over{false};
+  auto looking = std::async(std::launch::async, [&] {
+    bool is_whole = true;
+    while (!over) {
+      const auto& rights = mine.now().of("guest");
+      is_whole = is_whole && rights.status == rights.trace;
+    }
+    return is_whole;
+  });
+  for (int i = 0; i < 200; ++i) {
+    write(i % 2 == 0);
+    mine.read_again();
+    BOOST_TEST(mine.now().of("guest").status == (i % 2 == 0));
+  }
+  over = true;
+  BOOST_TEST(looking.get());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

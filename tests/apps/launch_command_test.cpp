@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/limits_of_programs.hpp"
 #include "support/loopback_socket.hpp"
 #include "support/program.hpp"
 #include "support/temporary_folder.hpp"
@@ -146,6 +148,55 @@ BOOST_FIXTURE_TEST_CASE(a_signal_while_nodes_start_ends_them, fixture) {  // LN-
   launch.signal(SIGINT);
   BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
   BOOST_TEST(is_gone(first));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_launch_that_gets_no_more_threads_ends_in_order, fixture,
+                        *boost::unit_test::precondition(is_root)) {  // LN-3
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::others_exec, std::filesystem::perm_options::add);
+  program launch(as_own_user({program_under_test(), "launch", file, "--insecure", "--log-level", "error"}), "/usr/bin/setpriv");
+  const std::vector<pid_t> nodes{pid_of(launch, "stage1"), pid_of(launch, "stage2"), pid_of(launch, "stage3")};
+  std::string name;
+  std::string address;
+  std::istringstream(launch.line_with("stage1  ")) >> name >> address;
+  program guest({"node", "--name", "guest", "--join", address, "--insecure", "--log-level", "info"});
+  BOOST_TEST_REQUIRE(guest.has_lines_with(" is up: ", 3), guest.text());
+  const auto before = launch.lines().size();
+  take_threads_from(launch.pid());
+  for (const auto node : nodes) take_threads_from(node);
+  launch.signal(SIGTERM);
+  BOOST_TEST(launch.how_it_ends(time_to_leave) == "exited with 0");
+  for (const auto node : nodes) BOOST_TEST(is_gone(node));
+  BOOST_TEST(launch.lines().size() == before, launch.text());
+  BOOST_TEST(guest.has_lines_with("its node stopped", 3), guest.text());  // the farewells
+}
+
+BOOST_FIXTURE_TEST_CASE(a_launch_that_gets_too_few_threads_names_the_limit, fixture,
+                        *boost::unit_test::precondition(is_root)) {  // LN-2
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::others_exec, std::filesystem::perm_options::add);
+  write(R"({"nodes": [{"name": "stage1"}, {"name": "stage2"}]})");
+  // The command itself, the process of the first node, threads of that node, and the second node are refused in turn.
+  for (const auto* most : {"1", "3", "4", "8", "18"}) {
+    const std::string limit = most;
+    program launch(as_own_user({"prlimit", "--nproc=" + limit + ":" + limit, program_under_test(), "launch", file}),
+                   "/usr/bin/setpriv");
+    BOOST_TEST(launch.how_it_ends() == "exited with 1");
+    const auto text = "this user may have " + limit + " processes and threads (RLIMIT_NPROC, ulimit -u)";
+    const auto lines = launch.lines();
+    BOOST_TEST(std::count_if(lines.begin(), lines.end(), [&](auto& line) { return line.find(text) != line.npos; }) == 1,
+               launch.text());
+    BOOST_TEST(lines.back().starts_with("troupe: "), launch.text());
+    BOOST_TEST(lines.size() <= 2u, launch.text());  // that of a node, and which node it was
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_launch_whose_control_group_is_full_names_it, fixture,
+                        *boost::unit_test::precondition(makes_control_groups)) {  // LN-2
+  const control_group group;
+  group.limit("1");
+  program launch(group.in_group({program_under_test(), "launch", file}), "sh");
+  BOOST_TEST(launch.how_it_ends() == "exited with 1");
+  BOOST_TEST(launch.lines().size() == 1u, launch.text());
+  BOOST_TEST(!launch.line_with("this control group 1 (pids.max)").empty(), launch.text());
 }
 
 BOOST_FIXTURE_TEST_CASE(slurm_starts_the_nodes_on_the_hosts_of_the_allocation, fixture) {  // LN-1, LN-3

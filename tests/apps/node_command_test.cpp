@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ready_line.hpp"
+#include "support/limits_of_programs.hpp"
 #include "support/loopback_socket.hpp"
 #include "support/metrics_rules.hpp"
 #include "support/program.hpp"
@@ -46,27 +47,6 @@ void check_fails(std::vector<std::string> arguments, const std::string& status, 
   BOOST_TEST(node.text().starts_with("troupe: "), node.text());
   for (auto& word : words)
     BOOST_TEST(node.text().find(word) != std::string::npos, "expected '" << word << "' in: " << node.text());
-}
-
-constexpr const char* user_without_processes = "64126";
-
-/// A command for `setpriv`: it runs as a user of its own. The system limits the threads of a user, but not of root.
-std::vector<std::string> as_own_user(std::vector<std::string> command) {
-  const std::string user = user_without_processes;
-  command.insert(command.begin(), {"--reuid=" + user, "--regid=" + user, "--clear-groups"});
-  return command;
-}
-
-/// Leaves a process of that user no further thread.
-void take_threads_from(pid_t pid) {
-  program limit(as_own_user({"prlimit", "--pid", std::to_string(pid), "--nproc=1:1"}), "/usr/bin/setpriv");
-  BOOST_REQUIRE(limit.how_it_ends() == "exited with 0");
-}
-
-boost::test_tools::assertion_result is_root(boost::unit_test::test_unit_id) {
-  boost::test_tools::assertion_result result(::geteuid() == 0);
-  if (!result) std::printf("SKIPPED: only root starts programs of another user\n");
-  return result;
 }
 
 /// The processes that the main thread of a process has started, by the numbers of this process's namespace.
@@ -417,6 +397,35 @@ BOOST_AUTO_TEST_CASE(a_program_that_gets_no_thread_names_the_limit, *boost::unit
     BOOST_TEST(!limited.line_with("this user may have 1 processes and threads (RLIMIT_NPROC, ulimit -u)").empty(),
                limited.text());
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_whose_control_group_is_full_names_it_and_leaves_in_order,
+                     *boost::unit_test::precondition(makes_control_groups)) {
+  const control_group group;
+  program node(group.in_group({program_under_test(), "node", "--name", "limited", "--log-level", "error"}), "sh");
+  const auto address = address_of(node);
+  program guest({"node", "--name", "guest", "--join", address, "--log-level", "info"});
+  address_of(guest);
+  group.limit("1");
+  program late(group.in_group({program_under_test(), "node", "--name", "late"}), "sh");
+  BOOST_TEST(late.how_it_ends() == "exited with 1");
+  BOOST_TEST(late.lines().size() == 1u, late.text());
+  BOOST_TEST(late.text().find("this control group 1 (pids.max)") != std::string::npos, late.text());
+  node.signal(SIGTERM);
+  BOOST_TEST(node.how_it_ends(time_to_leave) == "exited with 0");
+  BOOST_TEST(node.lines().size() == 1u, node.text());
+  BOOST_TEST(!guest.line_with("its node stopped").empty(), guest.text());  // the farewell
+}
+
+// A container has a control group of its own as the root of the unified hierarchy.
+BOOST_AUTO_TEST_CASE(the_control_group_of_a_container_is_named, *boost::unit_test::precondition(is_root)) {
+  auto limited = as_own_user({"prlimit", "--nproc=1:1", program_under_test(), "node", "--name", "limited"});
+  limited.insert(limited.begin(),
+                 {"-m", "sh", "-c", "mount -t tmpfs none /sys/fs/cgroup && echo 77 > /sys/fs/cgroup/pids.max && exec \"$@\"",
+                  "sh", "/usr/bin/setpriv"});
+  program node(limited, "unshare");
+  BOOST_TEST(node.how_it_ends() == "exited with 1");
+  BOOST_TEST(!node.line_with("(RLIMIT_NPROC, ulimit -u), this control group 77 (pids.max)").empty(), node.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_port_that_the_system_chose_is_free_for_a_successor) {

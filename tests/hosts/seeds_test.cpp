@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/algorithm/string/join.hpp>
 #include <boost/algorithm/string/replace.hpp>
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@
 #include "actors/loopback_nodes.hpp"
 #include "hosts/testbed.hpp"
 #include "support/contains.hpp"
+#include "support/small_run.hpp"
 
 using namespace troupe::hosts;
 using troupe::apps::test::program_under_test;
@@ -72,6 +74,28 @@ std::string command_of_service(const std::string& instance) {
   boost::replace_all(command, "%S/troupe/%i", "data");
   boost::replace_all(command, "%i", instance);
   return command;
+}
+
+/// The command that the comment of packaging/Dockerfile gives for a node with seeds. It has to be the command of the image, with more
+/// options.
+std::string command_of_container(const std::string& instance) {
+  words entry;
+  words own;
+  std::string command;
+  for (const auto& line : lines_of(packaging / "Dockerfile")) {
+    const std::string given = "#   docker run ";
+    if (line.starts_with("ENTRYPOINT ")) entry = nlohmann::json::parse(line.substr(11)).get<words>();
+    if (line.starts_with("CMD ")) own = nlohmann::json::parse(line.substr(4)).get<words>();
+    if (line.starts_with(given)) command = line.substr(4);
+  }
+  BOOST_TEST_REQUIRE(entry == words{"troupe"}, boost::test_tools::per_element());
+  BOOST_TEST_REQUIRE(own.size() > 3U);
+  BOOST_TEST_REQUIRE(own[1] == "--name");
+  own[2] = "stage1";
+  BOOST_TEST_REQUIRE(contains(command, " troupe " + boost::join(own, " ") + " --join "), command);
+  boost::replace_all(command, "stage1", instance);
+  boost::replace_all(command, "/var/lib/troupe/data", "data");
+  return "docker() { until [ $1 = troupe ]; do shift; done; shift; exec " + program_under_test() + " \"$@\"; }\n" + command;
 }
 
 /// Three hosts, with a kit for each of three nodes.
@@ -156,10 +180,11 @@ BOOST_AUTO_TEST_CASE(three_pods_of_kubernetes_know_each_other_after_two_rollouts
   }
 }
 
-BOOST_AUTO_TEST_CASE(three_services_of_systemd_know_each_other_whichever_starts_first) {
+/// Starts three nodes, each by its command, and stops and starts each of them twice; then stops all, and starts them in another order.
+void check_whichever_starts_first(std::string (*command)(const std::string& instance)) {
   const words names{"stage1", "stage2", "stage3"};
   three_hosts here(names);
-  const auto start = [&](std::size_t which) { here.start(which, "exec " + command_of_service(names[which])); };
+  const auto start = [&](std::size_t which) { here.start(which, command(names[which])); };
   for (const std::size_t i : {1U, 2U, 0U}) start(i);
   here.check_that_all_know_each_other(names);
   for (int rollout = 0; rollout < 2; ++rollout)
@@ -171,6 +196,57 @@ BOOST_AUTO_TEST_CASE(three_services_of_systemd_know_each_other_whichever_starts_
   for (std::size_t i = 0; i < 3; ++i) here.stop(i);
   for (const std::size_t i : {2U, 0U, 1U}) start(i);
   here.check_that_all_know_each_other(names);
+}
+
+BOOST_AUTO_TEST_CASE(three_services_of_systemd_know_each_other_whichever_starts_first) {
+  check_whichever_starts_first([](auto& instance) { return "exec " + command_of_service(instance); });
+}
+
+BOOST_AUTO_TEST_CASE(three_containers_know_each_other_whichever_starts_first) {
+  check_whichever_starts_first(command_of_container);
+}
+
+BOOST_AUTO_TEST_CASE(a_job_of_slurm_has_its_whole_cluster_whenever_it_runs_again) {
+  const testbed all({"h1", "h2"});
+  const auto& batch_host = all["h1"];
+  const auto write_program = [&](const std::string& name, const std::string& text) {
+    const auto file = batch_host.folder() / name;
+    std::ofstream(file) << "#!/bin/sh\n" << text;
+    fs::permissions(file, fs::perms::owner_all);
+  };
+  write_program("scontrol", "[ \"$*\" = 'show hostnames h[1-2]' ] && printf 'h1\\nh2\\n'\n");
+  write_program("srun",
+                "for each; do case $each in --nodelist=*) host=${each#*=};; --*) ;; *) break;; esac; shift; done\n"
+                "exec ip netns exec " +
+                  boost::replace_last_copy(batch_host.net_namespace(), "h1", "$host") + " \"$@\"\n");
+  std::ofstream(batch_host.folder() / "cluster.json") << R"({"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2"}]})";
+  const auto submit = [&](words driver) {
+    driver.insert(driver.begin(),
+                  {"-c", "export PATH=\"$PWD:$PATH\" SLURM_JOB_NODELIST='h[1-2]' TROUPE=\"$1\"; shift; exec bash \"$0\" \"$@\"",
+                   packaging / "troupe.sbatch", program_under_test(), "cluster.json"});
+    return batch_host.start("sh", driver);
+  };
+  const auto training = [&](const troupe::apps::test::small_run& run, const std::string& steps) {
+    auto driver = run.command({"--host", "0.0.0.0", "--checkpoint-every", "20", "--steps", steps});
+    driver.insert(driver.begin(), program_under_test());
+    return driver;
+  };
+  const auto check_whole = [](program& job) {
+    BOOST_TEST(!job.line_with("2 nodes are up").empty(), job.text());
+    BOOST_TEST(!job.line_with("cluster: driver,stage1,stage2").empty(), job.text());
+  };
+  const troupe::apps::test::small_run cancelled_runs[2];  // a driver that was told to stop still writes for a while
+  for (const auto& run : cancelled_runs) {
+    auto cancelled = submit(training(run, "1000000"));
+    check_whole(cancelled);
+    BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), cancelled), cancelled.text());
+    kill(-cancelled.pid(), SIGTERM);  // as `scancel --full`: the script and the driver
+    BOOST_TEST(contains(cancelled.how_it_ends(), "15"), cancelled.text());
+    const troupe::apps::test::small_run again;
+    auto whole = submit(training(again, "20"));
+    check_whole(whole);
+    BOOST_TEST(whole.how_it_ends(std::chrono::seconds(60)) == "exited with 0", whole.text());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_dead_seed_ends_no_node_and_is_met_when_it_comes) {

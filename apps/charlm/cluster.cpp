@@ -41,6 +41,12 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+/// How long a join may last.
+std::chrono::milliseconds time_for_join(const node& driver, clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
+  return std::clamp(left, std::chrono::milliseconds(1), driver.options().deadline);
+}
+
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -106,11 +112,11 @@ void join_node(node& driver, const cluster_file& file, const cluster_node& which
                              std::to_string(which.port) + ", but node " + came + " is there");
 }
 
-stage_nodes stage_nodes::join(node& driver, const cluster_file& file) {
+stage_nodes stage_nodes::join(node& driver, const cluster_file& file, clock::time_point until) {
   stage_nodes nodes;
   for (const auto& each : file.nodes) {
     check_has_port(file, each);
-    if (!has(driver.peers(), each.name)) join_node(driver, file, each);
+    if (!has(driver.peers(), each.name)) join_node(driver, file, each, time_for_join(driver, until));
     nodes.names_.push_back(each.name);
   }
   nodes.addresses_ = file.nodes;
@@ -121,9 +127,9 @@ namespace {
 
 /// Waits until the driver has met the nodes that `first` sees up. A join ends as soon as the driver has met the first node of a
 /// cluster.
-void meet_the_others(node& driver, const std::string& first) {
-  const auto all = driver.peer(first).status().peers;
-  const auto deadline = clock::now() + time_to_meet;
+void meet_the_others(node& driver, const std::string& first, clock::time_point until) {
+  const auto all = driver.peer(first).status(time_for_join(driver, until)).peers;
+  const auto deadline = std::min(until, clock::now() + time_to_meet);
   for (const auto& each : all)
     while (each.up && each.who.name != driver.name() && !has(driver.peers(), each.who.name) && clock::now() < deadline)
       std::this_thread::sleep_for(glance);
@@ -131,12 +137,13 @@ void meet_the_others(node& driver, const std::string& first) {
 
 }  // namespace
 
-stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vector<std::string> names) {
+stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vector<std::string> names,
+                              clock::time_point until) {
   stage_nodes nodes;
   cluster_node first;
   std::tie(first.host, first.port) = parse_address(address);
-  first.name = driver.join(first.host, first.port);
-  meet_the_others(driver, first.name);
+  first.name = driver.join(first.host, first.port, time_for_join(driver, until));
+  meet_the_others(driver, first.name, until);
   auto up = driver.peers();
   std::sort(up.begin(), up.end());
   for (const auto& name : names) {
@@ -171,13 +178,13 @@ std::vector<std::string> stage_nodes::missing(const node& driver) const {
   return names;
 }
 
-void stage_nodes::bring_back(node& driver) {
+void stage_nodes::bring_back(node& driver, clock::time_point until) {
   while (const auto end = processes_ ? processes_->poll() : std::nullopt) processes_->start(end->name, commands_.at(end->name));
   const auto away = missing(driver);
   for (const auto& each : addresses_) {
     if (!has(away, each.name)) continue;
     try {
-      driver.join(host_of(each), each.port, time_to_answer);
+      driver.join(host_of(each), each.port, time_for_join(driver, std::min(until, clock::now() + time_to_answer)));
     } catch (const error&) {
       // The node is still away, or its cluster dials it already.
     }

@@ -67,7 +67,7 @@ bool stage_wait::until_all_are_up(const stop_signal& stop) {
       throw std::runtime_error("expected all stages to be up again within " + text_of(patience_) + " (--retry-wait), but " +
                                listed(away) + " did not come back");
     tell(away);
-    parts_.bring_back();
+    parts_.bring_back(end());
     stop.wait_for(between_looks);
   }
   return false;

@@ -19,10 +19,12 @@ namespace troupe::apps::charlm {
 ///         that differ in numbers alone, as in times and addresses, are the same.
 class stage_wait {
  public:
+  using clock = std::chrono::steady_clock;
+
   struct parts {
-    std::function<std::vector<std::string>()> away;  // the names of the stages that are not up
-    std::function<void()> bring_back;                // tries to bring them back
-    std::function<void(const std::string&)> tell;    // gets lines for a person
+    std::function<std::vector<std::string>()> away;     // the names of the stages that are not up
+    std::function<void(clock::time_point)> bring_back;  // tries to bring them back, until that time at most
+    std::function<void(const std::string&)> tell;       // gets lines for a person
   };
 
   stage_wait(parts of, std::chrono::milliseconds patience) : parts_(std::move(of)), patience_(patience) {}
@@ -31,13 +33,13 @@ class stage_wait {
   bool until_all_are_up(const stop_signal& stop);
   /// The stages are up, but can't be made ready for this reason. The caller tries again.
   void tell_failure(const std::string& why);
+  /// When the patience is over.
+  clock::time_point end() const { return begun_ + patience_; }
   /// Whether the patience is over.
   bool is_over() const { return left() <= clock::duration::zero(); }
 
  private:
-  using clock = std::chrono::steady_clock;
-
-  clock::duration left() const { return patience_ - (clock::now() - begun_); }
+  clock::duration left() const { return end() - clock::now(); }
   void tell(const std::vector<std::string>& away);
   void tell_once(const std::string& key, const std::string& line);
   static std::string time_of_day();

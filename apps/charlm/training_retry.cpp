@@ -11,9 +11,10 @@ namespace troupe::apps::charlm {
 
 /// Waits for the stages that are away.
 stage_wait training_run::wait_for_stages() {
-  return {{[this] { return nodes_ ? nodes_->missing(*driver_) : std::vector<std::string>(); },
-           [this] { nodes_->bring_back(*driver_); }, [this](const std::string& line) { progress_.message(line); }},
-          std::chrono::seconds(options_.retry_wait)};
+  return {
+    {[this] { return nodes_ ? nodes_->missing(*driver_) : std::vector<std::string>(); },
+     [this](auto until) { nodes_->bring_back(*driver_, until); }, [this](const std::string& line) { progress_.message(line); }},
+    std::chrono::seconds(options_.retry_wait)};
 }
 
 /// From the first meeting with the stages to the end of the training. If a stage is away, waits until all are up and goes back to the
@@ -23,7 +24,7 @@ bool training_run::train_to_end() {
   for (std::int64_t retry = 0; !stopped();) {
     try {
       if (wait && !wait->until_all_are_up(stop_)) return false;
-      get_ready();
+      get_ready(wait ? wait->end() : stage_nodes::clock::time_point::max());
       if (stopped()) return false;
       if (wait)
         progress_.message("all stages are up; going on from step " + std::to_string(state_.step) + " (retry " +

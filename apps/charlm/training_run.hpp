@@ -68,9 +68,9 @@ class training_run {
  private:
   void prepare();
   void start_driver();
-  void meet_stages();
+  void meet_stages(stage_nodes::clock::time_point until);
   void make_stages();
-  void get_ready();
+  void get_ready(stage_nodes::clock::time_point until);
   void open_folder();
   void measure_one_process();
   void verified_steps();

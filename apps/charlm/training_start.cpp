@@ -88,14 +88,14 @@ void training_run::start_driver() {
   add_charlm_modules(*driver_);
 }
 
-/// Starts the stages, or joins their nodes. Does nothing once that is done.
-void training_run::meet_stages() {
+/// Starts the stages, or joins their nodes by that time. Does nothing once that is done.
+void training_run::meet_stages(stage_nodes::clock::time_point until) {
   if (nodes_) return;
   auto met = std::make_unique<stage_nodes>(
     options_.starts_stages()   ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_,
                                                     {options_.node_checkpoints, device_.is_cuda()})
-    : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes)
-                               : stage_nodes::join(*driver_, cluster_file::read(options_.cluster)));
+    : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes, until)
+                               : stage_nodes::join(*driver_, cluster_file::read(options_.cluster), until));
   const auto count = static_cast<std::int64_t>(met->names().size());
   if (!stopped() && count != state_.stages) {
     const auto text = "expected " + std::to_string(state_.stages) + " nodes in " +
@@ -121,8 +121,8 @@ void training_run::make_stages() {
 }
 
 /// Makes the stages, as they were at the last checkpoint, or at the start if there is none. The first time, the folder is opened too.
-void training_run::get_ready() {
-  meet_stages();
+void training_run::get_ready(stage_nodes::clock::time_point until) {
+  meet_stages(until);
   if (stopped()) return;
   if (has_begun()) state_ = saved_;
   make_stages();

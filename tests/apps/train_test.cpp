@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/loopback_socket.hpp"
 #include "support/program.hpp"
 #include "support/small_run.hpp"
 #include "support/temporary_folder.hpp"
@@ -424,6 +425,16 @@ BOOST_AUTO_TEST_CASE(a_run_takes_the_nodes_of_a_cluster_that_runs) {
   program three({"node", "--name", "three", "--join", address, "--print-port", "--log-level", "warn"});
   first_line(three);
   check_fails(with({}), {"2 nodes in the cluster of " + address, "3 are there", "--stages", "--nodes"});
+}
+
+BOOST_AUTO_TEST_CASE(a_frozen_stage_is_waited_for_no_longer_than_asked_for) {  // TN-7
+  const small_run run;
+  const loopback_socket mute;
+  const auto file = run.folder.write(
+    "cluster.json", R"({"nodes": [{"name": "one", "port": )" + mute.port() + R"(}, {"name": "two", "port": 1}]})");
+  program training(run.command({"--cluster", file, "--retry", "1", "--retry-wait", "1", "--deadline", "8"}));
+  BOOST_TEST(!training.line_with("not all stages are up").empty(), training.text());
+  BOOST_TEST(training.how_it_ends(5s) == "exited with 1", training.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_run_waits_until_it_has_met_the_whole_cluster) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "actors/loopback_nodes.hpp"
+#include "support/loopback_socket.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps;
@@ -119,6 +120,18 @@ BOOST_AUTO_TEST_CASE(those_of_a_cluster_file_that_are_gone_are_dialled) {  // SN
   stage = std::make_unique<troupe::node>(options);
   nodes.bring_back(driver);
   BOOST_TEST(nodes.missing(driver).empty());
+}
+
+BOOST_AUTO_TEST_CASE(those_that_are_frozen_take_no_longer_than_they_may) {  // SN-4
+  troupe::node driver{named("driver")};
+  const test::loopback_socket mute;
+  const test::temporary_folder folder;
+  const auto file =
+    cluster_file::read(folder.write("cluster.json", R"({"nodes": [{"name": "frozen", "port": )" + mute.port() + "}]}"));
+  const auto begun = std::chrono::steady_clock::now();
+  BOOST_CHECK_THROW(stage_nodes::join(driver, file, begun + 200ms), troupe::error);
+  BOOST_CHECK_THROW(stage_nodes::join(driver, "127.0.0.1:" + mute.port(), {}, begun), troupe::error);
+  BOOST_TEST((std::chrono::steady_clock::now() - begun < driver.options().deadline / 2));
 }
 
 BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) {  // SN-1, SN-2

@@ -34,7 +34,7 @@ struct scripted_stages {
               if (looks.size() > 1) looks.pop_front();
               return now;
             },
-            [this] { ++tries; }, [this](const std::string& line) { lines.push_back(line); }};
+            [this](auto) { ++tries; }, [this](const std::string& line) { lines.push_back(line); }};
   }
 };
 
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_stop_ends_a_wait) {  // SW-2
   scripted_stages stages{{{"stage2"}}};
   stop_signal stop;
   auto parts = stages.parts();
-  parts.bring_back = [&] { stop.request(); };
+  parts.bring_back = [&](auto) { stop.request(); };
   BOOST_TEST(!stage_wait(std::move(parts), 1h).until_all_are_up(stop));
 }
 

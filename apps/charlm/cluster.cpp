@@ -11,6 +11,7 @@
 
 #include <troupe/messages/messages.hpp>
 
+#include "apps/charlm/stage_module.hpp"
 #include "apps/ready_line.hpp"
 
 namespace troupe::apps::charlm {
@@ -156,6 +157,21 @@ stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vec
   nodes.names_ = names.empty() ? std::move(up) : std::move(names);
   nodes.addresses_.push_back(std::move(first));
   return nodes;
+}
+
+void stage_nodes::keep_those_for_stages(node& driver) {
+  const auto smallest = stage_attributes({1, 1, 1, 1, 1}, {0, 1}, 0);
+  std::erase_if(names_, [&](const auto& name) {
+    try {
+      driver.peer(name, time_to_answer).create(stage_type, smallest);
+      return false;
+    } catch (const error& failure) {
+      const auto code = failure.code();
+      if (code == errc::unknown_function || !has(driver.peers(), name)) return true;
+      if (code == errc::refused) return false;  // told by the refusal of the stage itself
+      throw;
+    }
+  });
 }
 
 std::vector<peer> stage_nodes::peers(node& driver) const {

@@ -13,7 +13,6 @@
 #include <troupe/devices/usable_device.hpp>
 
 #include "apps/charlm/figures.hpp"
-#include "apps/charlm/modules.hpp"
 #include "apps/charlm/training_plan.hpp"
 #include "apps/charlm/trigram.hpp"
 
@@ -85,7 +84,6 @@ void training_run::start_driver() {
   mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
   mine.heartbeat = std::chrono::milliseconds(options_.heartbeat_ms);
   driver_ = std::make_unique<node>(mine);
-  add_charlm_modules(*driver_);
 }
 
 /// Starts the stages, or joins their nodes by that time. Does nothing once that is done.
@@ -96,12 +94,15 @@ void training_run::meet_stages(stage_nodes::clock::time_point until) {
                                                     {options_.node_checkpoints, device_.is_cuda()})
     : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes, until)
                                : stage_nodes::join(*driver_, cluster_file::read(options_.cluster), until));
+  if (!options_.join.empty() && options_.nodes.empty()) met->keep_those_for_stages(*driver_);
   const auto count = static_cast<std::int64_t>(met->names().size());
   if (!stopped() && count != state_.stages) {
-    const auto text = "expected " + std::to_string(state_.stages) + " nodes in " +
-                      (options_.cluster.empty() ? "the cluster of " + options_.join : options_.cluster) +
-                      ", one for each stage, but " + std::to_string(count) + " are there; set --stages" +
-                      (options_.cluster.empty() ? ", or name the nodes with --nodes" : "");
+    const auto text =
+      "expected " + std::to_string(state_.stages) + " nodes in " +
+      (options_.cluster.empty() ? "the cluster of " + options_.join : options_.cluster) + ", one for each stage, but " +
+      std::to_string(count) + " are there" +
+      (options_.cluster.empty() ? " (drivers of other runs do not count); set --stages, or name the nodes with --nodes"
+                                : "; set --stages");
     if (count < state_.stages && !options_.join.empty() && options_.nodes.empty()) throw error(errc::unknown_peer, text);
     throw std::runtime_error(text);
   }

@@ -115,7 +115,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     .add_option(
       "--nodes", options.nodes,
       "Which nodes of that cluster hold the stages, in this order, as in stage1,stage2; without it all that are up, in "
-      "the order of their names. Runs that use one cluster at the same time name theirs: drivers are nodes too")
+      "the order of their names, without the drivers of other runs")
     ->delimiter(',')
     ->type_name("NAMES")
     ->default_str("")

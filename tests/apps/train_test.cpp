@@ -427,6 +427,25 @@ BOOST_AUTO_TEST_CASE(a_run_takes_the_nodes_of_a_cluster_that_runs) {
   check_fails(with({}), {"2 nodes in the cluster of " + address, "3 are there", "--stages", "--nodes"});
 }
 
+BOOST_AUTO_TEST_CASE(two_runs_that_join_one_cluster_take_no_driver_for_a_stage) {
+  const small_run runs[2];
+  program one({"node", "--name", "one", "--print-port", "--log-level", "warn"});
+  const auto address = "127.0.0.1:" + one.line_with("");
+  const auto train = [&](const small_run& run, const std::string& name) {
+    return program(run.command({"--steps", "3", "--retry", "1", "--join", address, "--name", name}));
+  };
+  auto first = train(runs[0], "first");
+  BOOST_TEST(!first.line_with("trying again: expected 2 nodes").empty(), first.text());
+  auto second = train(runs[1], "second");
+  BOOST_TEST(!second.line_with("trying again: expected 2 nodes").empty(), second.text());
+  program two({"node", "--name", "two", "--join", address, "--log-level", "warn"});
+  for (auto* each : {&first, &second}) {
+    BOOST_TEST(each->how_it_ends() == "exited with 0", each->text());
+    const auto* name = each == &first ? "first" : "second";
+    BOOST_TEST(!each->line_with("cluster: " + std::string(name) + ",one,two").empty(), each->text());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_frozen_stage_is_waited_for_no_longer_than_asked_for) {  // TN-7
   const small_run run;
   const loopback_socket mute;

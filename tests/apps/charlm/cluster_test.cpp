@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "actors/loopback_nodes.hpp"
+#include "apps/charlm/modules.hpp"
 #include "support/loopback_socket.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -132,6 +133,21 @@ BOOST_AUTO_TEST_CASE(those_that_are_frozen_take_no_longer_than_they_may) {  // S
   BOOST_CHECK_THROW(stage_nodes::join(driver, file, begun + 200ms), troupe::error);
   BOOST_CHECK_THROW(stage_nodes::join(driver, "127.0.0.1:" + mute.port(), {}, begun), troupe::error);
   BOOST_TEST((std::chrono::steady_clock::now() - begun < driver.options().deadline / 2));
+}
+
+BOOST_AUTO_TEST_CASE(only_those_that_can_hold_a_stage_are_kept) {
+  troupe::node driver{named("driver")};
+  auto options = named("one");
+  options.prepare = troupe::apps::add_charlm_modules;
+  const troupe::node one{options};
+  auto joins = named("another_driver");
+  joins.join = {"127.0.0.1:" + std::to_string(one.port())};
+  const troupe::node other{joins};
+  auto nodes = stage_nodes::join(driver, joins.join[0], {});
+  BOOST_TEST(nodes.names().size() == 2u);
+  nodes.keep_those_for_stages(driver);
+  BOOST_TEST(nodes.names() == std::vector<std::string>{"one"}, boost::test_tools::per_element());
+  BOOST_TEST(becomes_true([&] { return one.status().objects == 0; }));
 }
 
 BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) {  // SN-1, SN-2

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/test/unit_test.hpp>
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
@@ -20,6 +21,8 @@
 #include <troupe/actors/membership/membership.hpp>
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/messages/registration.hpp>
+
+#include "support/contains.hpp"
 
 namespace troupe::test {
 
@@ -233,4 +236,32 @@ class fake_cluster {
   std::vector<caf::actor> all_;
 };
 
+/// Two nodes that do not know each other yet.
+struct two_nodes {
+  fake_cluster all;
+  fake_node& a = all.start("a", 1, 4001);
+  fake_node& b = all.start("b", 2, 4002);
+};
+
+/// Two nodes of which `b` has joined `a`.
+struct joined_nodes : two_nodes {
+  joined_nodes() { all.join(b, 4001); }
+};
+
+template <class T>
+bool failed(const std::shared_ptr<answer<T>>& answer, errc code, const std::string& part) {
+  BOOST_TEST_REQUIRE(answer->count == 1);
+  BOOST_TEST_REQUIRE(answer->failure.has_value());
+  BOOST_TEST(to_text(answer->failure->code()) == to_text(code));
+  BOOST_TEST(contains(answer->failure->what(), part), answer->failure->what());
+  return answer->failure->code() == code;
+}
+
+template <class T>
+bool pending(const std::shared_ptr<answer<T>>& answer) {
+  return answer->count == 0;
+}
+
 }  // namespace troupe::test
+
+#define CHECK_NAMES(left, ...) BOOST_TEST((left) == (std::vector<std::string>{__VA_ARGS__}), boost::test_tools::per_element())

@@ -10,8 +10,6 @@
 #include "actors/membership_fixture.hpp"
 #include "support/contains.hpp"
 
-#define CHECK_NAMES(left, ...) BOOST_TEST((left) == (names{__VA_ARGS__}), boost::test_tools::per_element())
-
 // ME-6
 BOOST_AUTO_TEST_SUITE(seeds)
 

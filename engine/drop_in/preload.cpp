@@ -38,6 +38,7 @@ set_compiled_function libtorchs_set_compiled = nullptr;
 current_function libtorchs_current = nullptr;
 engine_entry troupes_execute = nullptr;
 current_entry troupes_current = nullptr;
+bool was_asked = false;    // load() has run, and has said so if it failed
 bool is_compiled = false;  // compiled autograd is on: libtorch gives passes to the compiler
 pthread_once_t loading = PTHREAD_ONCE_INIT;
 path own_path = "";
@@ -87,6 +88,7 @@ bool is_known_version() {
 }
 
 void load() {
+  was_asked = true;
   find(LIBTORCH_EXECUTE, libtorchs_execute);
   find(LIBTORCH_SET_COMPILED, libtorchs_set_compiled);
   find(LIBTORCH_CURRENT, libtorchs_current);
@@ -146,13 +148,14 @@ bool is_hidden_from(void* libtorch) {
   return true;
 }
 
-/// The report of a process in which no pass came here. libtroupe.so reports otherwise.
+/// The report of a process in which no pass came to libtroupe.so, which reports otherwise.
 __attribute__((destructor)) void report_no_pass() {
   if (troupes_execute != nullptr || std::getenv("TROUPE_REPORT") == nullptr) return;  // NOLINT(concurrency-mt-unsafe)
   void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
   if (libtorch == nullptr) return;
   std::fprintf(stderr, "troupe: 0 backward passes%s\n",
-               is_hidden_from(libtorch)
+               was_asked ? ": libtroupe.so is not used, as said above, and PyTorch's engine ran all passes"
+               : is_hidden_from(libtorch)
                  ? ": libtorch was loaded with RTLD_DEEPBIND, which hides libtroupe_preload.so, and PyTorch's "
                    "engine ran all passes; call troupe_install_engine() of libtroupe.so instead"
                  : "");

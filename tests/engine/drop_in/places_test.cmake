@@ -33,6 +33,14 @@ expect("${ran}")
 run("elsewhere/link.so" "${FOLDER}")
 expect("${ran}")
 
+# Without libtroupe.so beside it.
+file(COPY "${PRELOAD}" DESTINATION "${FOLDER}/alone")
+get_filename_component(name "${PRELOAD}" NAME)
+run("${FOLDER}/alone/${name}" "${above}")
+expect("gradients right")
+expect("libtroupe.so: .*: passes stay on PyTorch's engine")
+expect("troupe: 0 backward passes: libtroupe.so is not used, as said above, and PyTorch's engine ran all passes")
+
 run("${PRELOAD}" "${above}" deepbind)
 expect("gradients right")
 expect("troupe: 0 backward passes: libtorch was loaded with RTLD_DEEPBIND, which hides libtroupe_preload.so, and PyTorch's engine ran all")

@@ -243,7 +243,8 @@ void add_status_command(CLI::App& app) {
     ->required();
   command->add_flag("--cluster", options->cluster,
                     "Show every node that this node knows: state, transport, memory, queues, rates");
-  command->add_flag("--json", options->json, "Print JSON; with --watch one object a line");
+  command->add_flag("--json", options->json,
+                    "Print JSON; with --watch one object a line: {\"problem\": ...} while the node does not answer");
   auto* watch = command->add_option("--watch", options->watch,
                                     "Seconds from one print to the next, until Ctrl-C (2 if no number follows); 0: print once");
   watch->check(between(0.0, 86'400.0))->expected(0, 1)->default_str("");

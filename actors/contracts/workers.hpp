@@ -22,9 +22,12 @@ namespace troupe::contracts {
 /// Graphs and tensors that another thread has to free, because freeing them may take too long for a control actor.
 using garbage_ptr = std::shared_ptr<void>;
 
-/// The compute thread of a node for backward passes: runs bursts and adds gradients.
+/// A thread of a node that runs bursts, one at a time (services::burst_threads).
 ///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of the machine.
 ///   CC-2  every burst is returned to its graph task, whatever its functions throw.
+using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_ptr, graph_task_actor>>;
+
+/// The thread of a node that adds gradients and frees graphs. On a node without network it also runs the bursts.
 using cpu_continuation_actor = caf::typed_actor<
   caf::reacts_to<burst_ptr, graph_task_actor>,
   caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with the sums of both

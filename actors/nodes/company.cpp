@@ -31,9 +31,9 @@ namespace troupe::nodes {
 namespace {
 
 // Of a node with device workers: so many passes may wait for devices before one more has to wait for them.
-constexpr int threads_for_bursts = 4;
+constexpr std::size_t threads_for_bursts = 4;
 
-constexpr int starting_threads = 10;  // 6 of the actor system, 2 of the network, 2 of a node without device workers
+constexpr int starting_threads = 11;  // 6 of the actor system, 2 of the network, 3 of a node without device workers
 
 /// Throws std::system_error if the system does not let the process start `count` more threads.
 void try_threads(int count) {
@@ -150,7 +150,9 @@ void company::start() {
 void company::start_threads() {
   try {
     const bool may_wait = services().networked() && services().options().pass_workers > 0 && devices::accelerator_count() > 0;
-    for (int i = may_wait ? threads_for_bursts : 1; i > 0; --i) services().meet(passes::spawn_cpu_continuation(services()));
+    services().meet(passes::spawn_cpu_continuation(services()));
+    if (services().networked())
+      services().bursts().start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(services()); });
     if (services().networked()) services().deadlines().start();
     start_pass_workers();
   } catch (const std::system_error& refused) {
@@ -322,7 +324,8 @@ void company::end_actors() {
   for (const auto& actor : parts_.published.stop()) end(actor);
   end(membership);
   end(gateway);
-  for (const auto& continuation : services().continuations().all()) end(continuation);
+  for (const auto& thread : services().bursts().stop()) end(thread);
+  end(services().continuation());
   end(services().tracer());
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
   if (services().networked()) self->wait_for(all);

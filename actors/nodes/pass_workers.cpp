@@ -8,6 +8,7 @@ namespace troupe::nodes {
 pass_workers::pass_workers(services::node_services& here, std::size_t count)
     : cpu_workers(count), here_(here), threads_(here.system(), count, std::nullopt, [&here](const std::function<void()>& work) {
         const services::node_services::own_thread own(here, "a large function of a backward pass");
+        const services::burst_threads::waiting_observer tells(here.bursts());
         work();
       }) {
   measure_grain();

@@ -182,10 +182,11 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
 
 thread_local const burst* burst_of_thread = nullptr;
 
-/// Null on a thread that has to be told when it blocks: the thread of a call, whose worker slot is then free, and a network thread.
-/// A hook that waits on another thread would not tell it.
+/// Null on a thread that has to be told when it blocks, and would not hear of a hook that waits on another thread: the thread of a call,
+/// whose worker slot is free while it waits, and a network thread.
 engine::cpu_workers* workers_for_this_thread(const services::node_services& here) {
-  return blocking_observer::current() == nullptr ? here.pass_workers() : nullptr;
+  const auto* told = blocking_observer::current();
+  return told == nullptr || told->hears_workers() ? here.pass_workers() : nullptr;
 }
 
 void run_functions(burst& work, engine::graph_task& task, services::node_services& here) {

@@ -70,7 +70,6 @@ struct burst {
   std::unique_ptr<pass_task> state;
   std::shared_ptr<std::atomic<bool>> stop;
   std::shared_ptr<pass_outcome> outcome;  // null if another node started the pass
-  std::shared_ptr<void> turn;             // see continuations
 
   std::uint64_t functions = 0;    // number of functions that ran
   std::vector<message_id> recvs;  // recvs that a walk found

@@ -64,7 +64,6 @@ void run_and_return(services::node_services& here, contracts::burst_ptr work, co
   const auto& left = work->share.carried;
   const bool all_done = protocol::is_whole(left) && left.begun == left.settled + (work->share.settles ? 1 : 0);
   const bool complete = outcome && !work->failure && all_done && outcome->succeed();
-  work->turn = nullptr;
   caf::anon_send(owner, std::move(work));
   if (complete) outcome->tell();  // last: the thread that waits for the pass may then end the node
 }

@@ -74,16 +74,15 @@ struct context_shell {
       if (table) work.gathered = table;
       return gather();
     }
-    const auto [thread, turn] = here.continuations().next();
-    auto summed = [s = self, turn = turn](const contracts::gradients_ptr& sum) {
+    auto summed = [s = self](const contracts::gradients_ptr& sum) {
       context_shell sh(s);
       sh.here.deadlines().call_off(sh.work.expiry);
       sh.work.gathered = sum;
       sh.gather();
     };
-    services::timed_request(self, here, thread, gathering_deadline, work.expiry, support::merge_atom::value,
+    services::timed_request(self, here, here.continuation(), gathering_deadline, work.expiry, support::merge_atom::value,
                             std::exchange(work.gathered, nullptr), table)
-      .then(summed, [s = self, turn = turn](const caf::error& reason) { context_shell(s).lose(reason); });
+      .then(summed, [s = self](const caf::error& reason) { context_shell(s).lose(reason); });
   }
 
   void lose(const caf::error& reason) {

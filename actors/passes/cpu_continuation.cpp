@@ -5,6 +5,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/passes/burst_runner.hpp>
@@ -38,13 +40,35 @@ auto make_handlers(services::node_services& here) {
   };
 }
 
+void run_one(services::node_services& here, services::burst_threads::job what) {
+  const services::node_services::own_thread own(here, "a backward pass");
+  const services::burst_threads::waiting_observer tells(here.bursts());
+  run_and_return(here, std::move(what.work), what.owner);
+}
+
 }  // namespace
+
+contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) {
+  auto make = [&here](const caf::actor& self) {
+    return std::tuple{[&here, me = caf::actor_cast<contracts::burst_thread_actor>(self)](contracts::burst_ptr& work,
+                                                                                         contracts::graph_task_actor& owner) {
+      services::burst_threads::order order{{{std::move(work), std::move(owner)}}};
+      while (order.next) {
+        run_one(here, std::move(*order.next));
+        order = here.bursts().ended(me);
+      }
+      if (order.ends) caf::anon_send_exit(me, caf::exit_reason::user_shutdown);
+    }};
+  };
+  return caf::actor_cast<contracts::burst_thread_actor>(
+    support::spawn_handlers_with_thread(here.system(), "troupe.backward", make));
+}
 
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here) {
   if (here.networked()) {
     auto make = [&here](const caf::actor&) { return make_handlers(here); };
     return caf::actor_cast<contracts::cpu_continuation_actor>(
-      support::spawn_handlers_with_thread(here.system(), "troupe.backward", make));
+      support::spawn_handlers_with_thread(here.system(), "troupe.sums", make));
   }
   return here.system().spawn([&here](contracts::cpu_continuation_actor::pointer) {
     const auto behave = [](auto... handlers) { return contracts::cpu_continuation_actor::behavior_type{handlers...}; };

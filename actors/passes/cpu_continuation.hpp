@@ -15,4 +15,7 @@ namespace troupe::passes {
 /// the system gives no thread.
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here);
 
+/// Spawns one of the node's burst_threads. Throws std::system_error if the system gives no thread.
+contracts::burst_thread_actor spawn_burst_thread(services::node_services& here);
+
 }  // namespace troupe::passes

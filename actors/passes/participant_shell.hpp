@@ -156,9 +156,7 @@ struct participant_shell : pass_shell<Self> {
       run_and_return(*to, work, owner);
     };
     auto send = [to = &here, work, owner] {
-      auto [thread, turn] = to->continuations().next();
-      work->turn = std::move(turn);
-      caf::anon_send(thread, work, owner);
+      to->bursts().has_started() ? to->bursts().post({work, owner}) : caf::anon_send(to->continuation(), work, owner);
     };
     if (!here.run_soon("backward", std::move(run), send)) send();
   }

@@ -200,10 +200,10 @@ void node_services::free_discarded() {
   }
   if (all.empty()) return;
   auto garbage = std::make_shared<std::vector<contracts::garbage_ptr>>(std::move(all));
-  if (network_ == nullptr) return caf::anon_send(continuations_.first(), contracts::garbage_ptr{std::move(garbage)});
+  if (network_ == nullptr) return caf::anon_send(continuation_, contracts::garbage_ptr{std::move(garbage)});
   auto free_it = [this, garbage] { free_garbage(*garbage); };
   auto free_elsewhere = [this, free_it] {
-    caf::anon_send(continuations_.first(), contracts::garbage_ptr{nullptr, [=](void*) { free_it(); }});
+    caf::anon_send(continuation_, contracts::garbage_ptr{nullptr, [=](void*) { free_it(); }});
   };
   if (!run_soon(freeing, free_it, free_elsewhere)) free_elsewhere();
 }
@@ -232,7 +232,7 @@ void node_services::let_go() {
   departures_.reset();
   tracer_ = tracing::tracer_actor{};
   membership_ = contracts::membership_actor{};
-  continuations_.clear();
+  continuation_ = contracts::cpu_continuation_actor{};
   gateway_ = contracts::gateway_actor{};
 }
 

@@ -24,7 +24,7 @@
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/rights/policy_file.hpp>
-#include <troupe/actors/services/continuations.hpp>
+#include <troupe/actors/services/burst_threads.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/device_maps.hpp>
 #include <troupe/actors/services/running_work.hpp>
@@ -80,7 +80,7 @@ class node_services {
   void meet(tracing::tracer_actor tracer);
   void meet(contracts::gateway_actor gateway) { gateway_ = std::move(gateway); }
   void meet(contracts::membership_actor membership) { membership_ = std::move(membership); }
-  void meet(contracts::cpu_continuation_actor continuation) { continuations_.add(std::move(continuation)); }
+  void meet(contracts::cpu_continuation_actor continuation) { continuation_ = std::move(continuation); }
   /// Sets the workers for large functions of passes (settings::pass_workers); null: none. They outlive the bursts of the node.
   void use_pass_workers(engine::cpu_workers* workers) noexcept { pass_workers_ = workers; }
   /// Sets the port that the node listens at.
@@ -98,7 +98,8 @@ class node_services {
 
   caf::actor_system& system() noexcept { return *system_; }
   const contracts::gateway_actor& gateway() const noexcept { return gateway_; }
-  const services::continuations& continuations() const noexcept { return continuations_; }
+  const contracts::cpu_continuation_actor& continuation() const noexcept { return continuation_; }
+  services::burst_threads& bursts() noexcept { return bursts_; }
   /// Null if functions of a pass run on one thread.
   engine::cpu_workers* pass_workers() const noexcept { return pass_workers_; }
   /// Null if the node has no network.
@@ -246,7 +247,8 @@ class node_services {
   arriving_tensors* arriving_ = nullptr;
   contracts::gateway_actor gateway_;
   contracts::membership_actor membership_;
-  services::continuations continuations_;
+  contracts::cpu_continuation_actor continuation_;
+  services::burst_threads bursts_;
   tracing::tracer_actor tracer_;
   std::atomic<engine::cpu_workers*> pass_workers_{nullptr};
   std::optional<services::departures> departures_;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(services
+  burst_threads.cpp
   courier.cpp
   departures.cpp
   device_maps.cpp

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/services/burst_threads.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+
+#include <caf/send.hpp>
+
+namespace troupe::services {
+
+void burst_threads::start(std::size_t limit, std::function<actor()> spawn) {
+  const std::lock_guard lock(mutex_);
+  spawn_ = std::move(spawn);
+  while (all_.size() < limit) all_.push_back(spawn_());
+  idle_ = all_;
+  limit_ = limit;
+}
+
+void burst_threads::post(job what) {
+  std::vector<begin> now;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    waiting_.push_back(std::move(what));
+    now = due();
+  }
+  for (auto& each : now) caf::anon_send(each.thread, std::move(each.what.work), std::move(each.what.owner));
+}
+
+burst_threads::order burst_threads::ended(const actor& thread) {
+  const std::lock_guard lock(mutex_);
+  --computing_;
+  if (!waiting_.empty() && computing_ < static_cast<std::ptrdiff_t>(limit_)) {
+    ++computing_;
+    order result{std::move(waiting_.front())};
+    waiting_.pop_front();
+    return result;
+  }
+  if (stopped_) return {};
+  if (idle_.size() < limit_ + most_spare) {
+    idle_.push_back(thread);
+    return {};
+  }
+  std::erase(all_, thread);
+  return {std::nullopt, true};
+}
+
+void burst_threads::blocked() {
+  std::vector<begin> now;
+  {
+    const std::lock_guard lock(mutex_);
+    --computing_;
+    now = due();
+  }
+  for (auto& each : now) caf::anon_send(each.thread, std::move(each.what.work), std::move(each.what.owner));
+}
+
+void burst_threads::resumed() {
+  const std::lock_guard lock(mutex_);
+  ++computing_;
+}
+
+std::vector<burst_threads::actor> burst_threads::stop() {
+  std::deque<job> never_run;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  never_run.swap(waiting_);
+  spawn_ = nullptr;
+  idle_.clear();
+  return std::exchange(all_, {});
+}
+
+/// Takes the bursts that may begin now, with a thread for each.
+std::vector<burst_threads::begin> burst_threads::due() {
+  std::vector<begin> result;
+  while (!waiting_.empty() && computing_ < static_cast<std::ptrdiff_t>(limit_)) {
+    if (idle_.empty()) {
+      if (all_.size() >= most_threads) break;
+      try {
+        all_.push_back(spawn_());
+      } catch (const std::system_error&) {
+        break;  // a thread that ends its burst takes the next one
+      }
+      idle_.push_back(all_.back());
+    }
+    result.push_back({std::move(idle_.back()), std::move(waiting_.front())});
+    idle_.pop_back();
+    waiting_.pop_front();
+    ++computing_;
+  }
+  return result;
+}
+
+}  // namespace troupe::services

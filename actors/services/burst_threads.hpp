@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/services/burst_threads_test.cpp, tests/actors/waiting_bursts_test.cpp, tests/devices/node_workers_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/contracts/workers.hpp>
+#include <troupe/actors/future.hpp>
+
+namespace troupe::services {
+
+/// The threads of a node for bursts. A burst whose function waits for a future gives its turn to another burst, because the future may
+/// need that burst: a hook makes a call, and a pass of the call comes back to this node. Any thread may use it.
+///   BT-1  posted bursts begin in their order: at once while fewer than `limit` bursts compute, else as soon as one has ended or waits.
+///         When a burst goes on that has waited, more than `limit` compute for a while. A large function that waits on a worker counts as
+///         a burst that waits.
+///   BT-2  a burst that waits keeps no other one from running, as long as the node has fewer than `most_threads` and the system gives one
+///         more. Otherwise bursts wait until another one has ended.
+///   BT-3  after stop() no burst begins and no thread is made.
+class burst_threads {
+ public:
+  using actor = contracts::burst_thread_actor;
+  struct job {
+    contracts::burst_ptr work;
+    contracts::graph_task_actor owner;
+  };
+  static constexpr std::size_t most_threads = 4096;
+  static constexpr std::size_t most_spare = 3;  // idle threads that stay, beside `limit`
+
+  /// To be called once, before post(). `spawn` makes a thread, which throws std::system_error if the system gives none: so does this
+  /// function for the first `limit` threads.
+  void start(std::size_t limit, std::function<actor()> spawn);
+  bool has_started() const noexcept { return limit_ > 0; }
+
+  void post(job what);
+  /// A thread has run a burst: the next one that the thread has to run. Without one, and if `ends` is true, the thread has to end.
+  struct order {
+    std::optional<job> next;
+    bool ends = false;
+  };
+  order ended(const actor& thread);
+  /// A burst begins to wait for a future, and goes on.
+  void blocked();
+  void resumed();
+  /// The threads that have not ended.
+  std::vector<actor> stop();
+
+  /// While it lives, its thread tells when it waits. Large functions of a burst may run on other threads that do so too.
+  class waiting_observer final : public blocking_observer {
+   public:
+    explicit waiting_observer(burst_threads& of) : of_(of), outer_(std::exchange(current(), this)) {}
+    ~waiting_observer() override { current() = outer_; }
+    void blocked() override { of_.blocked(); }
+    void resumed() override { of_.resumed(); }
+    bool hears_workers() const noexcept override { return true; }
+
+   private:
+    burst_threads& of_;
+    blocking_observer* outer_;
+  };
+
+ private:
+  struct begin {
+    actor thread;
+    job what;
+  };
+  std::vector<begin> due();
+
+  std::mutex mutex_;  // guards what follows
+  std::size_t limit_ = 0;
+  std::function<actor()> spawn_;
+  std::ptrdiff_t computing_ = 0;  // bursts that run and do not wait
+  std::deque<job> waiting_;
+  std::vector<actor> all_;
+  std::vector<actor> idle_;  // the one at the end was used last
+  bool stopped_ = false;
+};
+
+}  // namespace troupe::services

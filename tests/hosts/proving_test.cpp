@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include <troupe/actors/certificates/authority.hpp>
 #include <troupe/actors/certificates/kit.hpp>
 
+#include "actors/loopback_nodes.hpp"
+#include "actors/temporary_folder.hpp"
 #include "hosts/testbed.hpp"
 #include "support/contains.hpp"
 
@@ -127,6 +130,28 @@ BOOST_AUTO_TEST_CASE(a_revoked_node_loses_its_connections_and_gets_none) {
   kit("c", "h2");
   auto c = all["h2"].troupe({"status", "h1:4001", "--certificates", "c.pem"});
   BOOST_TEST(c.how_it_ends() == "exited with 0", c.text());
+}
+
+// The node goes on with its connection, in a new log and with the policy of now.
+BOOST_AUTO_TEST_CASE(a_node_that_is_hung_up_on_reads_its_policy_again_and_opens_its_log_again) {  // NC-4
+  kit("a", "h1");
+  kit("guest", "h2", {"--role", "visitor"});
+  const auto write = [&](const std::string& text) { std::ofstream(all["h1"].folder() / "policy.json") << text; };
+  write(R"({"roles": {"visitor": {}}})");
+  auto a = node("a", "h1", {"--policy", "policy.json", "--log-file", "a.log"});
+  address_of(a);
+  const auto log = all["h1"].folder() / "a.log";
+  const auto ask = [&] { return all["h2"].troupe({"status", "h1:4001", "--certificates", "guest.pem"}); };
+  BOOST_TEST(contains(failure_of(ask()), "the policy does not let it"));
+  fs::rename(log, all["h1"].folder() / "a.log.1");
+  write(R"({"roles": {"visitor": {"status": true}}})");
+  a.signal(SIGHUP);
+  BOOST_TEST(troupe::test::becomes_true([&] { return contains(troupe::test::read_text(log), "read the policy again"); }),
+             troupe::test::read_text(log));
+  auto asking = ask();
+  BOOST_TEST(asking.how_it_ends() == "exited with 0", asking.text());
+  a.signal(SIGTERM);
+  BOOST_TEST(a.how_it_ends() == "exited with 0", a.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_kit_of_another_time_is_not_used) {

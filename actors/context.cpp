@@ -65,7 +65,7 @@ context::context(node& here, wire_format format) : here_(company_of(here).link()
   if (auto open = support::call_scope::context(); open && !support::call_scope::runs_pass())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
   id_ = nodes::visit(*here_)->parts().contexts.open().record->id();
-  scope_ = std::make_unique<support::call_scope>(id_, program_place{}, std::string(), std::nullopt, format);
+  scope_ = std::make_unique<support::call_scope>(here.id(), id_, program_place{}, std::string(), std::nullopt, format);
 }
 
 context::~context() {
@@ -75,6 +75,7 @@ context::~context() {
 }
 
 struct context::branch::state {
+  node_id here;
   contracts::context_record_ptr record;
   program_place place;
   std::string calls;
@@ -86,22 +87,24 @@ struct context::branch::state {
 context::branch::branch(node& here) {
   const auto id = current();
   if (!id)
-    refuse(
-      "context::branch: no context is open on this thread; make the branch on the thread of the context, and give it to the "
-      "other "
-      "thread");
+    refuse("context::branch: no context is open on this thread; make the branch where it is, and give it to the other thread");
   company_of(here).check_running();
+  using scope = support::call_scope;
+  if (const auto expected = scope::here(); expected != here.id())
+    refuse("context::branch: ", to_string(id), " is open for node '", here.name_of(expected), "' on this thread, got node '",
+           here.name(), "'; give the node whose program or function runs here");
   auto record = parts_of(here).contexts.find(id).record;
   if (!record) throw parts_of(here).contexts.unknown(id);
-  using scope = support::call_scope;
-  state_.reset(new state{std::move(record), scope::next_place(), scope::calls(), scope::current_bounds(), scope::format()});
+  state_.reset(
+    new state{here.id(), std::move(record), scope::next_place(), scope::calls(), scope::current_bounds(), scope::format()});
 }
 
 context::scope::scope(const branch& part) : part_(part.state_) {
   if (part_->is_open.exchange(true))
     refuse("context::scope: this branch was opened before; make a branch for each part of the work");
   const auto id = part_->record->id();
-  auto opened = std::make_unique<support::call_scope>(id, part_->place, part_->calls, part_->bounds, part_->format);
+  auto opened =
+    std::make_unique<support::call_scope>(part_->here, id, part_->place, part_->calls, part_->bounds, part_->format);
   if (!part_->record->add({}, {}, {opened->recording()}))
     throw error(errc::unknown_context, "context::scope: the context " + to_string(id) + " was released");
   scope_ = std::move(opened);
@@ -164,10 +167,10 @@ std::shared_ptr<const engine::gradient_table> of_completed_passes(const contract
 
 std::shared_ptr<const engine::gradient_table> context::gradients() const {
   const auto completed = of_completed_passes(found(*here_, id_).actor);
-  const auto* running = passes::gathered_by_burst(id_);
-  if (running == nullptr) return completed;
+  auto running = passes::gathered_by_burst(id_);
+  if (running.empty()) return completed;
   auto both = std::make_shared<engine::gradient_table>(*completed);
-  both->merge(engine::gradient_table(*running));
+  both->merge(std::move(running));
   return both;
 }
 
@@ -177,8 +180,7 @@ bool context::has_completed_pass() const { return found(*here_, id_).record->com
 
 at::Tensor context::gradient(const at::Tensor& leaf) const {
   auto before = of_completed_passes(found(*here_, id_).actor)->find(leaf);
-  const auto* running = passes::gathered_by_burst(id_);
-  auto now = running != nullptr ? running->find(leaf) : at::Tensor();
+  auto now = passes::gathered_by_burst(id_, leaf);
   if (!before.defined() || !now.defined()) return before.defined() ? before : now;
   engine::gradient_table both;
   both.accumulate(leaf, std::move(before));

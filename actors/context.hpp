@@ -51,10 +51,11 @@ struct backward_options {
 /// A distributed autograd context: one forward and its backward passes across nodes. The context is open on the thread that
 /// made it, from construction to destruction: calls of this thread join the context. Calls of other threads join by a branch and a scope.
 /// The destructor releases the context on every node that took part.
-///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node: their calls join the
-///         context, and with create_graph the graph of the pass. They may open other contexts.
+///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node and on pass workers: their
+///         calls join the context, and with create_graph the graph of the pass. These calls travel exactly, whatever the context's format,
+///         unless a call names a format. Hooks and functions may open other contexts.
 ///   HP-2  gradient() and gradients() in a hook have what completed passes have gathered and what the running pass has gathered on this
-///         node before the hook. Hooks that run on pass workers see completed passes alone.
+///         node before the hook. With pass workers, other functions run meanwhile: gradients that come during the hook are seen or not.
 class context {
  public:
   class branch;
@@ -62,8 +63,8 @@ class context {
 
   /// `format`: in which the large float32 tensors of the context's calls, answers and gradients travel, on all of its nodes. What the
   /// formats keep of a tensor, and which tensors travel exactly all the same, is listed at `wire_format`. Weights, buffers and gradients
-  /// that a program asks for (remote_module, optimizer) always travel exactly, as does what goes to a node of a version that does not know
-  /// the format.
+  /// that a program asks for (remote_module, optimizer) always travel exactly, as do calls of hooks (HP-1) and what goes to a node of a
+  /// version that does not know the format.
   explicit context(node& here, wire_format format = wire_format::exact);
   ~context();
   context(const context&) = delete;
@@ -105,7 +106,8 @@ class context {
 class context::branch {
  public:
   /// A branch of the context that is open on this thread: by a context, by a scope, or in a function that another node calls. `here`: the node
-  /// of the program or function. Throws troupe::error: misuse if no context is open on this thread, unknown_context if it was released.
+  /// of the program or function. Throws troupe::error: misuse if no context is open on this thread for this node, unknown_context if it was
+  /// released.
   explicit branch(node& here);
 
  private:

@@ -151,10 +151,10 @@ class future {
 
   /// Runs `next` with this future once it is complete.
   void then(std::function<void(future)> next) const {
-    auto in_scope = [next = std::move(next), context = support::call_scope::context(),
+    auto in_scope = [next = std::move(next), here = support::call_scope::here(), context = support::call_scope::context(),
                      place = support::call_scope::next_place(), bounds = support::call_scope::current_bounds(),
                      format = support::call_scope::format(), modes = support::modes_of_thread(true)](const future& self) {
-      const support::call_scope scope(context, place, {}, bounds, format);
+      const support::call_scope scope(here, context, place, {}, bounds, format);
       const support::modes_scope computes(modes);
       const detail::continuation_scope no_waiting;
       next(self);

@@ -55,7 +55,7 @@ peer peer_of(const std::shared_ptr<nodes::node_link>& here, node_id who) {
 }
 
 contracts::pass_history_ptr passes_of(const std::shared_ptr<nodes::node_link>& here, const context_id& id) {
-  const support::call_scope outside({}, {});
+  const support::call_scope outside;
   const auto opener = peer_of(here, id.node);
   const auto reply = opener.call("troupe.passes", {}, {{calls::value_names::object, calls::to_attribute(id.number)}}).get();
   return std::make_shared<contracts::pass_history>(calls::history_from(reply.values));
@@ -107,7 +107,7 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 joined_scope::joined_scope(node& here, autograd_message message)
     : here_(company_of(here).link()),
       from_(message.message.node),
-      scope_(message.context, message.place, {}, bounds_of(message.modes), message.format),
+      scope_(company_of(here).services().id(), message.context, message.place, {}, bounds_of(message.modes), message.format),
       modes_(message.modes == compute_modes{} ? support::modes_of_thread(false) : message.modes),
       tensors_(tensors_of(here, std::move(message))) {}
 

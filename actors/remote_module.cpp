@@ -70,7 +70,7 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
   detail::continuation_scope::refuse_to_wait();
   const auto home = here.peer(reference.substr(0, first));
   const object_id id{home.id(), number};
-  const support::call_scope outside({}, {});
+  const support::call_scope outside;
   home
     .call("troupe.take", {},
           {{calls::value_names::owner, calls::to_attribute(here.id().value)},
@@ -81,7 +81,7 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
 }
 
 std::string remote_module::lend(const peer& to) const {
-  const support::call_scope outside({}, {});
+  const support::call_scope outside;
   const auto reply = lifetime_->ask("troupe.lend", {},
                                     {{calls::value_names::owner, calls::to_attribute(link_of(where()).id().value)},
                                      {calls::value_names::to, calls::to_attribute(to.id().value)}});
@@ -92,7 +92,7 @@ std::string remote_module::lend(const peer& to) const {
 remote_module remote_module::select(const std::vector<std::string>& names) const {
   attributes values{{calls::value_names::owner, calls::to_attribute(link_of(where()).id().value)}};
   for (std::size_t i = 0; i < names.size(); ++i) values.emplace(std::to_string(i), names[i]);
-  const support::call_scope outside({}, {});
+  const support::call_scope outside;
   const auto reply = lifetime_->ask("troupe.select", {}, std::move(values));
   return {where(), {id().node, calls::number_from(reply.values, calls::value_names::object)}};
 }
@@ -131,7 +131,7 @@ named_tensors remote_module::state() const { return named(lifetime_->ask("troupe
 void remote_module::set_state(const named_tensors& values) const { overwrite("troupe.set_state", values); }
 
 void remote_module::train(bool on) const {
-  const support::call_scope outside({}, {});
+  const support::call_scope outside;
   lifetime_->ask("troupe.train", {}, {{"on", on}});
 }
 

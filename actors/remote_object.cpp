@@ -22,7 +22,7 @@ remote_object::~remote_object() {
   try {
     auto bounds = support::call_scope::current_bounds();
     bounds.until_ns = 0;  // a drop joins no context and has its own deadline
-    const support::call_scope outside({}, {}, {}, bounds);
+    const support::call_scope outside({}, {}, {}, {}, bounds);
     call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(link_of(where_).id().value)}});
   } catch (const std::exception&) {
     // The drop could not be sent: the object lives until its node stops or drops the objects of this node.

@@ -26,7 +26,7 @@ remote_module create_script(const peer& where, const torch::jit::Module& script)
   const auto text = std::move(out).str();
   auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
-  const support::call_scope outside({}, {});
+  const support::call_scope outside;
   const auto reply = where
                        .with_devices({})  // the bytes are no tensor of the user's
                        .call("troupe.create_script", {std::move(bytes)},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct evaluation {
   bool keep_graph = false;
   bool pruned = false;  // some outputs may lead nowhere: `next` tells which
   gradient_table* leaves = nullptr;
+  std::mutex* leaves_mutex = nullptr;   // held while the table changes, if given
   const pass_notes* anomaly = nullptr;  // null outside anomaly mode
 
   /// `unreached`, if given: for each input, whether no function leads to it. The tensor hooks of such an input do not run.

@@ -18,6 +18,7 @@ void on_fresh_stack(const std::function<void()>& what) {
   const at::ThreadLocalState state;
   const current_streams streams;
   running_pass* const outer = running_pass::innermost();
+  surroundings* const around = surroundings::current;
   lane* const served = lane::of_this_thread();
   warning_relay warnings;
   std::exception_ptr thrown;
@@ -27,7 +28,7 @@ void on_fresh_stack(const std::function<void()>& what) {
       at::init_num_threads();
       streams.set();
       const at::ThreadLocalStateGuard as_there(state);
-      const same_passes here(outer);
+      const same_passes here(outer, around);
       lane::serve_on_this_thread(served);
       what();
     } catch (...) {

@@ -11,8 +11,8 @@ namespace troupe::engine {
 constexpr std::uint32_t most_passes_on_a_stack = 60;
 
 /// Calls `what` on a new thread, which has a fresh stack, and waits until `what` has ended.
-///   FS-1  `what` finds the calling thread's state: thread-local state of libtorch, grad mode, devices, streams, and the stack
-///         of passes.
+///   FS-1  `what` finds the calling thread's state: thread-local state of libtorch, grad mode, devices, streams, the stack of
+///         passes, and the surroundings (SR-1).
 ///   FS-2  warnings of `what` reach the warning handler of the calling thread. An exception of `what` is rethrown unchanged,
 ///         even if the warning handler throws too.
 /// The new thread does the work of the calling thread alone and waits for no other thread, so nesting cannot deadlock at any

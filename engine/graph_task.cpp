@@ -305,12 +305,13 @@ bool graph_task::implementation::needs_libtorch_task() const {
 
 // In a distributed pass, hooks and a user's functions find libtorch's current graph task, for example to queue a callback.
 bool graph_task::implementation::may_ask_libtorch() const {
-  return std::any_of(graph.vertices.begin(), graph.vertices.end(), [](const plan::vertex& each) {
-    torch::autograd::Node& function = *each.function;
-    const bool is_of_user = each.edge_count > 0 && (each.marks & plan::source) == 0 && !function.is_traceable();
-    return is_of_user || !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() ||
-           !function.post_hooks().empty();
-  });
+  return std::any_of(graph.vertices.begin(), graph.vertices.end(), runs_code_of_user);
+}
+
+bool graph_task::implementation::runs_code_of_user(const plan::vertex& each) {
+  torch::autograd::Node& function = *each.function;
+  const bool is_of_user = each.edge_count > 0 && (each.marks & plan::source) == 0 && !function.is_traceable();
+  return is_of_user || !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() || !function.post_hooks().empty();
 }
 
 void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {

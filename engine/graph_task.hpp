@@ -39,6 +39,8 @@ class plan;
 ///         gradient that a function has returned is another thing: it is delivered.
 ///   GT-11  with an outlet, hooks and a user's functions run inside a graph task of libtorch: callbacks that they queue with libtorch's
 ///         Engine::queue_callback() run at the end of the pass on this node.
+///   GT-12  with an outlet, a function that has hooks, or is a user's, begins only when each gradient that reached a leaf before has been
+///         added: with workers too.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);

@@ -37,7 +37,7 @@ struct graph_task::implementation {
         captures(settings.capture ? settings.inputs.size() : 0),
         deliveries(settings.sends.size(), delivery::waiting),
         delivered(settings.sends.size()),
-        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves},
+        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves, settings.leaves_mutex},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
     if (!settings.recordings.empty()) order.emplace(std::move(settings.recordings));
@@ -71,6 +71,7 @@ struct graph_task::implementation {
   void run_here(const std::atomic<bool>* stop);
   bool needs_libtorch_task() const;
   bool may_ask_libtorch() const;
+  static bool runs_code_of_user(const plan::vertex& each);
   void run_shown(const std::atomic<bool>* stop);
   void run_in_order(const std::atomic<bool>* stop);
   void run_ready(const std::atomic<bool>* stop);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -28,9 +29,6 @@ class outlet {
  public:
   virtual ~outlet() = default;
   virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, std::vector<bool> unreached, bool more) = 0;
-
-  /// Calls `work`, which runs a function of the task on a thread of a lane. The outlet may set up what hooks ask of their thread.
-  virtual void around(const std::function<void()>& work) { work(); }
 };
 
 /// A send, as a source of a distributed pass. Without recordings, the functions that the send reaches get the rank of the send
@@ -58,13 +56,14 @@ struct graph_task_settings {
   std::vector<capture_hook> capture_hooks;        // used with `capture`
   bool keep_graph = false;
   bool create_graph = false;
-  gradient_table* leaves = nullptr;   // if set, takes leaf gradients instead of `.grad`; the hooks of leaves run
-  outlet* emit_to = nullptr;          // takes the gradients of recv_backward functions; must be set if the graph has one
-  pass_recorder* recorder = nullptr;  // used with create_graph and recordings: notes what the pass records
-  warning_relay* warnings = nullptr;  // collects the warnings of functions that run on another thread, to be replayed
-  cpu_workers* workers = nullptr;     // may run large functions; not used with create_graph (GT-7)
-  bool in_libtorch_task = false;      // run() is called in a libtorch task that publish() has filled; no fresh stack is used
-  bool one_thread = false;            // run() is called on the constructing thread, whose state need not be kept
+  gradient_table* leaves = nullptr;    // if set, takes leaf gradients instead of `.grad`; the hooks of leaves run
+  std::mutex* leaves_mutex = nullptr;  // if set, held while the task changes `leaves`: other threads may read the table with it
+  outlet* emit_to = nullptr;           // takes the gradients of recv_backward functions; must be set if the graph has one
+  pass_recorder* recorder = nullptr;   // used with create_graph and recordings: notes what the pass records
+  warning_relay* warnings = nullptr;   // collects the warnings of functions that run on another thread, to be replayed
+  cpu_workers* workers = nullptr;      // may run large functions; not used with create_graph (GT-7)
+  bool in_libtorch_task = false;       // run() is called in a libtorch task that publish() has filled; no fresh stack is used
+  bool one_thread = false;             // run() is called on the constructing thread, whose state need not be kept
 };
 
 }  // namespace troupe::engine

@@ -32,7 +32,7 @@ struct enclosed_pass final : torch::autograd::Node {
     called = true;
     bool is_over = false;
     try {
-      const same_passes here(outer);
+      const same_passes here(outer, around);
       graph != nullptr ? publish(*graph, true, create_graph) : publish_nothing(create_graph);
       is_over = (*what)();
     } catch (...) {
@@ -45,6 +45,7 @@ struct enclosed_pass final : torch::autograd::Node {
   const plan* graph = nullptr;
   const std::function<bool()>* what = nullptr;
   running_pass* outer = nullptr;
+  surroundings* around = nullptr;
   bool create_graph = false;
   bool called = false;
   std::vector<std::function<void()>> callbacks;  // callbacks to run later, when the pass is over
@@ -60,6 +61,7 @@ std::vector<std::function<void()>> inside_libtorch_task(const plan* graph, bool 
   function->graph = graph;
   function->what = &what;
   function->outer = running_pass::innermost();
+  function->around = surroundings::current;
   function->create_graph = create_graph;
   const torch::autograd::edge_list edges{{function, 0}};
   std::exception_ptr failure;  // from a final callback or a warning handler

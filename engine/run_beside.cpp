@@ -65,6 +65,7 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   current_pass_id();  // draws the id now, so that all threads of the pass see the same id
   large_functions = 0;
   auto* const here = running_pass::innermost();
+  auto* const around = surroundings::current;
   std::uint32_t depth = 0;
   for (auto* outer = here->outer(); outer != nullptr; outer = outer->outer()) ++depth;
   warning_relay warnings;
@@ -72,17 +73,14 @@ void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   {
     const auto as_of_this_pass = [=, this, &warnings](std::uint32_t index, const auto& work) {
       const c10::WarningUtils::WarningHandlerGuard relayed(&warnings);
-      const same_passes as_there(here);
+      const same_passes as_there(here, around);
       const running_pass there(settings, graph, ready, index, notes);
-      if (settings.emit_to == nullptr || index == plan::none) return work();
-      settings.emit_to->around([&] {
-        if (!asks_libtorch) return work();
-        for (auto& each : inside_libtorch_task(nullptr, settings.keep_graph, settings.create_graph, [&] {
-               work();
-               return false;
-             }))
-          notes.queue(std::move(each));
-      });
+      if (!asks_libtorch || index == plan::none) return work();
+      for (auto& each : inside_libtorch_task(nullptr, settings.keep_graph, settings.create_graph, [&] {
+             work();
+             return false;
+           }))
+        notes.queue(std::move(each));
     };
     job_board board({.run = [=, this](job& next) { as_of_this_pass(next.index, [&] { run_job(next); }); },
                      .go_on = [=, this](job_board& on) { as_of_this_pass(plan::none, [&] { go_on(on); }); }},
@@ -135,7 +133,8 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
 }
 
 // Called by a worker, and by the thread of the pass before it is away. Hands the outputs of finished functions on, and functions that are
-// then ready over: the large ones, and all of accelerators while the thread of the pass is in a function. All else is left to that thread.
+// then ready over: the large ones, and all of accelerators while the thread of the pass is in a function. All else is left to that thread,
+// functions with code of a user too: they may look at the gradients that this thread has still to add to those of leaves (GT-12).
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -152,7 +151,8 @@ void graph_task::implementation::go_on(job_board& board) {
     if (done->failure) board.wake(std::move(done));
   }
   for (const std::uint32_t index : next) {
-    if (graph.vertices[index].marks == plan::needed && hand_over(board, index))
+    const plan::vertex& vertex = graph.vertices[index];
+    if (vertex.marks == plan::needed && !(asks_libtorch && runs_code_of_user(vertex)) && hand_over(board, index))
       ++begun;
     else
       push(index);

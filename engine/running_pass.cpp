@@ -57,8 +57,12 @@ running_pass::way_out running_pass::leaves_by() noexcept {
 }
 
 // The depth stays: it counts what lies on the stack of this thread, which may run a job while a pass of its own waits.
-same_passes::same_passes(running_pass* outer) noexcept : innermost_(std::exchange(here.innermost, outer)) {}
+same_passes::same_passes(running_pass* outer, surroundings* around) noexcept
+    : innermost_(std::exchange(here.innermost, outer)), around_(std::exchange(surroundings::current, around)) {}
 
-same_passes::~same_passes() { here.innermost = innermost_; }
+same_passes::~same_passes() {
+  here.innermost = innermost_;
+  surroundings::current = around_;
+}
 
 }  // namespace troupe::engine

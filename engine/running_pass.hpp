@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/engine/plan.hpp>
+#include <troupe/engine/surroundings.hpp>
 
 namespace troupe::engine {
 
@@ -80,17 +81,18 @@ class running_pass {
   running_pass* outer_;
 };
 
-/// Until the end of the scope, `outer` is the innermost pass of the calling thread. Used on a thread that continues the work of
-/// a waiting thread.
+/// Until the end of the scope, `outer` is the innermost pass of the calling thread, and `around` are its surroundings. Used on a thread that
+/// continues the work of a waiting thread.
 class same_passes {
  public:
-  explicit same_passes(running_pass* outer) noexcept;
+  same_passes(running_pass* outer, surroundings* around) noexcept;
   ~same_passes();
   same_passes(const same_passes&) = delete;
   same_passes& operator=(const same_passes&) = delete;
 
  private:
   running_pass* innermost_;
+  surroundings* around_;
 };
 
 }  // namespace troupe::engine

@@ -157,8 +157,8 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                                       request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself,
                                       !request.payload.modes.autocast.empty()};
     const auto back = way_back_of(request, label);
-    support::call_scope scope(request.payload.context, std::move(request.payload.place), std::move(request.calls), bounds,
-                              request.payload.format);
+    support::call_scope scope(here.id(), request.payload.context, std::move(request.payload.place), std::move(request.calls),
+                              bounds, request.payload.format);
     const support::modes_scope modes(request.payload.modes);
     const auto run = around.functions.find(request.function);
     call_arguments arguments{.here = around.handle,

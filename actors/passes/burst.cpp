@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <mutex>
 
-#include <c10/util/ScopeExit.h>
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
@@ -73,12 +73,6 @@ class gradient_outlet : public engine::outlet {
     message.create_graph = work_->create_graph;
     message.from = peers_.name(here_);
     send(to, gateway, std::move(message), std::move(staged), std::move(credit), from.back);
-  }
-
-  void around(const std::function<void()>& work) override {
-    support::call_scope in_context(work_->context, {});
-    in_context.run_pass([] { return program_place{}; });
-    work();
   }
 
   /// Adds to the context record what this pass recorded since the last call of this function, and `send`, if there is one.
@@ -180,8 +174,6 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
-thread_local const burst* burst_of_thread = nullptr;
-
 /// Null on a thread that has to be told when it blocks, and would not hear of a hook that waits on another thread: the thread of a call,
 /// whose worker slot is free while it waits, and a network thread.
 engine::cpu_workers* workers_for_this_thread(const services::node_services& here) {
@@ -244,13 +236,23 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 
 }  // namespace
 
-const engine::gradient_table* gathered_by_burst(context_id context) noexcept {
-  return burst_of_thread != nullptr && burst_of_thread->context == context ? &burst_of_thread->state->leaves : nullptr;
+engine::gradient_table gathered_by_burst(context_id context) {
+  const auto* const work = support::call_scope::burst_of(context);
+  if (work == nullptr) return {};
+  const std::lock_guard lock(work->state->leaves_mutex);
+  return work->state->leaves;
+}
+
+at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf) {
+  const auto* const work = support::call_scope::burst_of(context);
+  if (work == nullptr) return {};
+  const std::lock_guard lock(work->state->leaves_mutex);
+  return work->state->leaves.find(leaf);
 }
 
 void run_burst(burst& work, services::node_services& here) {
-  const auto outer = std::exchange(burst_of_thread, &work);
-  const auto restore = c10::make_scope_exit([outer] { burst_of_thread = outer; });
+  support::call_scope in_context(here.id(), work.context, {});
+  in_context.run_pass(work, [&state = *work.state] { return state.task ? state.task->place_now() : program_place{}; });
   std::optional<support::anomaly_scope> anomaly;
   std::optional<engine::same_streams> as_the_caller;
   std::uint64_t before = 0;
@@ -266,6 +268,7 @@ void run_burst(burst& work, services::node_services& here) {
       state.outlet = std::make_unique<gradient_outlet>(here);
       state.settings.emit_to = state.outlet.get();
       state.settings.leaves = &state.leaves;
+      state.settings.leaves_mutex = &state.leaves_mutex;
       state.settings.recorder = &state.recorder;
       state.task.emplace(std::move(state.settings));
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct pass_task {
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
+  mutable std::mutex leaves_mutex;  // held while the task changes `leaves`, which hooks on other threads may read
   std::optional<engine::current_streams> streams;  // of the caller; none if another node started the pass
   contracts::context_record_ptr record;
   engine::pass_recorder recorder;          // used with create_graph
@@ -76,10 +78,11 @@ struct burst {
   std::optional<error> failure;
 };
 
-/// What the running pass of the context has gathered so far on this node, if a burst of it runs on this thread; otherwise null.
-const engine::gradient_table* gathered_by_burst(context_id context) noexcept;
+/// What the running pass of the context has gathered so far on this node, if this thread runs functions of it; otherwise nothing.
+engine::gradient_table gathered_by_burst(context_id context);
+at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
-/// Runs a burst on this thread. Never throws: an error goes to `failure`, with the names of the node and the function.
+/// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error goes to `failure`, with the names of the node and the function.
 void run_burst(burst& work, services::node_services& here);
 
 }  // namespace troupe::passes

@@ -12,7 +12,6 @@
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/node_services.hpp>
-#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/protocol/purse.hpp>
@@ -45,8 +44,6 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
 }  // namespace
 
 void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
-  support::call_scope in_context(work->context, {});
-  in_context.run_pass([&state = *work->state] { return state.task ? state.task->place_now() : program_place{}; });
   const auto begin = support::steady_ns();
   const bool mine = work->context.node == here.id();
   const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();

@@ -11,8 +11,15 @@
 #include <utility>
 
 #include <troupe/engine/recordings.hpp>
+#include <troupe/engine/surroundings.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/wire_format.hpp>
+
+namespace troupe::passes {
+
+struct burst;
+
+}  // namespace troupe::passes
 
 namespace troupe::support {
 
@@ -25,58 +32,82 @@ struct call_bounds {
 };
 
 /// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a
-/// nested scope restores the outer one.
-class call_scope {
+/// nested scope restores the outer one. The threads on which functions of a pass run share the scope of the thread of the pass (SR-1).
+class call_scope : engine::surroundings {
  public:
-  /// `calls`: in anomaly mode, a text about the calls that led to this work. `bounds`: those of the outer scope if not given.
-  /// `format`: of the calls that the thread makes.
-  call_scope(context_id context, program_place place, std::string calls = {}, std::optional<call_bounds> bounds = std::nullopt,
-             wire_format format = wire_format::exact)
-      : outer_(current_),
+  /// `here`: the node for which the thread works; the next arguments are of its context. `calls`: in anomaly mode, a text about the calls that
+  /// led to this work. `bounds`: those of the outer scope if not given. `format`: of the calls that the thread makes.
+  call_scope(node_id here, context_id context, program_place place, std::string calls = {},
+             std::optional<call_bounds> bounds = std::nullopt, wire_format format = wire_format::exact)
+      : outer_(current_scope()),
+        here_(here),
         context_(context),
         format_(format),
         bounds_(bounds.value_or(current_bounds())),
         recording_(engine::recording_from_now(std::move(place))) {
     recording_.calls = std::move(calls);
-    current_ = this;
+    current = this;
   }
-  ~call_scope() { current_ = outer_; }
-  /// Whether the scope is the current scope of this thread, or one around it. A thread may have the id of a thread that has ended, so ids
-  /// do not tell.
-  bool is_of_this_thread() const noexcept {
-    const auto* each = current_;
-    while (each != nullptr && each != this) each = each->outer_;
-    return each == this;
+  /// A scope in which no context is open.
+  call_scope() : call_scope({}, {}, {}) {}
+  /// Scopes of a thread may end in any order.
+  ~call_scope() {
+    if (current == this) {
+      current = outer_;
+      return;
+    }
+    auto* each = current_scope();
+    while (each != nullptr && each->outer_ != this) each = each->outer_;
+    if (each != nullptr) each->outer_ = outer_;
   }
-  /// Ends a scope that is none of this thread. The thread that made the scope keeps it as its current scope,
-  /// without a context.
+  /// Whether this thread made the scope. libtorch gives the number of a thread once.
+  bool is_of_this_thread() const noexcept { return recording_.thread == engine::recording_from_now({}).thread; }
+  /// Ends a scope that is none of this thread. The thread that made the scope keeps it as its current scope, without anything that the
+  /// scope gave.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
+    scope->here_ = {};
     scope->context_ = {};
+    scope->format_ = wire_format::exact;
+    scope->bounds_ = {};
     static_cast<void>(scope.release());
   }
   /// Marks the scope as one in which functions of a pass run. `place_now` says where in the program the running function is.
-  void run_pass(std::function<program_place()> place_now) { place_now_ = std::move(place_now); }
+  void run_pass(const passes::burst& of, std::function<program_place()> place_now) {
+    burst_ = &of;
+    place_now_ = std::move(place_now);
+  }
   /// Whether functions of a pass run in this thread's scope.
-  static bool runs_pass() noexcept { return current_ != nullptr && current_->place_now_; }
+  static bool runs_pass() noexcept { return current_scope() != nullptr && current_scope()->burst_ != nullptr; }
+  /// The burst of a pass of the context that runs in this thread's scope, or in one around it. Null if there is none.
+  static const passes::burst* burst_of(context_id context) noexcept {
+    const auto* each = current_scope();
+    while (each != nullptr && (each->burst_ == nullptr || each->context_ != context)) each = each->outer_;
+    return each == nullptr ? nullptr : each->burst_;
+  }
 
   call_scope(const call_scope&) = delete;
   call_scope& operator=(const call_scope&) = delete;
 
-  static context_id context() noexcept { return current_ == nullptr ? context_id{} : current_->context_; }
+  /// The node for which the thread works; empty if the scope does not say.
+  static node_id here() noexcept { return current_scope() == nullptr ? node_id{} : current_scope()->here_; }
+
+  static context_id context() noexcept { return current_scope() == nullptr ? context_id{} : current_scope()->context_; }
 
   /// The wire format of the thread's calls.
-  static wire_format format() noexcept { return current_ == nullptr ? wire_format::exact : current_->format_; }
+  static wire_format format() noexcept { return current_scope() == nullptr ? wire_format::exact : current_scope()->format_; }
 
-  static call_bounds current_bounds() noexcept { return current_ == nullptr ? call_bounds{} : current_->bounds_; }
+  static call_bounds current_bounds() noexcept { return current_scope() == nullptr ? call_bounds{} : current_scope()->bounds_; }
 
   /// The place of the next call. Each use returns another place.
-  static program_place next_place() { return current_ == nullptr ? program_place{} : current_->next(); }
+  static program_place next_place() { return current_scope() == nullptr ? program_place{} : current_scope()->next(); }
 
-  /// What the innermost scope has recorded so far. Nothing in a pass, which notes what it records itself.
+  /// What the innermost scope has recorded so far. Nothing in a pass, which notes what it records itself, and on a thread that
+  /// shares the scope of another one.
   static engine::recording recorded() {
-    auto result = current_ == nullptr ? engine::recording{} : current_->recording_;
-    result.to = engine::recording_from_now({}).from;
-    if (runs_pass()) result.from = result.to;
+    auto result = current_scope() == nullptr ? engine::recording{} : current_scope()->recording_;
+    const auto now = engine::recording_from_now({});
+    result.to = now.from;
+    if (runs_pass() || result.thread != now.thread) result.from = result.to;
     return result;
   }
 
@@ -86,7 +117,7 @@ class call_scope {
   /// The text about the calls that led to this work; empty unless in anomaly mode.
   static const std::string& calls() noexcept {
     static const std::string none;
-    return current_ == nullptr ? none : current_->recording_.calls;
+    return current_scope() == nullptr ? none : current_scope()->recording_.calls;
   }
 
   program_place next() {
@@ -96,13 +127,16 @@ class call_scope {
   }
 
  private:
-  static inline thread_local call_scope* current_ = nullptr;
+  static call_scope* current_scope() noexcept { return static_cast<call_scope*>(current); }
+
   call_scope* outer_;
+  node_id here_;
   context_id context_;
   wire_format format_;
   call_bounds bounds_;
   engine::recording recording_;
   std::atomic<std::uint64_t> made_{0};  // context::backward may come from another thread
+  const passes::burst* burst_ = nullptr;
   std::function<program_place()> place_now_;
 };
 

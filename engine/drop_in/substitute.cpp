@@ -121,6 +121,7 @@ struct inner_pass {
 
   const pass_request& request;
   running_pass* const outer = running_pass::innermost();
+  surroundings* const around = surroundings::current;
   variable_list captures;
   graph_task* running = nullptr;
   std::exception_ptr foreign;  // an exception that is no std::exception
@@ -143,7 +144,7 @@ struct private_root final : Node {
 
   variable_list apply(variable_list&&) override {
     try {
-      const same_passes here(pass->outer);
+      const same_passes here(pass->outer, pass->around);
       pass->run();
     } catch (const std::exception&) {
       throw;  // libtorch keeps the exception; Python's engine adds Python's error state

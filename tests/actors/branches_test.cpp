@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -189,7 +190,7 @@ BOOST_AUTO_TEST_CASE(a_branch_is_made_where_a_context_is_open_and_opened_once) {
   BOOST_CHECK_EXCEPTION(troupe::context::branch{a}, troupe::error, says("no context is open on this thread"));
   auto pass = std::make_unique<troupe::context>(a);
   std::thread([&] { BOOST_CHECK_EXCEPTION(troupe::context::branch{a}, troupe::error, has(errc::misuse)); }).join();
-  BOOST_CHECK_EXCEPTION(troupe::context::branch{b}, troupe::error, has(errc::unknown_context));  // "b" has no part in it
+  BOOST_CHECK_EXCEPTION(troupe::context::branch{b}, troupe::error, has(errc::misuse));
   const troupe::context::branch part(a);
   { const troupe::context::scope scope(part); }
   const auto copy = part;
@@ -224,14 +225,77 @@ BOOST_AUTO_TEST_CASE(calls_in_a_scope_that_outlives_its_context_fail) {  // BG-3
 }
 
 BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_its_own_free) {  // BG-3
-  troupe::context pass(a);
-  std::unique_ptr<troupe::context::scope> scope;
-  std::thread([&, part = troupe::context::branch(a)] {
-    scope = std::make_unique<troupe::context::scope>(part);
-    std::thread([&] { scope.reset(); }).join();
-    BOOST_TEST(!troupe::context::current());
+  b.functions().add("echo", [](call_arguments& arguments) { return call_reply{{arguments.tensor(0)}}; });
+  const auto exact = at::linspace(1, 2, 4096);
+  const auto is_free = [&] {
+    return !troupe::context::current() && at::equal(a.peer("b").call("echo", {exact}).get().tensor(0), exact);
+  };
+  {
+    troupe::context pass(a, troupe::wire_format::bfloat16);
+    BOOST_TEST(!at::equal(a.peer("b").call("echo", {exact}).get().tensor(0), exact));
+    std::unique_ptr<troupe::context::scope> scope;
+    std::thread([&, part = troupe::context::branch(a)] {
+      scope = std::make_unique<troupe::context::scope>(part);
+      std::thread([&] { scope.reset(); }).join();
+      BOOST_TEST(is_free());
+    }).join();
+    BOOST_TEST((troupe::context::current() == pass.id()));
+  }
+  auto pass = std::make_unique<troupe::context>(a, troupe::wire_format::bfloat16);
+  std::thread([&] { pass.reset(); }).join();
+  BOOST_TEST(is_free());
+}
+
+BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_no_deadline) {  // BG-3
+  troupe::support::call_bounds left;
+  b.functions().add("leave", [&](call_arguments&) {
+    std::thread([&, part = troupe::context::branch(b)] {
+      auto scope = std::make_unique<troupe::context::scope>(part);
+      std::thread([&] { scope.reset(); }).join();
+      left = troupe::support::call_scope::current_bounds();
+    }).join();
+    return call_reply{};
+  });
+  const troupe::context pass(a);
+  a.peer("b").call("leave").get();
+  BOOST_TEST(left.depth == 0u);
+  BOOST_TEST(left.until_ns == 0);
+  BOOST_TEST(!left.for_peer);
+}
+
+BOOST_AUTO_TEST_CASE(scopes_of_a_thread_may_end_in_any_order) {  // BG-3
+  using troupe::context;
+  const context pass(a);
+  const context::branch first(a);
+  const context::branch second(a);
+  std::thread([&] {
+    auto outer = std::make_unique<context::scope>(first);
+    auto inner = std::make_unique<context::scope>(second);
+    outer.reset();
+    BOOST_TEST((context::current() == pass.id()));
+    inner.reset();
+    BOOST_TEST(!context::current());
   }).join();
-  BOOST_TEST((troupe::context::current() == pass.id()));
+  BOOST_TEST((context::current() == pass.id()));
+}
+
+// BG-3: the other node has a part in the context too, but the thread runs no function of it.
+BOOST_AUTO_TEST_CASE(a_branch_is_made_by_the_node_for_which_the_thread_works) {
+  const troupe::context pass(a);
+  a.peer("b").call("scale", {x}, {{"part", 0}}).get();
+  BOOST_CHECK_EXCEPTION(troupe::context::branch{b}, troupe::error, says("open for node 'a'", "got node 'b'"));
+  b.functions().add("branch", [&](call_arguments& arguments) {
+    BOOST_CHECK_EXCEPTION(troupe::context::branch{a}, troupe::error, says("open for node 'b'", "got node 'a'"));
+    std::thread([part = troupe::context::branch(b), &here = b] {
+      const troupe::context::scope scope(part);
+      troupe::context::branch{here};
+    }).join();
+    arguments.here.peer("c").call("scale", {x}, {{"part", 0}}).then([&here = b](const auto&) {
+      troupe::context::branch{here};
+    });
+    return call_reply{};
+  });
+  a.peer("b").call("branch").get();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

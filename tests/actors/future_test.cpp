@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_has_the_depth_and_the_deadline_of_the_call_t
   std::vector<troupe::support::call_bounds> seen;
   const auto note = [&](future<int>) { seen.push_back(troupe::support::call_scope::current_bounds()); };
   {
-    const troupe::support::call_scope scope({}, {}, {}, troupe::support::call_bounds{3, 17});
+    const troupe::support::call_scope scope({}, {}, {}, {}, troupe::support::call_bounds{3, 17});
     value.then(note);
   }
   value.then(note);
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_is_in_the_context_that_was_open_where_it_was
   future<int> value;
   std::vector<troupe::context_id> seen;
   {
-    troupe::support::call_scope scope(open, {});
+    troupe::support::call_scope scope({}, open, {});
     value.then([&](future<int>) { seen.push_back(troupe::support::call_scope::context()); });
   }
   value.set_value(1);

@@ -5,8 +5,10 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -21,7 +23,9 @@
 #include <troupe/engine/current_pass.hpp>
 #include <troupe/troupe.hpp>
 
+#include "loopback_nodes.hpp"
 #include "stderr_in_pipe.hpp"
+#include "support/thread_name.hpp"
 
 using namespace std::chrono_literals;
 
@@ -368,6 +372,88 @@ BOOST_AUTO_TEST_CASE(a_leafs_hooks_see_what_was_gathered_before_them) {
   BOOST_TEST(same(after[2], once * 2));
   BOOST_TEST(same(after[3], once * 2));
   BOOST_TEST(same(pass.gradient(x), once * 2));
+}
+
+// HP-1, HP-2: on the node that started the pass and on another one
+BOOST_AUTO_TEST_CASE(hooks_on_pass_workers_have_their_context_and_see_what_was_gathered_before_them) {
+  constexpr int count = 8;
+  const auto with_workers = [](const std::string& name) {
+    auto result = named(name);
+    result.pass_workers = 2;
+    return result;
+  };
+  troupe::node d(with_workers("d"));
+  troupe::node e(with_workers("e"));
+  d.join("127.0.0.1", e.port());
+  tensors factors;
+  for (int i = 0; i < count; ++i) factors.push_back(at::linspace(1, 2, 100'000).requires_grad_());
+  // When the hook runs, the function behind it has given the factor its gradient.
+  const auto branches = [&factors](const at::Tensor& x, const std::function<void(int)>& hook) {
+    tensors parts;
+    for (int i = 0; i < count; ++i) {
+      auto y = (x * (i + 0.3)).sin().exp();
+      y.register_hook([hook, i](const at::Tensor& gradient) {
+        hook(i);
+        return gradient;
+      });
+      parts.push_back(y * factors[i]);
+    }
+    return at::stack(parts).sum(0);
+  };
+  const troupe::context* running = nullptr;
+  std::atomic<int> on_d{0};
+  std::atomic<int> on_e{0};
+  std::atomic<int> wrong{0};
+  const auto is_on_worker = [] { return troupe::test::thread_name() == "troupe.worker"; };
+  e.functions().add("branches", [&](troupe::call_arguments& arguments) {
+    return troupe::call_reply{{branches(arguments.tensor(0), [&, id = arguments.context](int) {
+      on_e += is_on_worker() ? 1 : 0;
+      wrong += troupe::context::current() == id ? 0 : 1;
+    })}};
+  });
+  const auto passes = [&] {
+    tensors seen(count);
+    troupe::context pass(d);
+    running = &pass;
+    const auto x = at::linspace(0, 1, 100'000).requires_grad_();
+    const auto y = branches(x, [&](int i) {
+      on_d += is_on_worker() ? 1 : 0;
+      wrong += troupe::context::current() == running->id() ? 0 : 1;
+      seen[i] = running->gradient(factors[i]);
+      wrong += same(running->gradients()->find(factors[i]), seen[i]) ? 0 : 1;
+    });
+    pass.backward({d.peer("e").call("branches", {y}).get().tensor(0).sum()}).get();
+    for (int i = 0; i < count; ++i) BOOST_TEST(same(seen[i], pass.gradient(factors[i])), "branch " << i);
+    return wrong == 0 && on_d > 0 && on_e > 0;
+  };
+  int left = 10;
+  BOOST_TEST(troupe::test::becomes_true([&] { return passes() && --left <= 0; }));
+  BOOST_TEST(wrong == 0);
+}
+
+// HP-1, HP-2, SR-1: deeper than a stack, and than what libtorch runs on one thread
+BOOST_AUTO_TEST_CASE(hooks_of_deeply_nested_passes_have_the_context_of_the_outermost) {
+  troupe::context pass(a);
+  auto x = torch::tensor({1.0, 4.0}, torch::requires_grad());
+  std::set<std::thread::id> threads;
+  int wrong = 0;
+  const std::function<void(int)> nest = [&](int left) {
+    threads.insert(std::this_thread::get_id());
+    wrong += troupe::context::current() == pass.id() && pass.gradient(x).defined() ? 0 : 1;
+    if (left == 0) return;
+    const c10::AutoGradMode recording(true);
+    auto y = torch::ones({1}, torch::requires_grad()) * 2;
+    y.register_hook([&nest, left](const at::Tensor& gradient) {
+      nest(left - 1);
+      return gradient;
+    });
+    troupe::backward({y.sum()});
+  };
+  auto y = x * 2;
+  torch::autograd::impl::grad_accumulator(x)->add_post_hook(std::make_unique<post_hook>([&] { nest(150); }));
+  pass.backward({a.peer("b").call("first_alone", {y}).get().tensor(0).sum()}).get();
+  BOOST_TEST(threads.size() > 2u);
+  BOOST_TEST(wrong == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_profiler_of_libtorch_is_told_once_that_it_sees_this_node_alone) {

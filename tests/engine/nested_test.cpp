@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(count_on_the_stack_whatever_pass_the_thread_works_for) {  /
                       if (level != 2) return;
                       auto* const here = running_pass::innermost();
                       {
-                        const troupe::engine::same_passes another(nullptr);
+                        const troupe::engine::same_passes another(nullptr, nullptr);
                         for_another = running_pass::depth_of_stack();
                       }
                       is_again = running_pass::innermost() == here && running_pass::depth_of_stack() == for_another;

@@ -23,8 +23,6 @@ inline constexpr std::size_t max_entries = 131'072;
 inline constexpr std::size_t max_numbers = std::size_t{4} << 20;
 /// The most devices of a node: the CPU, and an accelerator for each index that libtorch has.
 inline constexpr std::size_t max_devices = 129;
-/// The most kinds of devices whose autocast a message turns on.
-inline constexpr std::size_t max_autocast_modes = 16;
 /// The most tensors of a message, and what their shapes may take of the header.
 inline constexpr std::size_t max_tensors = 65'536;
 inline constexpr std::size_t max_shape_bytes = std::size_t{8} << 20;

@@ -193,7 +193,8 @@ inline complaint parse_modes(const wire::Joint& from, compute_modes& x) {
     const auto dtype = dtype_of(number & 0xffff);
     if (!device || !dtype || !c10::isFloatingType(*dtype))
       return "autocast is on for a kind of device or a dtype that this version does not know; update this node";
-    if (x.autocast.size() == max_autocast_modes) return "autocast is on for more kinds of devices than there are";
+    for (const autocast_mode& other : x.autocast)
+      if (other.device == device->type()) return "autocast names a kind of device twice";
     x.autocast.push_back({device->type(), *dtype});
   }
   return nullptr;

@@ -484,6 +484,13 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
   BOOST_TEST(!read<autograd_message>(framed(payload.SerializeAsString())));
   payload.mutable_joint()->set_devices(0, 0x7fff0000);  // no such kind of device
   BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(payload.SerializeAsString()))));
+  wire::Autograd autocast;
+  const auto half = *wire_number(at::kHalf);
+  autocast.mutable_joint()->add_autocast(half);  // on the CPU
+  autocast.mutable_joint()->add_autocast(*wire_number(c10::Device(at::kCUDA)) | half);
+  BOOST_TEST(!read<autograd_message>(framed(autocast.SerializeAsString())));
+  autocast.mutable_joint()->add_autocast(*wire_number(at::kBFloat16));  // on the CPU again
+  BOOST_TEST(static_cast<bool>(read<autograd_message>(framed(autocast.SerializeAsString()))));
   wire::NodeStatus status;
   status.add_peer_names("b");
   BOOST_TEST(static_cast<bool>(read<node_status>(framed(status.SerializeAsString()))));

@@ -35,6 +35,19 @@ BOOST_AUTO_TEST_CASE(a_scope_sets_the_modes_and_restores_those_before) {  // YM-
   BOOST_TEST((at::autocast::get_autocast_dtype(at::kCPU) == dtype));
 }
 
+BOOST_AUTO_TEST_CASE(a_scope_restores_the_autocast_of_two_kinds_of_devices) {  // YM-2
+  const compute_modes both{false, false, {{at::kCPU, at::kHalf}, {at::kCUDA, at::kBFloat16}}};
+  {
+    const modes_scope outer({false, false, {{at::kCPU, at::kBFloat16}}});
+    {
+      const modes_scope inner(both);
+      BOOST_TEST((modes_of_thread(true) == both));
+    }
+    BOOST_TEST((modes_of_thread(true) == compute_modes{false, false, {{at::kCPU, at::kBFloat16}}}));
+  }
+  BOOST_TEST((modes_of_thread(true) == compute_modes{}));
+}
+
 BOOST_AUTO_TEST_CASE(autocast_is_told_only_if_it_is_asked_for) {  // YM-1
   const modes_scope scope({false, false, {{at::kCPU, at::kBFloat16}}});
   BOOST_TEST(modes_of_thread(false).autocast.empty());

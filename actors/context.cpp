@@ -13,6 +13,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/within_bounds.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe {
@@ -143,7 +144,7 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
     self.record->add({}, {}, {std::move(of_owner)});
   }
   job->fast = options.mode == pass_mode::fast;
-  job->deadline = options.deadline.value_or(inside->services().options().deadline);
+  job->deadline = support::within_bounds(options.deadline.value_or(inside->services().options().deadline));
   auto result = job->result;
   passes::start_pass(inside->services(), self.record, self.actor, job);
   return result;
@@ -156,7 +157,7 @@ std::shared_ptr<const engine::gradient_table> of_completed_passes(const contract
   const auto all = wish->result;
   caf::anon_send(context, std::move(wish));
   try {
-    const auto result = all.get(gather_deadline);
+    const auto result = all.get(support::within_bounds(gather_deadline));
     return result ? result : std::make_shared<const engine::gradient_table>();
   } catch (const error& reason) {
     throw error(reason.code(), std::string("the context's gradients: ") + reason.what());

@@ -12,6 +12,7 @@
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/missing_tensor.hpp>
+#include <troupe/actors/support/within_bounds.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -129,7 +130,7 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
   if (const auto context = inside->parts().contexts.find(id).actor) {
     const support::logger_release lets_go;
     caf::scoped_actor self{inside->services().system()};
-    self->request(context, inside->services().options().deadline, known)
+    self->request(context, support::within_bounds(inside->services().options().deadline), known)
       .receive([&](const contracts::gradients_ptr& all) { result = all; },
                [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
   }

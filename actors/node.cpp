@@ -23,7 +23,7 @@
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
-#include <troupe/actors/support/time_of_part.hpp>
+#include <troupe/actors/support/within_bounds.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -36,24 +36,40 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
-/// The deadline of a call or a look-up: what runs on behalf of another call ends shortly before that call does.
-std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
-  const auto bounds = support::call_scope::current_bounds();
-  if (bounds.until_ns == 0) return deadline;
-  const auto left =
-    std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(bounds.until_ns - support::steady_ns()));
-  return std::min(deadline, support::time_of_part(left, bounds.depth));
-}
-
-node_status status_of(caf::actor_system& system, const contracts::gateway_actor& who, std::chrono::milliseconds deadline) {
+/// Asks the gateway of a node and waits for the answer. `what`: begins the text of an error.
+template <class Answer, class... Question>
+Answer ask(services::node_services& here, const contracts::gateway_actor& who, std::chrono::milliseconds deadline,
+           const std::string& what, Question... question) {
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
-  caf::scoped_actor self{system};
-  node_status result;
-  self->request(who, deadline, support::status_atom::value)
-    .receive([&](node_status& all) { result = std::move(all); },
-             [](const caf::error& reason) { throw to_exception(reason, "the status of a node"); });
+  caf::scoped_actor self{here.system()};
+  Answer result;
+  const auto failed = [&](const caf::error& reason) {
+    if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' has stopped");
+    if (reason == caf::sec::request_timeout)
+      throw error(errc::deadline_passed, what + ": no answer within " + support::seconds_text(deadline));
+    throw to_exception(reason, what);
+  };
+  self->request(who, deadline, std::move(question)...).receive([&](Answer& all) { result = std::move(all); }, failed);
   return result;
+}
+
+/// The gateway of a peer. `what`: begins the text of an error.
+contracts::gateway_actor gateway_of(services::node_services& here, node_id who, const std::string& what) {
+  if (auto found = here.directory().gateway(who)) return found;
+  if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' has stopped");
+  throw error(errc::peer_down, what + ": it is down");
+}
+
+/// Runs the rest of a node's constructor. If it throws, what `prepare` has kept says that there is no node.
+template <class Rest>
+void construct(nodes::node_link& link, Rest rest) {
+  try {
+    rest();
+  } catch (...) {
+    link.forget_node();
+    throw;
+  }
 }
 
 /// The error of a node whose end takes longer than its limit; it is in the log, too. `running`: what still runs.
@@ -80,18 +96,24 @@ std::string add_call(const std::string& before, const std::string& label, const 
   return (before.empty() ? "node '" + from + "'" : before + ", which") + " called '" + label + "' on node '" + to + "'";
 }
 
+using support::within_bounds;
+
 }  // namespace
 
 node::node(settings options) : company_(std::make_shared<nodes::company>(*this, std::move(options))) {
-  start();
-  join_seeds();
-  if (pages_) pages_->serves();
+  construct(*company_->link(), [this] {
+    start();
+    join_seeds();
+    if (pages_) pages_->serves();
+  });
 }
 
 node::node(settings options, caf::actor_system& host)
     : company_(std::make_shared<nodes::company>(*this, std::move(options), &host)) {
-  start();
-  if (pages_) pages_->serves();
+  construct(*company_->link(), [this] {
+    start();
+    if (pages_) pages_->serves();
+  });
 }
 
 void node::start() {
@@ -223,7 +245,9 @@ troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 node_status node::status() const {
   company_->check_running();
   company_->parts().contexts.release_closed();
-  return status_of(company_->services().system(), company_->services().gateway(), options().deadline);
+  auto& here = company_->services();
+  return ask<node_status>(here, here.gateway(), within_bounds(options().deadline), "the status of node '" + name() + "'",
+                          support::status_atom::value);
 }
 
 std::vector<std::string> node::peers() const {
@@ -323,24 +347,17 @@ troupe::peer peer::with_devices(device_map map) const {
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   const nodes::visit inside(*here_);
   auto& here = inside->services();
-  auto gateway = here.directory().gateway(id_);
-  if (!gateway) throw error(errc::peer_down, "the status of node '" + name_ + "': it is down");
-  return status_of(here.system(), gateway, within_bounds(deadline.value_or(here.options().deadline)));
+  const auto what = "the status of node '" + name_ + "'";
+  const auto limit = within_bounds(deadline.value_or(here.options().deadline));
+  return ask<node_status>(here, gateway_of(here, id_, what), limit, what, support::status_atom::value);
 }
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   const nodes::visit inside(*here_);
   auto& here = inside->services();
-  detail::continuation_scope::refuse_to_wait();
-  auto gateway = here.directory().gateway(id_);
-  if (!gateway) throw error(errc::peer_down, "looking for the actor '" + name + "': node '" + name_ + "' is down");
-  const support::logger_release lets_go;
-  caf::scoped_actor self{here.system()};
-  caf::strong_actor_ptr result;
-  self->request(gateway, within_bounds(here.options().deadline), support::find_atom::value, name)
-    .receive([&](caf::strong_actor_ptr& found) { result = std::move(found); },
-             [&](const caf::error& reason) { throw to_exception(reason, "looking for the actor '" + name + "'"); });
-  return result;
+  const auto what = "looking for the actor '" + name + "' of node '" + name_ + "'";
+  return ask<caf::strong_actor_ptr>(here, gateway_of(here, id_, what), within_bounds(here.options().deadline), what,
+                                    support::find_atom::value, name);
 }
 
 future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const {

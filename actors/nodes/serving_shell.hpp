@@ -16,6 +16,7 @@
 #include <troupe/actors/nodes/routing_shell.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
 
 namespace troupe::nodes {
 
@@ -209,7 +210,7 @@ struct serving_shell : gateway_shell<Self> {
     question.payload.message = {here.next_number(), here.id()};
     question.depth = job->request.depth + 1;
     here.directory().sent(opener);
-    auto asked = self->request(gateway, here.options().deadline, std::move(question));
+    auto asked = self->request(gateway, patience_for_part(*job), std::move(question));
     state.asked.add(opener, asked.id());
     const auto answered = [s = self, opener, number = asked.id()] { s->state.asked.answered(opener, number); };
     asked.then(
@@ -278,12 +279,24 @@ struct serving_shell : gateway_shell<Self> {
     limit(job);
   }
 
+  std::chrono::nanoseconds time_left(const contracts::incoming_call& job) const {
+    return std::chrono::nanoseconds(
+      std::max<std::int64_t>(1, job.request.deadline_ns - (support::steady_ns() - job.arrived_ns)));
+  }
+
+  /// The deadline of a question on behalf of a call: the reason of its failure comes before the call ends.
+  std::chrono::milliseconds patience_for_part(const contracts::incoming_call& job) const {
+    const auto deadline = here.options().deadline;
+    if (job.request.deadline_ns <= 0) return deadline;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time_left(job));
+    return std::min(deadline, support::time_of_part(left, job.request.depth));
+  }
+
   /// Sets an alarm that refuses the call at its deadline if the call has not started by then.
   void limit(const contracts::incoming_call_ptr& job) {
     const bool is_limited = job->expiry != support::deadline_clock::alarm{};
     if (is_limited || !here.networked() || job->request.deadline_ns <= 0) return;
-    const auto left_ns = std::max<std::int64_t>(1, job->request.deadline_ns - (support::steady_ns() - job->arrived_ns));
-    base::set_deadline(job, std::chrono::nanoseconds(left_ns));
+    base::set_deadline(job, time_left(*job));
   }
 
   void start_calls() {

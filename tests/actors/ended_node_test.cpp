@@ -225,8 +225,33 @@ BOOST_AUTO_TEST_CASE(a_node_may_end_while_threads_use_what_it_handed_out) {  // 
   all.over.set_value();
   for (auto& each : users) {
     const auto code = each.get();
-    BOOST_TEST((code == errc::stopping || code == errc::peer_down), static_cast<int>(code));
+    BOOST_TEST((code == errc::stopping), static_cast<int>(code));
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_node_handed_out_that_was_never_made_says_stopping) {  // LK-3
+  auto options = loopback_settings("here");
+  std::optional<peer> kept;
+  const auto make = [&] {
+    options.prepare = [&](node& here) { kept.emplace(here.self()); };
+    BOOST_CHECK_THROW(node{options}, error);
+    BOOST_TEST_REQUIRE(kept.has_value());
+    stops("here", [&] { kept->here(); });
+    stops("call", [&] { kept->call("any").get(hang); });
+  };
+  options.join = {"127.0.0.1:1"};
+  options.join_wait = 1ms;
+  make();
+  kept.reset();
+  options.join = {};
+  options.metrics = "127.0.0.1:0";
+  const auto prepare = [&](node& here) {
+    kept.emplace(here.self());
+    throw std::runtime_error("not now");
+  };
+  options.prepare = prepare;
+  BOOST_CHECK_THROW(node{options}, std::runtime_error);
+  stops("here", [&] { kept->here(); });
 }
 
 BOOST_AUTO_TEST_CASE(a_node_on_the_callers_system_ends_in_the_same_way) {

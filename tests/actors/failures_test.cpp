@@ -136,6 +136,29 @@ BOOST_AUTO_TEST_CASE(a_deadline_of_another_node_is_not_taken_for_the_callers_own
   let_go.set_value();
 }
 
+BOOST_AUTO_TEST_CASE(a_pass_on_behalf_of_a_call_ends_with_the_call) {
+  std::promise<void> let_go;
+  const auto gone = let_go.get_future().share();
+  c.functions().add("hold_backward", [gone](troupe::call_arguments& arguments) {
+    auto y = arguments.tensor(0) * 2;
+    y.register_hook([gone](const at::Tensor& gradient) {
+      gone.wait();
+      return gradient;
+    });
+    return troupe::call_reply{{y}};
+  });
+  b.functions().add("pass", [this](troupe::call_arguments&) {
+    troupe::context pass(b);
+    const auto y = b.peer("c").call("hold_backward", {x}).get().tensor(0).sum();
+    pass.backward({y}, {.deadline = 60s}).get();
+    return troupe::call_reply{};
+  });
+  BOOST_CHECK_THROW(a.peer("b").call("pass", {}, {}, {}, 300ms).get(), troupe::error);
+  BOOST_TEST(becomes_idle(b));
+  let_go.set_value();
+  BOOST_TEST(nothing_is_left());
+}
+
 BOOST_AUTO_TEST_CASE(a_hook_that_speaks_of_a_deadline_is_not_taken_for_the_deadline_of_the_pass) {  // OG-4
   b.functions().add("stale_in_backward", [](troupe::call_arguments& arguments) {
     auto y = arguments.tensor(0) * 2;

@@ -119,6 +119,16 @@ BOOST_AUTO_TEST_CASE(a_call_under_way_fails_and_later_calls_work) {
   BOOST_TEST(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "up b"}; }));
 }
 
+BOOST_AUTO_TEST_CASE(a_question_to_a_frozen_node_says_how_long_it_waited) {
+  const auto b = driver().peer("b");
+  troupe::test::freeze(pid("b"));
+  BOOST_CHECK_EXCEPTION(b.status(100ms), troupe::error, [](const troupe::error& e) {
+    return e.code() == troupe::errc::deadline_passed &&
+           std::string(e.what()) == "the status of node 'b': no answer within 0.1 s";
+  });
+  signal("b", SIGCONT);
+}
+
 BOOST_AUTO_TEST_CASE(handles_and_their_objects_stay) {
   const auto module = driver().peer("b").create("linear", layer());
   while_away([] {});

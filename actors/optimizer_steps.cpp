@@ -122,9 +122,7 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
   auto& now = *unsure_;
   auto values = to_values(now.which);
   values["scale"] = now.scale;
-  if (!now.why.empty())  // the step is repeated
-    for (std::size_t g = 0; g < parts_.groups().size(); ++g)
-      if (!now.nodes.contains(g) && !parts_.groups()[g].is_numbered) refuse("optimizer::step");
+  if (!now.why.empty()) expect_numbers("optimizer::step");  // the step is repeated
   const auto all = parts_.ask(
     now.nodes, gradients ? "troupe.optimizer.step" : "troupe.optimizer.gathered_step",
     [&](const optimizer_parts::group&) { return values; },
@@ -147,8 +145,20 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
   }
 }
 
+/// Throws unsure_step if a node that has not said that it has made the unsure step can't be asked, nor told the step again.
+void optimizer_steps::expect_numbers(const char* who) const {
+  for (std::size_t g = 0; g < parts_.groups().size(); ++g)
+    if (const auto& one = parts_.groups()[g]; !unsure_->nodes.contains(g) && !one.is_numbered)
+      throw unsure_step(errc::misuse,
+                        std::string(who) + ": whether node '" + one.where.name() + "' has made the last step is not known (" +
+                          unsure_->why +
+                          "). The node runs a version of troupe that does not number steps: load a checkpoint, and run "
+                          "the same version on all nodes");
+}
+
 /// Asks the nodes that have not said that they have made the unsure step. Returns whether every node has made it.
 bool optimizer_steps::ask_for_made(bool give_up, const char* who) {
+  expect_numbers(who);
   auto& now = *unsure_;
   const attributes values{{"number", calls::to_attribute(now.which.number)}, {"give_up", give_up}};
   const auto all = parts_.ask(

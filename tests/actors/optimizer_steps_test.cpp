@@ -2,6 +2,7 @@
 // Steps of which some node does not say that it has made them. tests/actors/returning_peers_test.cpp has nodes that freeze.
 #include <troupe/actors/optimizer_steps.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -13,6 +14,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/record_function.h>
 #include <boost/test/unit_test.hpp>
 
 #include <actors/linear_cluster.hpp>
@@ -22,6 +24,7 @@
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/optimizer_parts.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -106,6 +109,39 @@ struct spread_model {
   }
 };
 
+/// Holds the first step of a parameter of the shape until the object ends.
+class held_step {
+ public:
+  explicit held_step(std::vector<std::int64_t> of) {
+    shape = std::move(of);
+    release = {};
+    released = release.get_future().share();
+    is_first = true;
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback(begin).needsInputs(true));
+  }
+  ~held_step() {
+    release.set_value();
+    at::removeCallback(handle_);
+  }
+  held_step(const held_step&) = delete;
+  held_step& operator=(const held_step&) = delete;
+
+ private:
+  static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& what) {
+    const auto inputs = what.inputs();
+    if (std::string(what.name()) == "aten::addcdiv_" && inputs[0].toTensor().sizes() == at::IntArrayRef(shape) &&
+        is_first.exchange(false))
+      released.wait();
+    return nullptr;
+  }
+
+  static inline std::vector<std::int64_t> shape;
+  static inline std::promise<void> release;
+  static inline std::shared_future<void> released;
+  static inline std::atomic<bool> is_first;
+  at::CallbackHandle handle_;
+};
+
 /// The code and the text of the unsure_step that `run` throws.
 std::pair<errc, std::string> unsure(const std::function<void()>& run) {
   try {
@@ -141,6 +177,50 @@ BOOST_AUTO_TEST_CASE(the_same_step_again_is_made_once_on_each_node) {  // OM-7, 
   model.steps->step(*pass);
   pass.reset();
   require_same(model.parameters(), after_steps(1));
+}
+
+BOOST_AUTO_TEST_CASE(the_same_clipped_step_again_returns_the_first_norm) {  // OM-7
+  spread_model model;
+  std::optional<context> pass(std::in_place, model.cluster.driver);
+  model.backward(*pass, 0);
+  {
+    const held_step held({2, 3});  // the weight on stage2
+    unsure([&] { model.steps->step(*pass, 0.1); });
+  }
+  BOOST_TEST_REQUIRE(becomes_true([&] { return model.part()->has_made(1); }));
+  const auto norm = model.steps->step(*pass, 0.1);
+  pass.reset();
+  spread_model other;
+  std::optional<context> undisturbed(std::in_place, other.cluster.driver);
+  other.backward(*undisturbed, 0);
+  BOOST_TEST((norm.has_value() && norm == other.steps->step(*undisturbed, 0.1)));
+  undisturbed.reset();
+  require_same(model.parameters(), other.parameters());
+}
+
+BOOST_AUTO_TEST_CASE(a_node_of_a_version_without_numbers_is_told_as_one) {  // OX-1
+  spread_model model;
+  optimizer_parts parts(model.cluster.driver, fast_adamw, {{.modules = model.modules}}, {});
+  optimizer_steps steps(parts);
+  const auto& there = parts.groups().back();
+  const_cast<bool&>(there.is_numbered) = false;  // as if the reply of its node had not said it
+  model.cluster.stage2.objects().find_optimizer(there.object->id())->has_made(1, true);
+  const auto is_told = [&](const std::string& who, const std::function<void()>& run) {
+    const auto [code, text] = unsure(run);
+    BOOST_TEST((code == errc::misuse));
+    BOOST_TEST(contains(text, who + ": whether node 'stage2' has made the last step is not known"), text);
+    BOOST_TEST(contains(text, "a version of troupe that does not number steps"), text);
+    BOOST_TEST(contains(text, "given up"), text);
+    BOOST_TEST(contains(text, "load a checkpoint"), text);
+  };
+  context pass(model.cluster.driver);
+  model.backward(pass, 0);
+  unsure([&] { steps.step(pass, {}); });
+  is_told("optimizer::step", [&] { steps.step(pass, {}); });
+  model.backward(pass, 1);
+  is_told("optimizer::step", [&] { steps.step(pass, {}); });
+  is_told("optimizer::gather", [&] { steps.gather(pass); });
+  is_told("optimizer::save", [&] { steps.settle_all("optimizer::save"); });
 }
 
 BOOST_AUTO_TEST_CASE(the_next_step_goes_on_where_every_node_has_made_the_one_before) {  // OM-7, OX-1

@@ -44,6 +44,13 @@ struct remote_module::lifetime {
     detail::continuation_scope::refuse_to_wait();
     return call(function, std::move(tensors), std::move(values)).get();
   }
+  /// As ask(), for a function that changes the module (OS-5).
+  void change(const char* function, std::vector<at::Tensor> tensors, attributes values) const {
+    const objects::node_tether::change which(*object->tether(), id());
+    values["change"] = calls::to_attribute(which.number());
+    values["first_change"] = calls::to_attribute(which.first());
+    ask(function, std::move(tensors), std::move(values));
+  }
 };
 
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make) {
@@ -132,7 +139,7 @@ void remote_module::set_state(const named_tensors& values) const { overwrite("tr
 
 void remote_module::train(bool on) const {
   const support::call_scope outside;
-  lifetime_->ask("troupe.train", {}, {{"on", on}});
+  lifetime_->change("troupe.train", {}, {{"on", on}});
 }
 
 void remote_module::overwrite(const char* function, const named_tensors& values) const {
@@ -142,7 +149,7 @@ void remote_module::overwrite(const char* function, const named_tensors& values)
     names.emplace(std::to_string(tensors.size()), name);
     tensors.push_back(value.defined() ? value.detach() : value);
   }
-  lifetime_->ask(function, std::move(tensors), std::move(names));
+  lifetime_->change(function, std::move(tensors), std::move(names));
 }
 
 named_tensors remote_module::gradients(const context& pass) const {

@@ -35,6 +35,8 @@ class remote_object {
     return where_.call(function, std::move(tensors), std::move(values), id_, {}, format);
   }
 
+  const std::shared_ptr<objects::node_tether>& tether() const noexcept { return tether_; }
+
  private:
   peer where_;
   object_id id_;

@@ -163,6 +163,14 @@ call_reply gradients(node_parts& here, call_arguments& arguments) {
   return copies_of(all);
 }
 
+/// For a call that changes an object: see object_store::begin_change().
+objects::object_store::change_lock begin_change(node_parts& here, const call_arguments& arguments) {
+  const auto number = [&](const char* name) {
+    return arguments.values.contains(name) ? calls::number_from(arguments.values, name) : 0;
+  };
+  return here.objects.begin_change(arguments.target, arguments.caller, number("change"), number("first_change"));
+}
+
 struct overwritable_tensor {
   std::string kind;
   std::string name;
@@ -195,8 +203,8 @@ std::vector<overwritable_tensor> state_of(module& of) {
 
 /// Overwrites the tensors of `there` that the call names. If a value does not fit, no tensor is overwritten. `kind`: of which the call
 /// speaks. With `whole`, the call has to name all of them.
-call_reply overwrite(const std::vector<overwritable_tensor>& there, const std::string& kind, const call_arguments& arguments,
-                     bool whole = false) {
+call_reply overwrite(node_parts& here, const std::vector<overwritable_tensor>& there, const std::string& kind,
+                     const call_arguments& arguments, bool whole = false) {
   std::vector<std::pair<const overwritable_tensor*, at::Tensor>> copies;  // to, from
   for (std::size_t i = 0; i < arguments.tensors.size(); ++i) {
     const auto& value = arguments.tensors[i];
@@ -215,6 +223,7 @@ call_reply overwrite(const std::vector<overwritable_tensor>& there, const std::s
     for (const auto& each : there)
       if (std::none_of(copies.begin(), copies.end(), [&](const auto& copy) { return copy.first == &each; }))
         throw error(errc::misuse, "no value was given for " + each.kind + " '" + each.name + "'; nothing was written");
+  const auto lock = begin_change(here, arguments);
   at::NoGradGuard no_grad;
   for (auto& [to, from] : copies) at::Tensor(to->tensor).copy_(from);
   return {};
@@ -225,11 +234,11 @@ call_reply set_parameters(node_parts& here, call_arguments& arguments) {
   const auto found = here.objects.find_module(arguments.target);
   auto all = parameters_of(*found);
   for (auto& buffer : buffers_of(*found)) all.push_back(std::move(buffer));
-  return overwrite(all, "parameter", arguments);
+  return overwrite(here, all, "parameter", arguments);
 }
 
 call_reply set_buffers(node_parts& here, call_arguments& arguments) {
-  return overwrite(buffers_of(*here.objects.find_module(arguments.target)), "buffer", arguments);
+  return overwrite(here, buffers_of(*here.objects.find_module(arguments.target)), "buffer", arguments);
 }
 
 call_reply state(node_parts& here, call_arguments& arguments) {
@@ -239,11 +248,13 @@ call_reply state(node_parts& here, call_arguments& arguments) {
 }
 
 call_reply set_state(node_parts& here, call_arguments& arguments) {
-  return overwrite(state_of(*here.objects.find_module(arguments.target)), "parameter or buffer", arguments, true);
+  return overwrite(here, state_of(*here.objects.find_module(arguments.target)), "parameter or buffer", arguments, true);
 }
 
 call_reply train(node_parts& here, call_arguments& arguments) {
-  here.objects.find_module(arguments.target)->train(get<bool>(arguments.values, "on"));
+  const auto found = here.objects.find_module(arguments.target);
+  const auto lock = begin_change(here, arguments);
+  found->train(get<bool>(arguments.values, "on"));
   return {};
 }
 

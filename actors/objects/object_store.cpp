@@ -50,7 +50,7 @@ object_id object_store::insert(node_id owner, object held, std::string type) {
   std::lock_guard lock(mutex_);
   count(owner);
   const object_id id{here_, ++last_number_};
-  objects_.emplace(id, entry{std::move(held), {owner}, {}, std::move(type)});
+  objects_.emplace(id, entry{std::move(held), {owner}, {}, std::move(type), std::make_shared<changes>()});
   return id;
 }
 
@@ -75,6 +75,24 @@ std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
   if (held == nullptr)
     throw error(errc::unknown_function, "object " + to_string(id) + " of node '" + node_name_ + "' is not " + kind);
   return *held;
+}
+
+object_store::change_lock object_store::begin_change(object_id id, node_id caller, std::uint64_t number, std::uint64_t first) {
+  if (number == 0) return {};
+  std::shared_ptr<changes> of;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = objects_.find(id);
+    if (found == objects_.end()) refuse(id, "one to change");
+    of = found->second.changed;
+  }
+  std::unique_lock lock(of->mutex);
+  auto& known = of->firsts[caller];
+  known = std::max(known, first);
+  if (number < known)
+    throw error(errc::misuse, "object " + to_string(id) + " of node '" + node_name_ +
+                                "': the change came late, after a later one of the same node; nothing was changed");
+  return {std::move(of), std::move(lock)};
 }
 
 std::shared_ptr<module> object_store::find_module(object_id id) const { return find<module>(id, "a module"); }

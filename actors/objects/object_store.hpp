@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -26,9 +27,40 @@ class local_optimizer;
 
 using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 
-/// Counts the handles of remote objects that a node holds. Handles may outlive the node. Any thread may use it.
+/// Counts the handles of remote objects that a node holds, and numbers the changes that it asks for. Handles may outlive the node. Any
+/// thread may use it.
 class node_tether {
  public:
+  /// A change of a remote object, from before it is asked for until nobody waits for it any more.
+  class change {
+   public:
+    change(node_tether& of, const object_id& object) : of_(of), object_(object) {
+      std::lock_guard lock(of_.mutex_);
+      number_ = ++of_.last_change_;
+      auto& open = of_.changes_[object_];
+      open.insert(number_);
+      first_ = *open.begin();
+    }
+    ~change() {
+      std::lock_guard lock(of_.mutex_);
+      const auto found = of_.changes_.find(object_);
+      found->second.erase(number_);
+      if (found->second.empty()) of_.changes_.erase(found);
+    }
+    change(const change&) = delete;
+    change& operator=(const change&) = delete;
+
+    std::uint64_t number() const noexcept { return number_; }
+    /// The first change of the object for which somebody waits.
+    std::uint64_t first() const noexcept { return first_; }
+
+   private:
+    node_tether& of_;
+    const object_id object_;
+    std::uint64_t number_ = 0;
+    std::uint64_t first_ = 0;
+  };
+
   void hold(const object_id& object) {
     std::lock_guard lock(mutex_);
     ++handles_[object];
@@ -49,6 +81,8 @@ class node_tether {
  private:
   mutable std::mutex mutex_;  // guards what follows
   std::map<object_id, std::size_t> handles_;
+  std::map<object_id, std::set<std::uint64_t>> changes_;  // for which somebody waits
+  std::uint64_t last_change_ = 0;
 };
 
 /// The modules and optimizers that live on a node, with their owners (nodes), and the module types of the node. Any thread may
@@ -58,6 +92,8 @@ class node_tether {
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
 ///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
+///   OS-5  a change that comes late does nothing: a caller says with each change which is the first for which it still waits. Changes of
+///         an object are made one after the other.
 ///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is refused.
 class object_store {
  public:
@@ -75,6 +111,15 @@ class object_store {
   /// `type`: the registered type of the module. A module of TorchScript is of the type `script_type`.
   object_id add(node_id owner, std::shared_ptr<module> object, std::string type = {});
   object_id add(node_id owner, std::shared_ptr<local_optimizer> object);
+
+  /// While it lives, no other change of the object begins.
+  struct change_lock {
+    std::shared_ptr<void> keeps = {};
+    std::unique_lock<std::mutex> lock = {};
+  };
+  /// Begins a change with a number of the caller, 0 for a caller of a version without. `first`: the first change for which the caller
+  /// waits. Throws troupe::error (misuse) if the caller has said that it does not wait for this change any more (OS-5).
+  change_lock begin_change(object_id id, node_id caller, std::uint64_t number, std::uint64_t first);
 
   /// Finds an object. Throws troupe::error (unknown_function) if it is not in the store.
   std::shared_ptr<module> find_module(object_id id) const;
@@ -116,11 +161,16 @@ class object_store {
     node_id from;
     node_id to;
   };
+  struct changes {
+    std::mutex mutex;                         // held during a change
+    std::map<node_id, std::uint64_t> firsts;  // by the node that asks for changes
+  };
   struct entry {
     object held;
     std::vector<node_id> owners;  // a node that owns the object twice is listed twice
     std::vector<loan> loans;
     std::string type;  // of a module
+    std::shared_ptr<changes> changed;
 
     bool is_free() const noexcept { return owners.empty() && loans.empty(); }
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/remote_module.hpp>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <actors/linear_cluster.hpp>
+#include <actors/loopback_nodes.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/optimizer.hpp>
@@ -71,6 +73,48 @@ BOOST_AUTO_TEST_CASE(a_method_runs_where_the_module_lives_with_the_users_values)
   const auto reply = block.call("forward", {input}, {{"mine", 7}}).get();
   BOOST_TEST(at::equal(reply.tensors.at(0), linear(layer(4, 3, 5)).forward(input)));
   BOOST_TEST((reply.values == attributes{{"mine", 7}}));
+}
+
+// RM-5, OS-5
+BOOST_AUTO_TEST_CASE(a_change_that_comes_late_does_not_take_the_place_of_a_later_one) {
+  linear_cluster cluster([](settings& with) {
+    if (with.name == "driver") with.deadline = std::chrono::milliseconds(500);
+    with.workers = 2;  // with one worker the late change would come first
+  });
+  struct slow_module : linear {
+    using linear::linear;
+    named_tensors parameters() override {
+      if (++asked == 1) {
+        held.set_value();
+        released.wait();
+      }
+      return linear::parameters();
+    }
+    void train(bool on) override { modes += on ? "on " : "off "; }
+    std::atomic<int> asked{0};
+    std::promise<void> held;
+    std::promise<void> release;
+    std::shared_future<void> released = release.get_future().share();
+    std::string modes;
+  };
+  std::shared_ptr<slow_module> there;
+  add_module_type(cluster.stage1, "slow",
+                  [&](const attributes& values) { return there = std::make_shared<slow_module>(values); });
+  const auto block = cluster.driver.peer("stage1").create("slow", layer(2, 2, 1));
+  const auto old = at::ones({2, 2});
+  BOOST_CHECK_EXCEPTION(block.set_parameters({{"weight", old}}), error,
+                        [](const error& late) { return late.code() == errc::deadline_passed; });
+  there->held.get_future().wait();
+  const remote_module copy = block;
+  copy.set_parameters({{"weight", old * 2}});
+  there->release.set_value();
+  BOOST_TEST(becomes_idle(cluster.stage1));
+  BOOST_TEST(at::equal(there->weight.detach(), old * 2));
+  block.train(false);
+  block.set_parameters({{"bias", at::zeros({2})}});
+  block.train();
+  BOOST_TEST(there->modes == "off on ");
+  BOOST_TEST(at::equal(there->bias.detach(), at::zeros({2})));
 }
 
 // OG-3: the elements of a large tensor leave ahead of its call. The message of a call with many small tensors leaves in fragments.

@@ -23,11 +23,12 @@ class gradient_table;
 }
 
 /// Makes an autograd_message of tensors for an actor on node `to`. The tensors join the context that is open on this thread. Outside any
-/// context they are detached, and the node's log warns of those that require grad (settings::warn_detached). Large float32 tensors have the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are on the
-/// host. Throws troupe::error (unsupported_tensor) for a tensor that can't travel, with the tensor's index, and for more than
-/// 3.75 GiB of tensors. The device map to the node (peer::with_devices, settings::device_maps) is applied to the tensors; the answer is
-/// a message of its own, to which the other node applies its map to this node. All autograd_messages of one request may have at most 4 GiB together: the receiver can't read a larger
-/// request, and the request fails there.
+/// context they are detached, and the node's log warns of those that require grad (settings::warn_detached). Large float32 tensors have
+/// the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are on the host. Throws
+/// troupe::error (unsupported_tensor) for a tensor that can't travel, with the tensor's index, and for more than 3.75 GiB of tensors. The
+/// device map to the node (peer::with_devices, settings::device_maps) is applied to the tensors; the answer is a message of its own, to
+/// which the other node applies its map to this node. All autograd_messages of one request may have at most 4 GiB together: the receiver
+/// can't read a larger request, and the request fails there.
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 
 /// The tensors of a message from another node or from this node. Tensors that required grad belong to the graph of the sender.

@@ -239,8 +239,8 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
 }
 
 // Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the gateway does not
-// know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and messages on it may be lost. Where no program
-// listens, only for a while.
+// know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and messages on it may be lost.
+// Where no program listens, only for a while.
 template <class Self>
 void unreached(Self self, const target_ptr& to, const char* missing, const caf::error& problem) {
   const auto& options = self->state.options;

@@ -25,10 +25,10 @@ namespace troupe::membership {
 ///         attempts end, and no thread of theirs keeps the actor system from ending, not even one that looks a host name up.
 ///   DI-4  a connection of the middleman on which nothing has come by the deadline ends, with troupe's network. The middleman would wait
 ///         for ever, and let all later calls of the address wait with it.
-/// Errors of CAF: request_timeout, cannot_connect_to_node if no program listens, disconnect_during_handshake (with a text, if there is more to
-/// say) if the program that listens ends the connection, unexpected_message for a program that is no CAF node. Errors of troupe: errc::misuse for a host name
-/// without an address, errc::unknown_peer if the name could not be looked up now or no way leads to the host,
-/// errc::function_failed if the system gives no thread.
+/// Errors of CAF: request_timeout, cannot_connect_to_node if no program listens, disconnect_during_handshake (with a text, if there is
+/// more to say) if the program that listens ends the connection, unexpected_message for a program that is no CAF node. Errors of troupe:
+/// errc::misuse for a host name without an address, errc::unknown_peer if the name could not be looked up now or no way leads to the
+/// host, errc::function_failed if the system gives no thread.
 using dialer_actor =
   caf::typed_actor<caf::replies_to<caf::connect_atom, std::string, std::uint16_t, std::int64_t>  // host, port, deadline in ns
                    ::with<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>>;

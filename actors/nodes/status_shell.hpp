@@ -25,8 +25,8 @@ namespace troupe::nodes {
 
 /// The handlers of the `gateway` actor that say what the node does.
 ///   SH-1  the outline of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
-///   SH-2  an outline lists no member that the node was never connected to, but for 64 that it can't connect to. So the outlines of all members of a large cluster take
-///         no more room than their connections do; `members_up` counts all members.
+///   SH-2  an outline lists no member that the node was never connected to, but for 64 that it can't connect to. So the outlines of all
+///         members of a large cluster take no more room than their connections do; `members_up` counts all members.
 template <class Self>
 struct status_shell : gateway_shell<Self> {
   using base = gateway_shell<Self>;

@@ -57,10 +57,10 @@ struct grouping {
 ///   LO-5  gathered gradients serve one step. A step that has changed a parameter drops them, also if the step throws. Gradients
 ///         of a later round take the place of those of a round before; gradients of an earlier round are refused. Sums are made in
 ///         the order of the calls of gather().
+///   LO-6  a part that is received takes at most 64 MiB and four times the memory of a part of this model.
 ///   LO-7  a change with a number is made once: the same number again does nothing. A number below the last one is refused, so a
 ///         call that comes late changes nothing.
 ///   LO-8  after a step or an apply() that failed midway, each step is refused until apply() succeeds.
-///   LO-6  a part that is received takes at most 64 MiB and four times the memory of a part of this model.
 class local_optimizer {
  public:
   /// Makes an optimizer over the parameters of the modules, with the names `<index>/<name>`, and over `local`. A parameter that

@@ -8,7 +8,8 @@
 namespace troupe::support {
 
 /// The IP address as numbers, without the port: "10.0.0.1", "fd00::1". An IPv4 address that stands in an IPv6 address
-/// (::ffff:10.0.0.1) is given as IPv4. An address that counts on one link alone has its interface: "fe80::1%eth0". Empty for addresses of other families.
+/// (::ffff:10.0.0.1) is given as IPv4. An address that counts on one link alone has its interface: "fe80::1%eth0". Empty for addresses of
+/// other families.
 std::string numeric_address(const sockaddr_storage& address);
 
 /// The IP address and the port as numbers: "10.0.0.1:4001", "[fd00::1]:4001". Empty for addresses of other families.

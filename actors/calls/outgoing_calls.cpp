@@ -153,8 +153,10 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
 }
 
 void outgoing_calls::fail(contracts::outgoing_call& job, const error& why) {
-  // Other nodes hear the farewell of this node, and may answer before this node has ended.
-  const auto reason = why.code() == errc::peer_down && here_.is_ending() ? error(errc::stopping, "this node has stopped") : why;
+  // Other nodes hear the farewell of this node and drop what they have for it, and may answer before this node has ended.
+  const bool may_come_of_farewell =
+    why.code() == errc::peer_down || why.code() == errc::unknown_function || why.code() == errc::unknown_context;
+  const auto reason = may_come_of_farewell && here_.is_ending() ? error(errc::stopping, "this node has stopped") : why;
   if (std::exchange(job.ended, true)) return;
   job.credit.give_back();
   --here_.counts().calls_waiting;

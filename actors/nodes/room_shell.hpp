@@ -38,6 +38,8 @@ struct room_shell : gateway_shell<Self> {
     const auto& limit = here.options().send_limit;
     const auto gateway = here.directory().gateway(what->to);
     const auto who = "node '" + here.directory().name(what->to) + "'";
+    if (!gateway && here.is_ending())
+      return what->result.set_error(error(errc::stopping, "waiting for room: this node has stopped"));
     if (!gateway) return what->result.set_error(error(errc::peer_down, "waiting for room: " + who + " is down"));
     const auto waiting = network::waiting_bytes(here.system(), gateway.node());
     if (waiting < limit) return what->result.set_value({});

@@ -76,7 +76,7 @@ context::~context() {
 }
 
 struct context::branch::state {
-  node_id here;
+  std::shared_ptr<nodes::node_link> here;
   contracts::context_record_ptr record;
   program_place place;
   std::string calls;
@@ -97,7 +97,7 @@ context::branch::branch(node& here) {
   auto record = parts_of(here).contexts.find(id).record;
   if (!record) throw parts_of(here).contexts.unknown(id);
   state_.reset(
-    new state{here.id(), std::move(record), scope::next_place(), scope::calls(), scope::current_bounds(), scope::format()});
+    new state{company_of(here).link(), std::move(record), scope::next_place(), scope::calls(), scope::current_bounds(), scope::format()});
 }
 
 context::scope::scope(const branch& part) : part_(part.state_) {
@@ -105,8 +105,9 @@ context::scope::scope(const branch& part) : part_(part.state_) {
     refuse("context::scope: this branch was opened before; make a branch for each part of the work");
   const auto id = part_->record->id();
   auto opened =
-    std::make_unique<support::call_scope>(part_->here, id, part_->place, part_->calls, part_->bounds, part_->format);
-  if (!part_->record->add({}, {}, {opened->recording()}))
+    std::make_unique<support::call_scope>(part_->here->id(), id, part_->place, part_->calls, part_->bounds, part_->format);
+  const bool is_open = nodes::visit(*part_->here)->parts().contexts.find(id).record != nullptr;
+  if (!is_open || !part_->record->add({}, {}, {opened->recording()}))
     throw error(errc::unknown_context, "context::scope: the context " + to_string(id) + " was released");
   scope_ = std::move(opened);
 }

@@ -45,16 +45,24 @@ bool was_started_again(const optimizer_parts& parts) {
   });
 }
 
-/// The error for a change of which the outcome is unsure: with the code of what went wrong, and its text first.
-[[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_parts& parts, const std::string& what_to_do) {
+errc code_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const error& known) {
-    const bool is_gone = known.code() == errc::unknown_function || was_started_again(parts);
-    throw unsure_step(known.code(), known.what() + (is_gone ? make_anew : what_to_do));
-  } catch (const std::exception& other) {
-    throw unsure_step(errc::function_failed, support::text_of(other) + what_to_do);
+    return known.code();
+  } catch (...) {
+    return errc::function_failed;
   }
+}
+
+/// Whether a node has no part of the optimizer any more.
+bool is_lost(const std::exception_ptr& failure, const optimizer_parts& parts) {
+  return code_of(failure) == errc::unknown_function || was_started_again(parts);
+}
+
+/// The error for a change of which the outcome is unsure: with the code of what went wrong, and its text first.
+[[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_parts& parts, const std::string& what_to_do) {
+  throw unsure_step(code_of(failure), support::text_of(failure) + (is_lost(failure, parts) ? make_anew : what_to_do));
 }
 
 }  // namespace
@@ -134,15 +142,11 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
   for (std::size_t g = 0; g < all.replies.size(); ++g)
     if (all.replies[g]) now.nodes.insert(g);
   if (!all.failure) return unsure_.reset();
-  try {
-    throw_unsure(all.failure, parts_,
-                 gradients ? ". Whether every node has made the step is not known: step again with the same context, "
-                             "or load a checkpoint"
-                           : ". Whether every node has made the step is not known: step again, or load a checkpoint");
-  } catch (const unsure_step& failed) {
-    if (now.why.empty()) now.why = failed.what();
-    throw;
-  }
+  if (now.why.empty()) now.why = support::text_of(all.failure);
+  throw_unsure(all.failure, parts_,
+               gradients ? ". Whether every node has made the step is not known: step again with the same context, "
+                           "or load a checkpoint"
+                         : ". Whether every node has made the step is not known: step again, or load a checkpoint");
 }
 
 /// Throws unsure_step if a node that has not said that it has made the unsure step can't be asked, nor told the step again.
@@ -204,9 +208,12 @@ void optimizer_steps::refuse(const char* who) const {
   support::add_quoted(now.here ? yes : no, parts_.here().name());
   for (std::size_t g = 0; g < parts_.groups().size(); ++g)
     support::add_quoted(now.nodes.contains(g) ? yes : no, parts_.groups()[g].where.name());
-  throw unsure_step(errc::misuse, std::string(who) + ": the last step was made on " + (yes.empty() ? "no node" : yes) +
-                                    ", but not on " + no + " (" + now.why +
-                                    "). Step with the context of that step while it is open, or load a checkpoint");
+  throw unsure_step(
+    errc::misuse,
+    std::string(who) + ": the last step was made on " + (yes.empty() ? "no node" : yes) + ", but not on " + no + " (" +
+      now.why +
+      "). Step with the context of that step, as long as it is open and no later pass has completed in it, or load a "
+      "checkpoint");
 }
 
 void optimizer_steps::gather(const context& pass) {
@@ -261,15 +268,10 @@ attributes optimizer_steps::load(const std::string& folder) {
   try {
     about = optimizer_checkpoints(parts_, folder).load(number, applies);
   } catch (...) {
-    if (!applies && was_started_again(parts_)) throw_unsure(std::current_exception(), parts_, "");
-    if (!applies) throw;
-    unsure_ = unsure_change{.which = {number}, .is_load = true};
-    try {
-      throw_unsure(std::current_exception(), parts_, ". Whether every node has loaded the checkpoint is not known: load again");
-    } catch (const unsure_step& failed) {
-      unsure_->why = failed.what();
-      throw;
-    }
+    const auto failure = std::current_exception();
+    if (!applies && !is_lost(failure, parts_)) throw;
+    if (applies) unsure_ = unsure_change{.which = {number}, .is_load = true, .why = support::text_of(failure)};
+    throw_unsure(failure, parts_, ". Whether every node has loaded the checkpoint is not known: load again");
   }
   unsure_.reset();
   new_rates_.clear();

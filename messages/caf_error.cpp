@@ -57,7 +57,10 @@ std::string placed(std::string_view where, std::string text) { return where.empt
 
 }  // namespace
 
-caf::error make_error(errc code, std::string text) { return caf::error{code, std::move(text)}; }
+caf::error make_error(errc code, std::string text) {
+  // CAF takes the code 0 for "no error" and would lose the text.
+  return caf::error{code == errc::none ? errc::function_failed : code, std::move(text)};
+}
 
 caf::error make_error(const std::exception& caught, std::string_view where) {
   const auto* ours = dynamic_cast<const error*>(&caught);

@@ -229,13 +229,17 @@ void welcomed(Self self, const target_ptr& target, const welcome& answer, const 
   }
   if (to.first) {
     to.task->first = who;
+    to.task->met_ns = now;
+    to.task->seen = {};
     to.task->deadline_ns = std::min(to.task->deadline_ns, now + longest_meeting.count());
   }
   if (!answer.news.empty()) {  // otherwise the two nodes have heard the same
     meet(self, to.task, who.id, answer.news, by);
     pass_on(self, who.id, st.table.beyond(answer.news), true);
   }
-  settle(self, to.task, to.first, {});
+  const auto task = to.task;
+  settle(self, task, to.first, {});
+  if (to.first && task->open > 0 && task->tells) task->tells();
 }
 
 // Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the gateway does not

@@ -51,13 +51,14 @@ struct membership_options {
 struct join_task {
   caf::typed_response_promise<member> promise;
   std::int64_t deadline_ns = 0;
-  member first;
-  std::size_t open = 0;  // number of nodes that have not answered
+  member first;             // the node that the user named, once it has taken this node in
+  std::int64_t met_ns = 0;  // since when
+  std::size_t open = 0;     // number of nodes that have not answered
   caf::error failure;
   bool is_itself = false;       // whether the address leads to this node
   bool is_patient = false;      // whether an address where no program listens is tried until the deadline
   caf::error seen;              // what stood in the way last, until the first node answers
-  std::function<void()> tells;  // called when `seen` has changed; empty: nobody is told
+  std::function<void()> tells;  // called when `seen` or `first` has changed; empty: nobody is told
   std::function<void()> ends;   // called instead of the promise
   std::chrono::nanoseconds longest_pause{1'000'000'000};  // between two tries of the first node
 };

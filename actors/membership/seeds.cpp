@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <troupe/actors/membership/admission.hpp>
@@ -17,17 +19,28 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds for_ever{1'000'000'000'000'000'000};    // 31 years: no sum of times overflows
-constexpr nanoseconds longest_wait_of_a_seed{5'000'000'000};  // for the other seeds
-constexpr nanoseconds longest_pause{30'000'000'000};          // between two tries once the node has started
+constexpr nanoseconds for_ever{1'000'000'000'000'000'000};     // 31 years: no sum of times overflows
+constexpr nanoseconds longest_wait_of_a_seed{5'000'000'000};   // for the other seeds
+constexpr nanoseconds longest_wait_for_others{1'000'000'000};  // for the members that a seed has told of, which may be silent
+constexpr nanoseconds longest_pause{30'000'000'000};           // between two tries once the node has started
 constexpr nanoseconds first_report{2'000'000'000};
 constexpr nanoseconds longest_between_reports{60'000'000'000};
+
+/// The node that this node has met at the seed: all members that it tells of have answered, or it was met at `by_ns` or before.
+std::optional<member> met_at(const seed& at, std::int64_t by_ns) {
+  if (at.met.id != node_id{}) return at.met;
+  const bool has_answered = at.task && at.task->first.id != node_id{} && !at.task->failure;
+  if (has_answered && at.task->met_ns <= by_ns) return at.task->first;
+  return std::nullopt;
+}
+
+constexpr std::int64_t now_or_later = std::numeric_limits<std::int64_t>::max();
 
 /// What was seen at each of the other seeds: "h1:4001: no node listens ...; h2:4001: ...".
 std::string seen_at(const std::vector<seed>& seeds) {
   std::string result;
   for (const auto& each : seeds)
-    if (!each.is_itself)
+    if (!each.is_itself && !met_at(each, now_or_later))
       result += (result.empty() ? "" : "; ") + address_text(each.host, each.port) + ": " +
                 (each.seen ? to_exception(each.seen).what() : "no answer");
   return result;
@@ -62,21 +75,23 @@ void look_at_start(Self self) {
   auto& st = self->state;
   if (!st.starting.promise.pending()) return;
   const auto& all = st.seeds;
-  const auto met = std::find_if(all.begin(), all.end(), [](const seed& each) { return each.met.id != node_id{}; });
-  if (met != all.end()) return end_start(self, met->met);
   const auto now = st.options.clock();
+  const bool is_over = now >= st.starting.until_ns;
+  for (const auto& each : all)
+    if (auto met = met_at(each, is_over ? now_or_later : now - longest_wait_for_others.count()))
+      return end_start(self, std::move(*met));
   const bool is_own = std::any_of(all.begin(), all.end(), [](const seed& each) { return each.is_itself; });
   const bool is_refused = std::any_of(all.begin(), all.end(), [](const seed& each) { return each.has_refused; });
   const bool all_refuse =
     std::all_of(all.begin(), all.end(), [](const seed& each) { return each.is_itself || each.has_refused; });
   const bool all_tried = std::all_of(all.begin(), all.end(), [](const seed& each) { return each.is_tried(); });
   if (is_refused && (all_refuse || (is_own && all_tried))) return fail_start(self);
-  if (is_own && (all_tried || now >= st.starting.begun_ns + longest_wait_of_a_seed.count())) {
+  if (is_own && (all_tried || is_over || now >= st.starting.begun_ns + longest_wait_of_a_seed.count())) {
     if (all.size() > 1)
       st.options.log.info("membership", [&] { return "is one of its seeds, and begins without the others: " + seen_at(all); });
     return end_start(self, st.table.self());
   }
-  if (now >= st.starting.until_ns) fail_start(self);
+  if (is_over) fail_start(self);
 }
 
 template <class Self>
@@ -118,6 +133,7 @@ void dial_seed(Self self, std::size_t which) {
   task->tells = [=] {
     auto& of = self->state.seeds[which];
     of.seen = of.task->seen;
+    if (of.task->first.id != node_id{}) after(self, longest_wait_for_others, [=] { look_at_start(self); });
     look_at_start(self);
   };
   task->ends = [=] { end_dial_of(self, which); };

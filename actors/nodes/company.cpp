@@ -21,6 +21,7 @@
 #include <troupe/actors/passes/cpu_continuation.hpp>
 #include <troupe/actors/process_limits.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/devices/present_devices.hpp>
@@ -274,7 +275,8 @@ bool company::begin_end() {
     if (stopped_) return false;
     const auto& name = services().name();
     detail::continuation_scope::refuse_to_wait();
-    if (services::node_services::own_thread::of(services()))
+    using scope = support::call_scope;
+    if (services::node_services::own_thread::of(services()) || (scope::runs_pass() && scope::here() == services().id()))
       throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name +
                                   "', which would wait for itself; let another thread stop the node");
     if (network_ != nullptr && network_->lead_here())

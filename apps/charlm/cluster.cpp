@@ -107,7 +107,12 @@ void check_has_port(const cluster_file& file, const cluster_node& which) {
 
 void join_node(node& driver, const cluster_file& file, const cluster_node& which,
                std::optional<std::chrono::milliseconds> deadline) {
-  const auto came = driver.join(host_of(which), which.port, deadline);
+  std::string came;
+  try {
+    came = driver.join(host_of(which), which.port, deadline);
+  } catch (const error& failure) {
+    throw error(failure.code(), "node '" + which.name + "' of " + file.origin + ": " + failure.what());
+  }
   if (came != which.name)
     throw std::runtime_error(file.origin + ": expected node " + which.name + " at " + host_of(which) + ":" +
                              std::to_string(which.port) + ", but node " + came + " is there");

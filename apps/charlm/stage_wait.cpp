@@ -59,6 +59,10 @@ void stage_wait::tell_failure(const std::string& why) {
   tell_once(key, "trying again: " + why + "; for " + text_of(left()) + " at most (--retry-wait)");
 }
 
+std::string stage_wait::over_text(const std::string& why) const {
+  return "expected all stages to be ready within " + text_of(patience_) + " (--retry-wait), but " + why;
+}
+
 bool stage_wait::until_all_are_up(const stop_signal& stop) {
   while (!stop.requested()) {
     const auto away = parts_.away();

@@ -35,6 +35,8 @@ class stage_wait {
   void tell_failure(const std::string& why);
   /// When the patience is over.
   clock::time_point end() const { return begun_ + patience_; }
+  /// The error for a person when the patience is over, and this stood in the way last.
+  std::string over_text(const std::string& why) const;
   /// Whether the patience is over.
   bool is_over() const { return left() <= clock::duration::zero(); }
 

@@ -33,7 +33,8 @@ bool training_run::train_to_end() {
       steps();
       return !stopped() && finish();
     } catch (const error& failure) {
-      if (wait ? wait->is_over() : retry == options_.retry || !is_lost_stage(failure, has_begun())) throw;
+      if (wait && wait->is_over()) throw error(failure.code(), wait->over_text(failure.what()));
+      if (!wait && (retry == options_.retry || !is_lost_stage(failure, has_begun()))) throw;
       pipeline_.reset();
       if (wait) {
         // A stage was lost meanwhile, or does not reach the next stage yet, or has no room on its disk.

@@ -126,6 +126,10 @@ BOOST_AUTO_TEST_CASE(a_node_is_not_stopped_by_what_runs_on_it) {
   troupe::context pass(a);
   const auto y = a.peer("b").call("stop_in_backward", {x}).get().tensors.at(0);
   BOOST_CHECK_EXCEPTION(pass.backward({y.sum()}).get(hang), troupe::error, says("'b'", "another thread"));
+  // The thread that calls backward() runs the first functions itself.
+  auto here = x * 2;
+  here.register_hook([this](const at::Tensor&) { a.stop(); });
+  BOOST_CHECK_EXCEPTION(pass.backward({(twice(x) + here).sum()}).get(hang), troupe::error, says("'a'", "another thread"));
 }
 
 BOOST_AUTO_TEST_CASE(a_continuation_finds_who_is_known_and_does_not_wait_for_who_is_not) {

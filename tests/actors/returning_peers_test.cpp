@@ -186,6 +186,8 @@ BOOST_AUTO_TEST_CASE(a_node_that_ended_is_gone_and_its_successor_is_met) {
 
 /// Steps of an optimizer over a layer on "b" and one on "c", with the rate 1: a step subtracts the gradients.
 struct stepping : returning {
+  using returning::returning;
+
   std::vector<troupe::remote_module> layers{driver().peer("b").create("linear", layer()),
                                             driver().peer("c").create("linear", troupe::test::layer(2, 2, 2))};
   troupe::optimizer steps{driver(), {"sgd", {{"lr", 1.0}}}, layers};
@@ -225,6 +227,11 @@ struct stepping : returning {
     BOOST_ERROR("no unsure_step");
     return {};
   }
+};
+
+/// The driver forgets sooner than the others do.
+struct forgetting_steps : stepping {
+  forgetting_steps() : stepping(settings_of("driver", 1s)) {}
 };
 
 BOOST_FIXTURE_TEST_CASE(a_step_whose_message_was_lost_is_made_once_when_it_is_tried_again, stepping) {  // OM-7
@@ -310,6 +317,16 @@ BOOST_FIXTURE_TEST_CASE(a_node_that_was_started_again_has_lost_its_part_of_the_o
   troupe::optimizer anew(driver(), {"sgd", {{"lr", 1.0}}}, layers);
   anew.load(folder.path());
   BOOST_TEST(are(saved));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_node_that_was_away_for_too_long_has_lost_its_part_of_the_optimizer, forgetting_steps) {  // OM-7
+  steps.save(folder.path(), {});
+  troupe::test::freeze(pid("b"));
+  BOOST_TEST_REQUIRE(troupe::test::becomes_true([&] { return heard() == std::vector<std::string>{"down b", "gone b"}; }));
+  signal("b", SIGCONT);
+  BOOST_TEST_REQUIRE(holds("b", 0));
+  BOOST_TEST(troupe::test::contains(unsure([&] { steps.load(folder.path()); }),
+                                    "make the modules and the optimizer anew, then load a checkpoint"));
 }
 
 // Both processes live. The driver drops what it held of "b", and "b" starts over when it hears so.

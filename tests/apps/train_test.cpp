@@ -454,6 +454,7 @@ BOOST_AUTO_TEST_CASE(a_frozen_stage_is_waited_for_no_longer_than_asked_for) {  /
   program training(run.command({"--cluster", file, "--retry", "1", "--retry-wait", "1", "--deadline", "8"}));
   BOOST_TEST(!training.line_with("not all stages are up").empty(), training.text());
   BOOST_TEST(training.how_it_ends(5s) == "exited with 1", training.text());
+  BOOST_TEST(!training.line_with("(--retry-wait), but node 'one' of " + file + ": ").empty(), training.text());
 }
 
 BOOST_AUTO_TEST_CASE(a_run_waits_until_it_has_met_the_whole_cluster) {

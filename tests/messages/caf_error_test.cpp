@@ -44,6 +44,10 @@ BOOST_AUTO_TEST_CASE(errors_of_caf_are_told_by_what_they_mean) {
   check(caf::error{3, caf::atom("theirs")}, errc::function_failed, "theirs");
 }
 
+BOOST_AUTO_TEST_CASE(an_error_without_a_code_keeps_its_text) {
+  check(make_error(errc::none, "the feed is 3 h old"), errc::function_failed, "the feed is 3 h old");
+}
+
 BOOST_AUTO_TEST_CASE(no_error_is_told_as_none) { check(caf::error{}, errc::none, to_text(errc::none)); }
 
 BOOST_AUTO_TEST_CASE(what_a_handler_caught_becomes_an_error_between_actors) {

@@ -144,6 +144,34 @@ BOOST_AUTO_TEST_CASE(are_waited_for_without_end) {
   BOOST_TEST(joined->value.has_value());
 }
 
+// A member that is silent is no seed: a live seed tells of it. Or it is one.
+BOOST_AUTO_TEST_CASE(one_of_which_is_there_is_enough_though_members_are_silent) {
+  for (const bool is_seed : {false, true})
+    for (const std::int64_t wait : {1'000 * ms, 500 * ms, for_ever}) {
+      fake_cluster all;
+      auto& silent = all.start("silent", 1, 4001);
+      auto& b = all.start("b", 2, 4002);
+      all.join(b, 4001);
+      *silent.mute = true;
+      auto& c = all.start("c", 3, 4003);
+      const auto joined = all.join_seeds(c, is_seed ? names{on_port(4001), on_port(4002)} : names{on_port(4002)}, wait);
+      all.pass(1'100 * ms);
+      BOOST_TEST_REQUIRE(joined->value.has_value());
+      BOOST_TEST(joined->value->name == "b");
+      *silent.mute = false;
+      all.pass(longest_pause);
+      CHECK_NAMES(all.peers(c), "b", "silent");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_among_its_own_seeds_begins_when_its_time_is_over) {
+  fake_cluster all;
+  auto& a = all.start("a", 1, 4001);
+  const auto joined = all.join_seeds(a, {on_port(4001), on_port(all.mute_port)}, 2'000 * ms);
+  all.pass(2'100 * ms);
+  BOOST_TEST(joined->value.has_value());
+}
+
 BOOST_AUTO_TEST_CASE(that_all_refuse_end_the_start_at_once_with_their_reason) {
   fake_cluster all;
   auto& a = all.start("a", 1, 4001);

@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Finds libtorch in an unpacked Python wheel: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
 # LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise that of the package Torch
-# (find_package(Torch) came first, Torch_DIR is set, or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv. The wheel's
-# own find_package(Torch) is not used, because that package needs a whole CUDA toolkit. A project that finds both packages gets
-# one libtorch.
+# (find_package(Torch) came first, Torch_DIR is set, or Torch_ROOT or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv.
+# The wheel's own find_package(Torch) is not used, because that package needs a whole CUDA toolkit. A project that finds both
+# packages gets one libtorch. LibTorch_PROTOBUF_FOLDERS are the folders of libtorchs where an old protobuf may be found.
 set(libtorch_places)
 set(libtorch_of_package)
+# Parts of the package Torch that find_package(Torch) looks for, and their places in its folder.
+set(libtorch_parts TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY CAFFE2_NVRTC_LIBRARY Caffe2_DIR)
+set(libtorch_part_places lib/libtorch.so lib/libc10.so lib/libc10_cuda.so lib/libcaffe2_nvrtc.so share/cmake/Caffe2)
 # find_package(Torch) sets Torch_DIR. A value that an earlier run of this file has set says nothing about what the user wants.
 if(Torch_DIR AND (TARGET torch OR NOT Torch_DIR STREQUAL libtorch_package_set))
   get_filename_component(libtorch_of_package "${Torch_DIR}/../../.." ABSOLUTE)
 endif()
+set(libtorch_packages) # where find_package(Torch) would look
+string(REPLACE ":" ";" libtorch_prefixes "${Torch_ROOT};$ENV{Torch_ROOT};${CMAKE_PREFIX_PATH};$ENV{CMAKE_PREFIX_PATH}")
+foreach(prefix IN LISTS libtorch_prefixes)
+  string(REGEX REPLACE "/share/cmake/?$" "" prefix "${prefix}") # torch.utils.cmake_prefix_path ends so
+  if(EXISTS "${prefix}/share/cmake/Torch/TorchConfig.cmake")
+    get_filename_component(prefix "${prefix}" ABSOLUTE) # without a slash at the end
+    list(APPEND libtorch_packages "${prefix}")
+  endif()
+endforeach()
 if(TROUPE_TORCH_DIR)
   list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")
 elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "")
@@ -17,13 +29,7 @@ elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "
 elseif(libtorch_of_package)
   list(APPEND libtorch_places "${libtorch_of_package}")
 elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: the folder with which troupe was built
-  string(REPLACE ":" ";" libtorch_prefixes "$ENV{CMAKE_PREFIX_PATH}")
-  foreach(prefix IN LISTS CMAKE_PREFIX_PATH libtorch_prefixes) # where find_package(Torch) would look
-    if(EXISTS "${prefix}/share/cmake/Torch/TorchConfig.cmake")
-      list(APPEND libtorch_places "${prefix}")
-    endif()
-  endforeach()
-  list(APPEND libtorch_places "${TROUPE_TORCH_DIR_BUILT}")
+  list(APPEND libtorch_places ${libtorch_packages} "${TROUPE_TORCH_DIR_BUILT}")
 else()
   file(GLOB libtorch_places "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
 endif()
@@ -34,6 +40,15 @@ if(libtorch_of_package)
     message(FATAL_ERROR "expected one libtorch, got two: TROUPE_TORCH_DIR is '${libtorch_here}', and the package Torch is that of \
 '${libtorch_there}'. Name the same folder in both, or unset TROUPE_TORCH_DIR")
   endif()
+  # The package Torch takes its parts from CMAKE_PREFIX_PATH before its own folder, and from the cache before both.
+  foreach(part IN LISTS libtorch_parts ITEMS kineto_LIBRARY TORCH_INSTALL_PREFIX)
+    string(REGEX REPLACE "/+(lib/lib[^/]*[.](so|a)|share/cmake/Caffe2)$" "" libtorch_here "${${part}}")
+    file(REAL_PATH "${libtorch_here}" libtorch_here)
+    if(${part} AND NOT libtorch_here STREQUAL libtorch_there)
+      message(FATAL_ERROR "expected one libtorch, got two: the package Torch is that of '${libtorch_there}', and its ${part} is \
+'${${part}}'. Name one libtorch in CMAKE_PREFIX_PATH, Torch_ROOT and Torch_DIR, and configure in a new build folder")
+    endif()
+  endforeach()
 endif()
 
 find_path(libtorch_root NAMES include/ATen/ATen.h PATHS ${libtorch_places} NO_DEFAULT_PATH NO_CACHE)
@@ -66,12 +81,20 @@ find_package_handle_standard_args(LibTorch
 lib/libtorch_cpu.so. Run 'make deps', or set TROUPE_TORCH_DIR to the folder of the Python package \
 torch")
 
+set(LibTorch_PROTOBUF_FOLDERS)
+foreach(folder IN LISTS libtorch_root libtorch_packages)
+  # A prefix that has libprotobuf too is one of many packages, such as that of conda.
+  if(folder STREQUAL libtorch_root OR (EXISTS "${folder}/lib/libtorch_cpu.so" AND NOT EXISTS "${folder}/lib/libprotobuf.so"))
+    list(APPEND LibTorch_PROTOBUF_FOLDERS "${folder}/include" "${folder}/lib" "${folder}/bin")
+  endif()
+endforeach()
+
 if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
   # libtorch's include folder also has an old google/protobuf. A folder with nothing but the system's google/protobuf
   # comes first, so that the two are never mixed.
-  list(APPEND CMAKE_IGNORE_PATH "${libtorch_root}/include")
+  list(APPEND CMAKE_IGNORE_PATH ${LibTorch_PROTOBUF_FOLDERS})
   find_path(LibTorch_PROTOBUF_INCLUDE_DIR google/protobuf/message.h)
-  list(REMOVE_ITEM CMAKE_IGNORE_PATH "${libtorch_root}/include")
+  list(REMOVE_ITEM CMAKE_IGNORE_PATH ${LibTorch_PROTOBUF_FOLDERS})
   mark_as_advanced(LibTorch_PROTOBUF_INCLUDE_DIR)
   set(libtorch_includes "${libtorch_root}/include" "${libtorch_root}/include/torch/csrc/api/include")
   if(LibTorch_PROTOBUF_INCLUDE_DIR)
@@ -99,7 +122,17 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
 endif()
 set(LibTorch_DIR "${libtorch_root}")
 # A later find_package(Torch) takes the same libtorch.
-if(LibTorch_FOUND AND NOT libtorch_of_package AND EXISTS "${libtorch_root}/share/cmake/Torch/TorchConfig.cmake")
-  set(libtorch_package_set "${libtorch_root}/share/cmake/Torch" CACHE INTERNAL "Torch_DIR as troupe has set it")
-  set(Torch_DIR "${libtorch_package_set}" CACHE PATH "Folder with TorchConfig.cmake" FORCE)
+if(LibTorch_FOUND AND EXISTS "${libtorch_root}/share/cmake/Torch/TorchConfig.cmake")
+  foreach(part place IN ZIP_LISTS libtorch_parts libtorch_part_places)
+    if(EXISTS "${libtorch_root}/${place}")
+      set(${part} "${libtorch_root}/${place}" CACHE PATH "Part of the package Torch" FORCE)
+    endif()
+  endforeach()
+  if(DEFINED ENV{TORCH_INSTALL_PREFIX})
+    set(ENV{TORCH_INSTALL_PREFIX} "${libtorch_root}")
+  endif()
+  if(NOT libtorch_of_package)
+    set(libtorch_package_set "${libtorch_root}/share/cmake/Torch" CACHE INTERNAL "Torch_DIR as troupe has set it")
+    set(Torch_DIR "${libtorch_package_set}" CACHE PATH "Folder with TorchConfig.cmake" FORCE)
+  endif()
 endif()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Run by ctest with BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR and TORCH: a project that finds the packages Torch and troupe, in
-# both orders, gets one libtorch.
+# Run by ctest with SOURCE, BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR and TORCH: a project that finds the packages Torch and
+# troupe, in both orders, gets one libtorch, and no protobuf of a libtorch.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/../support/expect.cmake")
@@ -14,8 +14,16 @@ foreach(other IN ITEMS mine third older)
   set(folder "${SCRATCH}/${other}/torch")
   file(MAKE_DIRECTORY "${folder}/share/cmake/Torch")
   file(COPY "${CMAKE_CURRENT_LIST_DIR}/TorchConfig.cmake" DESTINATION "${folder}/share/cmake/Torch")
-  file(CREATE_LINK "${TORCH}/share/cmake/Caffe2" "${folder}/share/cmake/Caffe2" SYMBOLIC)
-  file(CREATE_LINK "${TORCH}/lib" "${folder}/lib" SYMBOLIC)
+  file(GLOB targets "${TORCH}/share/cmake/Caffe2/Caffe2Targets*.cmake")
+  foreach(file IN LISTS targets)
+    get_filename_component(name "${file}" NAME)
+    file(MAKE_DIRECTORY "${folder}/share/cmake/Caffe2")
+    file(CREATE_LINK "${file}" "${folder}/share/cmake/Caffe2/${name}" SYMBOLIC)
+  endforeach()
+  file(WRITE "${folder}/share/cmake/Caffe2/Caffe2Config.cmake" "include(\"\${CMAKE_CURRENT_LIST_DIR}/Caffe2Targets.cmake\")\n")
+  foreach(part IN ITEMS bin lib)
+    file(CREATE_LINK "${TORCH}/${part}" "${folder}/${part}" SYMBOLIC)
+  endforeach()
   if(EXISTS "${TORCH}/../nvidia") # libtorch looks for some of its libraries there
     file(CREATE_LINK "${TORCH}/../nvidia" "${SCRATCH}/${other}/nvidia" SYMBOLIC)
   endif()
@@ -44,14 +52,23 @@ function(expect_status expected)
   endif()
 endfunction()
 
-foreach(first IN ITEMS Torch troupe)
-  set(build "${SCRATCH}/${first}_first")
-  configure("${build}" -DFIRST=${first} -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch)
+# What the cache of the build folder says: all parts of the package Torch are in one folder, and protobuf is in no libtorch.
+function(expect_parts_of build folder)
   expect_status(0)
-  file(STRINGS "${build}/CMakeCache.txt" output REGEX "(PROTOBUF|Protobuf)_INCLUDE_DIR:.*/torch/include")
+  foreach(part IN ITEMS Torch_DIR Caffe2_DIR TORCH_LIBRARY c10_LIBRARY)
+    file(STRINGS "${build}/CMakeCache.txt" output REGEX "^${part}:")
+    expect("=${folder}/(lib|share/cmake)/")
+  endforeach()
+  file(STRINGS "${build}/CMakeCache.txt" output REGEX "^[^/]*(PROTOBUF|Protobuf)_[^=]*=.*/torch/")
   if(output)
     message(FATAL_ERROR "expected the system's protobuf, got that of libtorch: ${output}")
   endif()
+endfunction()
+
+foreach(first IN ITEMS Torch troupe)
+  set(build "${SCRATCH}/${first}_first")
+  configure("${build}" -DFIRST=${first} -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch)
+  expect_parts_of("${build}" "${SCRATCH}/mine/torch")
   run("build" ${CMAKE_COMMAND} --build ${build})
   run("torch_consumer" ${build}/torch_consumer)
   expect("gradients right")
@@ -65,11 +82,25 @@ endforeach()
 
 # The package Torch that comes later is that of TROUPE_TORCH_DIR, also where CMake would look elsewhere, and after a change.
 foreach(other IN ITEMS mine third)
-  configure("${SCRATCH}/named" -DFIRST=troupe -DCMAKE_PREFIX_PATH=${SCRATCH}/older/torch -DTROUPE_TORCH_DIR=${SCRATCH}/${other}/torch)
-  expect_status(0)
-  file(STRINGS "${SCRATCH}/named/CMakeCache.txt" output REGEX "^Torch_DIR")
-  expect("=${SCRATCH}/${other}/torch/share/cmake/Torch")
+  configure("${SCRATCH}/named" -DFIRST=troupe -DCMAKE_PREFIX_PATH=${SCRATCH}/third/torch -DTROUPE_TORCH_DIR=${SCRATCH}/${other}/torch)
+  expect_parts_of("${SCRATCH}/named" "${SCRATCH}/${other}/torch")
+  run("build" ${CMAKE_COMMAND} --build ${SCRATCH}/named --target own_message)
 endforeach()
+# Each way to name a package Torch is a way to name troupe's libtorch, also after a change.
+foreach(way IN ITEMS CMAKE_PREFIX_PATH=${SCRATCH}/third/torch CMAKE_PREFIX_PATH=${SCRATCH}/mine/torch/share/cmake
+  Torch_ROOT=${SCRATCH}/third/torch)
+  configure("${SCRATCH}/ways" -DFIRST=troupe -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch -D${way})
+  string(REGEX REPLACE "^[^=]*=(.*/torch).*" "\\1" folder "${way}")
+  expect_parts_of("${SCRATCH}/ways" "${folder}")
+endforeach()
+set(third -DFIRST=troupe -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch -DTorch_DIR=${SCRATCH}/third/torch/share/cmake/Torch)
+configure("${SCRATCH}/way" ${third})
+expect_parts_of("${SCRATCH}/way" "${SCRATCH}/third/torch")
+# So is it where troupe itself is built.
+run("configure troupe" ${CMAKE_COMMAND} -S ${SOURCE} -B ${SCRATCH}/own -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} -DTROUPE_TESTS=OFF
+  -DTROUPE_BENCH=OFF -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch -DTROUPE_TORCH_DIR=${SCRATCH}/third/torch)
+set(status 0)
+expect_parts_of("${SCRATCH}/own" "${SCRATCH}/third/torch")
 
 # Two libtorchs: one error that names both.
 configure("${SCRATCH}/two" -DFIRST=Torch -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch -DTROUPE_TORCH_DIR=${SCRATCH}/third/torch)
@@ -78,6 +109,13 @@ expect("expected one libtorch, got two: TROUPE_TORCH_DIR is '${SCRATCH}/third/to
 configure("${SCRATCH}/two" -DFIRST=troupe -DTROUPE_TORCH_DIR=${SCRATCH}/third/torch -DTorch_DIR=${SCRATCH}/mine/torch/share/cmake/Torch)
 expect_status(1)
 expect("expected one libtorch, got two")
+configure("${SCRATCH}/mixed" ${third} -DFIRST=Torch)
+expect_status(1)
+expect("expected one libtorch, got two: the package Torch is that of '${SCRATCH}/third/torch', and its [A-Za-z0-9]+_(DIR|LIBRARY) is \
+'${SCRATCH}/mine/torch/")
+configure("${SCRATCH}/own_protobuf" -DFIRST=Protobuf -DCMAKE_PREFIX_PATH=${SCRATCH}/mine/torch)
+expect_status(1)
+expect("expected the system's protobuf, got that of libtorch: Protobuf_[A-Z_]+ is '${SCRATCH}/mine/torch/")
 foreach(first IN ITEMS Torch troupe)
   configure("${SCRATCH}/${first}_older" -DFIRST=${first} -DCMAKE_PREFIX_PATH=${SCRATCH}/older/torch)
   expect_status(1)

@@ -14,25 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/spin_pause.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
-
-/// The observer of a thread is called when the thread is about to block on a future, and when the thread goes on. A pool can
-/// free the thread's worker slot for the time in between.
-class blocking_observer {
- public:
-  virtual ~blocking_observer() = default;
-  virtual void blocked() = 0;
-  virtual void resumed() = 0;
-  /// Whether the observer also hears of worker threads that wait on behalf of this thread.
-  virtual bool hears_workers() const noexcept { return false; }
-  /// The observer of this thread, or null.
-  static blocking_observer*& current();
-};
 
 namespace detail {
 
@@ -114,7 +102,7 @@ class future {
   /// The value; throws troupe::error if the future failed.
   T get() const {
     wait([](state& s, std::unique_lock<std::mutex>& lock) {
-      if (blocking_observer::current() != nullptr) {
+      if (support::call_scope::observer() != nullptr) {
         s.ready.wait(lock, [&] { return s.complete; });  // a thread that freed its worker slot runs no errands
         return true;
       }
@@ -176,7 +164,7 @@ class future {
   bool wait(F await) const {
     if (ready()) return true;
     detail::continuation_scope::refuse_to_wait();
-    auto* observer = blocking_observer::current();
+    auto* observer = support::call_scope::observer();
     if (observer != nullptr) observer->blocked();
     std::unique_lock lock(state_->mutex);
     const bool arrived = await(*state_, lock);

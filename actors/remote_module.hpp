@@ -24,9 +24,9 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 ///   RM-2  a handle may outlive the peer and the node.
 ///   RM-3  what state() gives, set_state() and set_parameters() take, buffers included.
 ///   RM-4  in a continuation, which can't wait, functions that block throw troupe::error (misuse) before they send anything.
-///   RM-5  set_parameters(), set_buffers(), set_state(), train() and eval() that failed because the module's node did not answer in time may
-///         still be done there later, but not after a later one of them through a handle of this node with the same id (select() makes
-///         another id). Two threads that change a module at once get no such order.
+///   RM-5  set_parameters(), set_buffers(), set_state(), train() and eval() change the module. A change that got no answer in time may still
+///         happen later. It never happens after a later change by a handle of the same node with the same id (select() makes another id).
+///         Changes that two threads make at once have no order.
 class remote_module {
  public:
   /// Makes the first handle of the module. Copies of the handle share the module; the last copy drops it.

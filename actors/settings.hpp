@@ -74,7 +74,8 @@ struct settings {
   /// Needs `certificates`. Empty: no certificate is revoked.
   std::string revoked;
   /// File that says what the roles of the cluster may do with this node: see docs/operations.md. The node reads it at its start, and again at
-  /// node::reload(). Needs `certificates`. Empty: each node of the cluster may do everything but send code (`allow_scripts`) and name paths (`data_dir`).
+  /// node::reload(). Needs `certificates`. Empty: each node of the cluster may do everything but send code (`allow_scripts`) and name paths
+  /// (`data_dir`).
   std::string policy;
   /// Lets everybody in who reaches the node's port: nobody has to prove who they are, and nothing is encrypted. Needed for the
   /// network `caf`, which has no gate.

@@ -52,8 +52,9 @@ namespace troupe::contracts {
 ///   GW-18 with a policy, a node believes what a call says about the passes of its context if the caller has opened the context, or if the
 ///         caller had a part in it before the call (RB-5) and the passes are possible (see context_record). Otherwise it asks the
 ///         opener if gradients wait here.
-///   GW-19 a call whose caller or opener is not up here, and a report to an initiator that is not, wait until it is, for
-///         services::meeting_patience: of two nodes that reach each other again, one knows so first.
+///   GW-19 a call whose caller or opener is not up here waits until that node is, for services::meeting_patience at most. So does a report
+///         to an initiator that is not up here, as long as the pass lives here. When two nodes reach each other again, one of the two knows
+///         so before the other.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,

@@ -24,7 +24,7 @@ using garbage_ptr = std::shared_ptr<void>;
 
 /// A thread of a node that runs bursts, one at a time (services::burst_threads).
 ///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of the machine.
-///   CC-2  every burst is returned to its graph task, whatever its functions throw.
+///   CC-2  every burst that has begun is returned to its graph task, whatever its functions throw.
 using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_ptr, graph_task_actor>>;
 
 /// The thread of a node that adds gradients and frees graphs. On a node without network it also runs the bursts.

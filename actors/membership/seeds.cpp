@@ -98,7 +98,8 @@ template <class Self>
 void report_seeds(Self self, nanoseconds next) {
   const auto& st = self->state;
   if (!st.starting.promise.pending() || st.leaving) return;
-  st.options.log.warn("membership", [&] { return "waits for a node to join; " + seen_at(st.seeds); });
+  if (const auto seen = seen_at(st.seeds); !seen.empty())
+    st.options.log.warn("membership", [&] { return "waits for a node to join; " + seen; });
   after(self, next, [=] { report_seeds(self, std::min(2 * next, longest_between_reports)); });
 }
 

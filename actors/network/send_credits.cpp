@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 
 namespace troupe::network {
 
@@ -55,7 +56,7 @@ send_credits::outcome send_credits::take_or_wait(const wish& what) {
     if (ledger_->accounts.take(what.of, what.bytes)) return outcome::taken;
   }
   if (detail::continuation_scope::active()) return outcome::busy;
-  auto* observer = blocking_observer::current();
+  auto* observer = support::call_scope::observer();
   if (observer != nullptr) observer->blocked();
   const auto result = wait(what);
   if (observer != nullptr) observer->resumed();

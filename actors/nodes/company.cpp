@@ -275,8 +275,7 @@ bool company::begin_end() {
     if (stopped_) return false;
     const auto& name = services().name();
     detail::continuation_scope::refuse_to_wait();
-    using scope = support::call_scope;
-    if (services::node_services::own_thread::of(services()) || (scope::runs_pass() && scope::here() == services().id()))
+    if (services::node_services::own_thread::of(services()) || support::call_scope::runs_pass_of(services().id()))
       throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name +
                                   "', which would wait for itself; let another thread stop the node");
     if (network_ != nullptr && network_->lead_here())

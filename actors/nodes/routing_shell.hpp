@@ -201,10 +201,12 @@ struct routing_shell : gateway_shell<Self> {
   /// instead, which may still reach the initiator.
   template <class Message>
   void say_failed(const Message& message, const std::string& sender, errc code, const std::string& why) {
-    auto gateway = here.directory().gateway(message.context.node);
-    if (!gateway && !sender.empty()) gateway = here.directory().gateway(sender);
-    if (!gateway) return;
-    self->send(gateway, participant_failed{message.context, message.pass, here.id(), static_cast<std::uint8_t>(code), why});
+    participant_failed what{message.context, message.pass, here.id(), static_cast<std::uint8_t>(code), why};
+    const auto initiator = message.context.node;
+    const auto passes_on =
+      sender.empty() || here.directory().gateway(initiator) ? contracts::gateway_actor{} : here.directory().gateway(sender);
+    if (passes_on) return caf::anon_send(passes_on, std::move(what));
+    services::report_to(self, here, initiator, std::move(what));
   }
 
   /// Forgets the context and remembers that it was released.

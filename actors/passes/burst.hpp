@@ -82,7 +82,8 @@ struct burst {
 engine::gradient_table gathered_by_burst(context_id context);
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
-/// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error goes to `failure`, with the names of the node and the function.
+/// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error goes to
+/// `failure`, with the names of the node and the function.
 void run_burst(burst& work, services::node_services& here);
 
 }  // namespace troupe::passes

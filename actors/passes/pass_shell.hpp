@@ -33,22 +33,10 @@ struct pass_shell {
 
   contracts::graph_task_actor me() const { return contracts::graph_task_actor{self}; }
 
-  /// Sends a report to the initiator, once it is up here (GW-19). The message has no sender, because the other node would make a proxy
-  /// for a sender.
   template <class Report>
   void report(Report what) {
-    const auto initiator = terms.context.node;
     if (state.lead) return self->send(me(), std::move(what));
-    auto send = [to = &here, initiator, what = std::move(what)]() mutable {
-      const auto gateway = to->directory().gateway(initiator);
-      if (!gateway) return false;
-      to->directory().sent(initiator);
-      caf::anon_send(gateway, std::move(what));
-      return true;
-    };
-    if (!send() && here.membership())
-      services::meet(self, here, here.membership(), initiator, services::meeting_patience, std::move(send),
-                     [](const caf::error&) {});
+    services::report_to(self, here, terms.context.node, std::move(what));
   }
 
   participant_failed failure(errc code, std::string text) const {

@@ -2,8 +2,8 @@
 #include <troupe/actors/services/burst_threads.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
-#include <system_error>
 
 #include <caf/send.hpp>
 
@@ -79,7 +79,7 @@ std::vector<burst_threads::begin> burst_threads::due() {
       if (all_.size() >= most_threads) break;
       try {
         all_.push_back(spawn_());
-      } catch (const std::system_error&) {
+      } catch (const std::exception&) {
         break;  // a thread that ends its burst takes the next one
       }
       idle_.push_back(all_.back());

@@ -15,11 +15,10 @@
 
 namespace troupe::services {
 
-/// The threads of a node for bursts. A burst whose function waits for a future gives its turn to another burst, because the future may
-/// need that burst: a hook makes a call, and a pass of the call comes back to this node. Any thread may use it.
-///   BT-1  posted bursts begin in their order: at once while fewer than `limit` bursts compute, else as soon as one has ended or waits.
-///         When a burst goes on that has waited, more than `limit` compute for a while. A large function that waits on a worker counts as
-///         a burst that waits.
+/// The threads of a node for bursts. A burst whose function waits for a future, or that waits for room at a peer (GW-14), gives its turn to
+/// another burst. The future may need that burst: a hook makes a call, and a pass of the call comes back to this node. Any thread may use it.
+///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst goes on at once when its wait is over:
+///         then more than `limit` compute for a while. A large function that waits on a worker counts as a burst that waits.
 ///   BT-2  a burst that waits keeps no other one from running, as long as the node has fewer than `most_threads` and the system gives one
 ///         more. Otherwise bursts wait until another one has ended.
 ///   BT-3  after stop() no burst begins and no thread is made.

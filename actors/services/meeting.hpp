@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <caf/error.hpp>
+#include <caf/send.hpp>
 
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -14,8 +15,8 @@
 
 namespace troupe::services {
 
-/// How long work waits for a node that is not up here. Of two nodes that meet, or that reach each other again, one knows so first:
-/// messages of that node may come while it is not up here. The nodes of one cluster know each other within milliseconds.
+/// How long work waits for a node that is not up here. When two nodes meet, or reach each other again, one of the two knows so before the
+/// other: its messages come to a node that does not know so yet. The nodes of one cluster know each other within milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
 /// Waits until the node is up here, within `limit`, and connects to it if it is a member. Then calls met(), or not_met(error).
@@ -29,6 +30,21 @@ void meet(Self self, node_services& here, const contracts::membership_actor& mem
         met();
       },
       std::move(not_met));
+}
+
+/// Sends a report about a pass to the node that has begun the pass, once that node is up here (GW-19). Of two reports the second may arrive
+/// first. The message has no sender, because the other node would make a proxy for a sender.
+template <class Self, class Report>
+void report_to(Self self, node_services& here, node_id initiator, Report what) {
+  auto send = [&here, initiator, what = std::move(what)]() mutable {
+    const auto gateway = here.directory().gateway(initiator);
+    if (!gateway) return false;
+    here.directory().sent(initiator);
+    caf::anon_send(gateway, std::move(what));
+    return true;
+  };
+  if (!send() && here.membership())
+    meet(self, here, here.membership(), initiator, meeting_patience, std::move(send), [](const caf::error&) {});
 }
 
 }  // namespace troupe::services

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/engine/recordings.hpp>
 #include <troupe/engine/surroundings.hpp>
 #include <troupe/messages/ids.hpp>
@@ -56,33 +57,38 @@ class call_scope : engine::surroundings {
       current = outer_;
       return;
     }
-    auto* each = current_scope();
+    auto* each = static_cast<call_scope*>(current);
     while (each != nullptr && each->outer_ != this) each = each->outer_;
     if (each != nullptr) each->outer_ = outer_;
   }
   /// Whether this thread made the scope. libtorch gives the number of a thread once.
   bool is_of_this_thread() const noexcept { return recording_.thread == engine::recording_from_now({}).thread; }
-  /// Ends a scope that is none of this thread. The thread that made the scope keeps it as its current scope, without anything that the
-  /// scope gave.
+  /// Ends a scope that another thread made. That thread then is in the scope around it.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
-    scope->here_ = {};
-    scope->context_ = {};
-    scope->format_ = wire_format::exact;
-    scope->bounds_ = {};
-    static_cast<void>(scope.release());
+    scope.release()->is_left_ = true;  // not freed: the other thread may be reading it
   }
   /// Marks the scope as one in which functions of a pass run. `place_now` says where in the program the running function is.
   void run_pass(const passes::burst& of, std::function<program_place()> place_now) {
     burst_ = &of;
+    observer_ = blocking_observer::current();
     place_now_ = std::move(place_now);
   }
   /// Whether functions of a pass run in this thread's scope.
   static bool runs_pass() noexcept { return current_scope() != nullptr && current_scope()->burst_ != nullptr; }
   /// The burst of a pass of the context that runs in this thread's scope, or in one around it. Null if there is none.
   static const passes::burst* burst_of(context_id context) noexcept {
-    const auto* each = current_scope();
-    while (each != nullptr && (each->burst_ == nullptr || each->context_ != context)) each = each->outer_;
-    return each == nullptr ? nullptr : each->burst_;
+    const auto* found = around([&](const call_scope& each) { return each.burst_ != nullptr && each.context_ == context; });
+    return found == nullptr ? nullptr : found->burst_;
+  }
+  /// Whether functions of a pass of the node run in this thread's scope, or in one around it.
+  static bool runs_pass_of(node_id here) noexcept {
+    return around([&](const call_scope& each) { return each.burst_ != nullptr && each.here_ == here; }) != nullptr;
+  }
+  /// Whom to tell when this thread waits: its observer, or that of the thread on whose behalf it runs functions of a pass. Null: nobody.
+  static blocking_observer* observer() noexcept {
+    if (auto* own = blocking_observer::current()) return own;
+    const auto* found = around([](const call_scope& each) { return each.burst_ != nullptr; });
+    return found == nullptr ? nullptr : found->observer_;
   }
 
   call_scope(const call_scope&) = delete;
@@ -127,7 +133,16 @@ class call_scope : engine::surroundings {
   }
 
  private:
-  static call_scope* current_scope() noexcept { return static_cast<call_scope*>(current); }
+  /// The innermost scope, from the current one outwards, for which `is_it` is true; null if there is none.
+  template <class Predicate>
+  static call_scope* around(const Predicate& is_it) noexcept {
+    auto* each = static_cast<call_scope*>(current);
+    while (each != nullptr && (each->is_left_ || !is_it(*each))) each = each->outer_;
+    return each;
+  }
+  static call_scope* current_scope() noexcept {
+    return around([](const call_scope&) { return true; });
+  }
 
   call_scope* outer_;
   node_id here_;
@@ -136,7 +151,9 @@ class call_scope : engine::surroundings {
   call_bounds bounds_;
   engine::recording recording_;
   std::atomic<std::uint64_t> made_{0};  // context::backward may come from another thread
+  std::atomic<bool> is_left_{false};
   const passes::burst* burst_ = nullptr;
+  blocking_observer* observer_ = nullptr;  // of the thread that runs the burst
   std::function<program_place()> place_now_;
 };
 

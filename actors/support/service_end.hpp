@@ -11,7 +11,8 @@ namespace troupe::support {
 ///         even before wait().
 ///   SE-2  after wait() signals do what they did before: a second signal ends the process.
 ///   SE-3  several threads may wait at once; a signal wakes all of them.
-///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the threads that wait runs the `on_hangup` of all of them.
+///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the threads that wait runs the `on_hangup` of all of them,
+///         and the other waits end after that.
 ///         A program that has a handler of its own for SIGHUP, or blocks SIGHUP on all threads, keeps it to itself.
 class service_end {
  public:

@@ -37,11 +37,11 @@ class stage_wait {
   clock::time_point end() const { return begun_ + patience_; }
   /// The error for a person when the patience is over, and this stood in the way last.
   std::string over_text(const std::string& why) const;
+  clock::duration left() const { return end() - clock::now(); }
   /// Whether the patience is over.
   bool is_over() const { return left() <= clock::duration::zero(); }
 
  private:
-  clock::duration left() const { return end() - clock::now(); }
   void tell(const std::vector<std::string>& away);
   void tell_once(const std::string& key, const std::string& line);
   static std::string time_of_day();

@@ -21,7 +21,9 @@ stage_wait training_run::wait_for_stages() {
 /// last checkpoint, as often as the options say. Returns false if a stop came first.
 bool training_run::train_to_end() {
   std::optional<stage_wait> wait;  // while a stage is away
+  std::string why;                 // what stood in the way last; not what an attempt saw that had no time for it
   for (std::int64_t retry = 0; !stopped();) {
+    const bool had_time = wait && wait->left() > std::chrono::seconds(1);
     try {
       if (wait && !wait->until_all_are_up(stop_)) return false;
       get_ready(wait ? wait->end() : stage_nodes::clock::time_point::max());
@@ -33,7 +35,8 @@ bool training_run::train_to_end() {
       steps();
       return !stopped() && finish();
     } catch (const error& failure) {
-      if (wait && wait->is_over()) throw error(failure.code(), wait->over_text(failure.what()));
+      if (!wait || had_time) why = failure.what();
+      if (wait && wait->is_over()) throw error(failure.code(), wait->over_text(why));
       if (!wait && (retry == options_.retry || !is_lost_stage(failure, has_begun()))) throw;
       pipeline_.reset();
       if (wait) {

@@ -131,7 +131,10 @@ class stay {
       is_hung_up_ = !link;
     }
     if (!link) return logging::reopen_logs();
-    if (const nodes::visit there(*link); there) static_cast<void>(there->reload());
+    if (const nodes::visit there(*link); there)
+      static_cast<void>(there->reload());
+    else
+      logging::reopen_logs();
   }
   void has(node& made) {
     bool is_late = false;

@@ -230,6 +230,31 @@ BOOST_AUTO_TEST_CASE(calls_in_a_scope_that_outlives_its_context_on_its_own_threa
   BOOST_CHECK_EXCEPTION(a.peer("b").call("scale", {x}, {{"part", 0}}).get(), troupe::error, has(errc::unknown_context));
 }
 
+BOOST_AUTO_TEST_CASE(a_context_that_ends_on_another_thread_leaves_what_is_around_it) {  // HP-1
+  using scope = troupe::support::call_scope;
+  const auto lose_a_context = [](troupe::node& here) {
+    auto inner = std::make_unique<troupe::context>(here);
+    std::thread([&] { inner.reset(); }).join();
+  };
+  b.functions().add("lose", [&](call_arguments& arguments) {
+    const auto before = scope::current_bounds();
+    lose_a_context(arguments.here);
+    const auto after = scope::current_bounds();
+    BOOST_TEST(before.until_ns != 0);
+    BOOST_TEST((after.until_ns == before.until_ns && after.depth == before.depth && after.for_peer && before.for_peer));
+    return call_reply{};
+  });
+  a.peer("b").call("lose").get();
+  troupe::context pass(a);
+  auto y = x * 2;
+  y.register_hook([&](const at::Tensor& gradient) {
+    lose_a_context(a);
+    BOOST_TEST((troupe::context::current() == pass.id()));
+    return gradient;
+  });
+  pass.backward({a.peer("b").call("scale", {y}, {{"part", 0}}).get().tensor(0).sum()}).get();
+}
+
 BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_its_own_free) {  // BG-3
   b.functions().add("echo", [](call_arguments& arguments) { return call_reply{{arguments.tensor(0)}}; });
   const auto exact = at::linspace(1, 2, 4096);

@@ -96,8 +96,8 @@ context::branch::branch(node& here) {
            here.name(), "'; give the node whose program or function runs here");
   auto record = parts_of(here).contexts.find(id).record;
   if (!record) throw parts_of(here).contexts.unknown(id);
-  state_.reset(
-    new state{company_of(here).link(), std::move(record), scope::next_place(), scope::calls(), scope::current_bounds(), scope::format()});
+  state_.reset(new state{company_of(here).link(), std::move(record), scope::next_place(), scope::calls(),
+                         scope::current_bounds(), scope::format()});
 }
 
 context::scope::scope(const branch& part) : part_(part.state_) {

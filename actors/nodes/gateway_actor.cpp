@@ -77,8 +77,7 @@ void went_down(Self self, const contracts::peer_down& news) {
   routing_shell(self).went_down(news);
   auto* objects = &sh.parts.objects;
   if (news.is_gone)
-    self->send(sh.here.continuation(),
-               contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
+    self->send(sh.here.continuation(), contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
   if (was_up) sh.parts.on_peer_down.tell(news.who.name, news.reason);
   if (!news.is_gone) return;
   sh.here.residuals().forget(id);

@@ -123,15 +123,15 @@ context_id context::current() noexcept { return support::call_scope::context(); 
 
 future<done> context::backward(std::vector<at::Tensor> roots, backward_options options) {
   if (roots.empty()) refuse("backward: no roots were given; give at least one tensor that requires grad");
-  if (!options.gradients.empty() && options.gradients.size() != roots.size())
-    refuse("backward: ", options.gradients.size(), " gradients were given for ", roots.size(),
-           " roots; give one for each, or none");
+  const auto gradients = std::move(options.gradients);
+  if (!gradients.empty() && gradients.size() != roots.size())
+    refuse("backward: ", gradients.size(), " gradients were given for ", roots.size(), " roots; give one for each, or none");
   const nodes::visit inside(*here_);
   const auto self = inside ? inside->parts().contexts.find(id_) : passes::open_context();
   if (!self.record) return future<done>::failed(here_->has_ended());
   auto job = std::make_shared<contracts::backward_job>();
   for (std::size_t i = 0; i < roots.size(); ++i) {
-    job->gradients.push_back(root_gradient(roots[i], i, options.gradients));
+    job->gradients.push_back(root_gradient(roots[i], i, gradients));
     job->roots.push_back(torch::autograd::impl::gradient_edge(roots[i]));
   }
   job->keep_graph = options.keep_graph || options.create_graph;

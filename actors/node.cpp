@@ -36,6 +36,10 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
+void expect_to_run(const services::node_services& here) {
+  if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' has stopped");
+}
+
 /// Asks the gateway of a node and waits for the answer. `what`: begins the text of an error.
 template <class Answer, class... Question>
 Answer ask(services::node_services& here, const contracts::gateway_actor& who, std::chrono::milliseconds deadline,
@@ -45,7 +49,7 @@ Answer ask(services::node_services& here, const contracts::gateway_actor& who, s
   caf::scoped_actor self{here.system()};
   Answer result;
   const auto failed = [&](const caf::error& reason) {
-    if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' has stopped");
+    expect_to_run(here);
     if (reason == caf::sec::request_timeout)
       throw error(errc::deadline_passed, what + ": no answer within " + support::seconds_text(deadline));
     throw to_exception(reason, what);
@@ -57,7 +61,7 @@ Answer ask(services::node_services& here, const contracts::gateway_actor& who, s
 /// The gateway of a peer. `what`: begins the text of an error.
 contracts::gateway_actor gateway_of(services::node_services& here, node_id who, const std::string& what) {
   if (auto found = here.directory().gateway(who)) return found;
-  if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' has stopped");
+  expect_to_run(here);
   throw error(errc::peer_down, what + ": it is down");
 }
 

@@ -9,6 +9,16 @@
 
 namespace troupe::services {
 
+namespace {
+
+/// Without the lock of the threads: a message may wake a thread.
+template <class Begins>
+void hand_out(Begins all) {
+  for (auto& each : all) caf::anon_send(each.thread, std::move(each.what.work), std::move(each.what.owner));
+}
+
+}  // namespace
+
 void burst_threads::start(std::size_t limit, std::function<actor()> spawn) {
   const std::lock_guard lock(mutex_);
   spawn_ = std::move(spawn);
@@ -25,7 +35,7 @@ void burst_threads::post(job what) {
     waiting_.push_back(std::move(what));
     now = due();
   }
-  for (auto& each : now) caf::anon_send(each.thread, std::move(each.what.work), std::move(each.what.owner));
+  hand_out(std::move(now));
 }
 
 burst_threads::order burst_threads::ended(const actor& thread) {
@@ -53,7 +63,7 @@ void burst_threads::blocked() {
     --computing_;
     now = due();
   }
-  for (auto& each : now) caf::anon_send(each.thread, std::move(each.what.work), std::move(each.what.owner));
+  hand_out(std::move(now));
 }
 
 void burst_threads::resumed() {

@@ -119,13 +119,8 @@ struct settings {
   std::map<std::string, device_names> device_maps;
 
   settings() = default;
-  /// Reads `--name=`, `--host=`, `--advertise=`, `--port=`, `--join=` (may repeat), `--join-wait=` (seconds), `--workers=`,
-  /// `--pass-workers=`, `--deadline-ms=`, `--heartbeat-ms=`, `--forget-after=` (seconds), `--short-work-us=` (microseconds),
-  /// `--stop-limit=` (seconds), `--send-limit=` (MiB), `--feedback-limit=` (MiB), `--no-direct-memory`, `--no-shared-memory`, `--network=`
-  /// (troupe or caf), `--certificates=`, `--revoked=`, `--policy=`, `--insecure`, `--log-level=` (debug, info, warn, error or off),
-  /// `--log-file=`, `--log-format=` (text or json), `--data-dir=`, `--metrics=`, `--until-left=`, `--trace`, `--profile`,
-  /// `--allow-scripts`, `--carry-autocast`, `--no-detached-warning`, `--device-map=` (see add_device_map; may repeat). A value may also be
-  /// the next argument. Throws troupe::error (misuse) for anything else.
+  /// Reads the options of a node, which docs/options.md lists: `--name=stage1 --port=4001 --join=h1:4001`. A value may also be the next
+  /// argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
   /// For a program with options of its own: reads the options above and takes them out of `argv`, with their values. The other arguments
   /// stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and those behind it stay.

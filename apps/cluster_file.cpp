@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <troupe/actors/settings.hpp>
+#include <troupe/actors/node_options.hpp>
 #include <troupe/actors/support/strict_json.hpp>
 #include <troupe/devices/device_map.hpp>
 #include <troupe/messages/errors.hpp>
@@ -23,19 +23,7 @@ using support::read_texts;
 using support::shown;
 
 constexpr std::size_t most_nodes = 256;
-constexpr std::int64_t most_lanes = 1024;
-
-std::int64_t read_number(const json& object, const std::string& where, const char* field, std::int64_t lowest,
-                         std::int64_t highest, std::int64_t otherwise) {
-  auto found = object.find(field);
-  if (found == object.end()) return otherwise;
-  bool fits = found->is_number_unsigned() ? found->get<std::uint64_t>() <= static_cast<std::uint64_t>(highest)
-                                          : found->is_number_integer() && found->get<std::int64_t>() <= highest;
-  if (!fits || found->get<std::int64_t>() < lowest)
-    fail_at(where + "." + field, "expected a whole number from " + std::to_string(lowest) + " to " + std::to_string(highest) +
-                                   ", got " + shown(*found));
-  return found->get<std::int64_t>();
-}
+constexpr std::int64_t most_threads = 1024;
 
 std::string read_text(const json& object, const std::string& where, const char* field, const char* otherwise) {
   auto found = object.find(field);
@@ -55,13 +43,12 @@ std::string read_argument(const json& object, const std::string& where, const ch
 }
 
 /// "device_maps": {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}
-std::vector<std::string> read_device_maps(const json& object, const std::string& where) {
+void read_device_maps(const json& object, const std::string& where, settings& to) {
   constexpr const char* example = R"(expected an object such as {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}, got )";
   const auto found = object.find("device_maps");
-  if (found == object.end()) return {};
+  if (found == object.end()) return;
   const auto field = where + ".device_maps";
   if (!found->is_object()) fail_at(field, example + shown(*found));
-  std::vector<std::string> result;
   for (const auto& [peer, map] : found->items()) {
     if (!map.is_object() || map.empty()) fail_at(field + "." + peer, example + shown(*found));
     device_names names;
@@ -71,49 +58,73 @@ std::vector<std::string> read_device_maps(const json& object, const std::string&
       names.emplace(here, there.get<std::string>());
     }
     try {
-      result.push_back(peer + ":" + device_map::of(names).text());
+      add_device_map(to, peer + ":" + device_map::of(names).text());
     } catch (const error& why) {
       fail_at(field + "." + peer, why.what());
     }
   }
-  return result;
 }
 
-cluster_node read_node(const json& object, const std::string& where) {
+/// Options that are no fields: `troupe launch` says whom a node joins, and a device map has a form of its own.
+bool is_field(const node_option& option) { return !option.may_repeat(); }
+
+void read_option(const json& object, const std::string& where, const node_option& option, settings& to) {
+  const auto found = object.find(option.field());
+  if (found == object.end()) return;
+  const auto fail = [&](const std::string& expected) {
+    fail_at(where + "." + option.field(), "expected " + expected + ", got " + shown(*found));
+  };
+  if (const auto* flag = std::get_if<node_option::flag>(&option.kind)) {
+    if (!found->is_boolean()) fail("true or false");
+    to.*flag->where = found->get<bool>();
+    return;
+  }
+  const bool is_number = std::holds_alternative<node_option::number>(option.kind);
+  if (is_number ? !found->is_number_integer() : !found->is_string() || found->get<std::string>().empty())
+    fail(is_number ? option.expected() : "a text in quotes");
+  const auto text = is_number ? found->dump() : found->get<std::string>();
+  if (!option.wrong(text).empty()) fail(option.expected());
+  option.set(to, text);
+}
+
+cluster_node read_node(const json& object, const std::string& where, const settings& unless_told) {
   if (!object.is_object()) fail_at(where, "expected an object such as {\"name\": \"stage1\"}, got " + shown(object));
-  check_fields(object, where,
-               {"name", "host", "port", "workers", "pass_workers", "threads", "advertise", "ssh", "program", "folder",
-                "options", "device_maps"});
+  std::vector<std::string> fields;
+  for (const auto& option : node_options())
+    if (is_field(option)) fields.push_back(option.field());
+  fields.insert(fields.end(), {"threads", "ssh", "program", "folder", "options", "device_maps"});
+  check_fields(object, where, fields);
   cluster_node node;
-  node.name = read_text(object, where, "name", nullptr);
-  check_node_name(node.name, where + ".name");
+  static_cast<settings&>(node) = unless_told;
+  check_node_name(read_text(object, where, "name", nullptr), where + ".name");
   node.ssh = read_argument(object, where, "ssh");
   if (node.ssh.find_first_of(" \t\n") != std::string::npos)
     fail_at(where + ".ssh", "expected a host, or user@host, without blanks, got " + shown(json(node.ssh)));
+  if (!node.ssh.empty()) node.host = "0.0.0.0";
   node.program = read_argument(object, where, "program");
   node.folder = read_text(object, where, "folder", "");
-  node.advertise = read_text(object, where, "advertise", "");
-  if (!node.advertise.empty() && !may_be_advertised(node.advertise))
-    fail_at(where + ".advertise", "expected an address or a host name without a port, got " + shown(json(node.advertise)));
   node.options = read_texts(object, where, "options");
-  node.device_maps = read_device_maps(object, where);
-  node.host = read_text(object, where, "host", node.ssh.empty() ? "127.0.0.1" : "0.0.0.0");
-  node.port = static_cast<std::uint16_t>(read_number(object, where, "port", 0, 65535, 0));
-  node.workers = static_cast<std::size_t>(read_number(object, where, "workers", 1, most_lanes, 1));
-  node.pass_workers = static_cast<std::size_t>(read_number(object, where, "pass_workers", 0, most_lanes, 0));
-  node.threads = static_cast<std::size_t>(read_number(object, where, "threads", 1, most_lanes, 1));
+  for (const auto& option : node_options())
+    if (is_field(option)) read_option(object, where, option, node);
+  read_device_maps(object, where, node);
+  if (const auto found = object.find("threads"); found != object.end()) {
+    if (!found->is_number_integer() || *found < 1 || *found > most_threads)
+      fail_at(where + ".threads",
+              "expected a whole number from 1 to " + std::to_string(most_threads) + ", got " + shown(*found));
+    node.threads = found->get<std::size_t>();
+  }
   return node;
 }
 
 void check_peers(const cluster_file& cluster) {
   for (std::size_t i = 0; i < cluster.nodes.size(); ++i)
-    for (const auto& map : cluster.nodes[i].device_maps) {
-      const auto peer = map.substr(0, map.find(':'));
-      const auto is_peer = [&](const cluster_node& each) { return each.name == peer; };
+    for (const auto& [peer, names] : cluster.nodes[i].device_maps) {
+      const auto is_peer = [&, &peer = peer](const cluster_node& each) { return each.name == peer; };
       if (std::none_of(cluster.nodes.begin(), cluster.nodes.end(), is_peer))
         fail_at(cluster.origin + ": nodes[" + std::to_string(i) + "].device_maps",
                 "no node of this file has the name " + shown(json(peer)) +
-                  R"(; a map to another node goes to "options": ["--device-map", )" + shown(json(map)) + "]");
+                  R"(; a map to another node goes to "options": ["--device-map", )" +
+                  shown(json(peer + ":" + device_map::of(names).text())) + "]");
     }
 }
 
@@ -124,7 +135,7 @@ std::string cluster_node::reached_at() const {
   return is_wildcard(host) ? ssh.substr(ssh.rfind('@') + 1) : host;  // rfind gives npos without '@', and npos + 1 is 0
 }
 
-cluster_file cluster_file::parse(const std::string& text, const std::string& origin) {
+cluster_file cluster_file::parse(const std::string& text, const std::string& origin, const settings& unless_told) {
   auto document = parse_strictly(text, origin);
   if (!document.is_object()) fail_at(origin, "expected an object such as {\"nodes\": [...]}, got " + shown(document));
   check_fields(document, origin, {"nodes"});
@@ -139,7 +150,7 @@ cluster_file cluster_file::parse(const std::string& text, const std::string& ori
   std::map<std::string, std::size_t> addresses;
   for (std::size_t i = 0; i < list->size(); ++i) {
     auto where = origin + ": nodes[" + std::to_string(i) + "]";
-    auto node = read_node((*list)[i], where);
+    auto node = read_node((*list)[i], where, unless_told);
     auto [same_name, new_name] = names.emplace(node.name, i);
     if (!new_name)
       fail_at(where + ".name", "\"" + node.name + "\" is the name of nodes[" + std::to_string(same_name->second) +
@@ -155,8 +166,9 @@ cluster_file cluster_file::parse(const std::string& text, const std::string& ori
   return cluster;
 }
 
-cluster_file cluster_file::read(const std::string& path) {
-  return parse(support::read_small_file(path, "a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}"), path);
+cluster_file cluster_file::read(const std::string& path, const settings& unless_told) {
+  return parse(support::read_small_file(path, "a cluster file such as {\"nodes\": [{\"name\": \"stage1\"}]}"), path,
+               unless_told);
 }
 
 void check_node_name(const std::string& name, const std::string& field) {

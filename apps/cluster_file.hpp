@@ -6,22 +6,17 @@
 #include <string>
 #include <vector>
 
+#include <troupe/actors/settings.hpp>
+
 namespace troupe::apps {
 
-/// One node of a cluster file.
-struct cluster_node {
-  std::string name;
-  std::string host = "127.0.0.1";  // address to listen on; with `ssh` all of them (0.0.0.0) unless the file says another
-  std::uint16_t port = 0;          // 0: any free port
-  std::size_t workers = 1;         // remote calls that run at once
-  std::size_t pass_workers = 0;    // threads that run large functions of passes; 0: passes run on one thread
-  std::size_t threads = 1;         // threads of libtorch inside one operation
-  std::string advertise;           // address or host name by which others reach the node; empty: `host`, or where `ssh` leads
-  std::string ssh;                 // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
-  std::string program;  // path of the program troupe there; empty: `troupe` in PATH, on this host the running program
-  std::string folder;   // working folder there; empty: where ssh or this process starts
-  std::vector<std::string> options;      // more options of `troupe node`
-  std::vector<std::string> device_maps;  // of the node's calls to others, as `troupe node --device-map` takes them
+/// One node of a cluster file: its settings, and how its process is started. With `ssh` the host is 0.0.0.0 unless the file says another.
+struct cluster_node : settings {
+  std::size_t threads = 1;  // threads of libtorch inside one operation
+  std::string ssh;          // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
+  std::string program;      // path of the program troupe there; empty: `troupe` in PATH, on this host the running program
+  std::string folder;       // working folder there; empty: where ssh or this process starts
+  std::vector<std::string> options;  // more options of `troupe node`
 
   /// The address or host name by which others reach the node: `advertise`, else `host`, else the host in `ssh`. Empty if the file
   /// names none, because the node listens on all addresses of this host.
@@ -30,6 +25,7 @@ struct cluster_node {
 
 /// The nodes of a small cluster, in the order in which they start. All other nodes join the first one.
 ///   {"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2", "workers": 2, "threads": 2}]}
+/// Each option of a node but `--join` is a field, which docs/options.md names.
 ///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what the file has.
 ///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with the same name or address are a mistake too.
 ///   CF-3  a destination of ssh and a program are no options ("-oProxyCommand=...").
@@ -38,9 +34,10 @@ struct cluster_file {
   std::string origin;  // the file's path, for error texts
   std::vector<cluster_node> nodes;
 
-  static cluster_file read(const std::string& path);
+  /// `unless_told`: the settings of nodes for which the file says nothing else.
+  static cluster_file read(const std::string& path, const settings& unless_told = {});
   /// `origin` names the file in error texts.
-  static cluster_file parse(const std::string& text, const std::string& origin);
+  static cluster_file parse(const std::string& text, const std::string& origin, const settings& unless_told = {});
 };
 
 /// Throws std::runtime_error that names `field` if the name is no valid node name (valid_node_name) or looks like an option.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include <troupe/actors/settings.hpp>
+#include <troupe/actors/node_options.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -30,6 +31,12 @@ std::string shell_command(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
   return text;
+}
+
+/// Whether a node is told the option even if it is as in `settings`. A program of an older version may not know the others.
+bool is_always_told(const node_option& option) {
+  constexpr std::array<std::string_view, 5> names{"--name", "--host", "--port", "--workers", "--log-level"};
+  return std::ranges::count(names, option.name) > 0;
 }
 
 /// Whether this host has the address. A name that can't be looked up passes: the node says so itself.
@@ -91,13 +98,11 @@ std::vector<std::string> node_starter::command(const cluster_node& node, const s
   std::vector<std::string> run;
   if (!node.folder.empty()) run = {"env", "-C", node.folder};
   run.push_back(!node.program.empty() ? node.program : is_remote(node) && !is_slurm() ? "troupe" : own_program());
-  for (const auto& word : {std::string("node"), std::string("--name"), node.name, std::string("--host"), node.host,
-                           std::string("--port"), std::to_string(node.port), std::string("--workers"),
-                           std::to_string(node.workers), std::string("--threads"), std::to_string(node.threads)})
-    run.push_back(word);
-  if (node.pass_workers > 0) run.insert(run.end(), {"--pass-workers", std::to_string(node.pass_workers)});
-  if (!node.advertise.empty()) run.insert(run.end(), {"--advertise", node.advertise});
-  for (const auto& map : node.device_maps) run.insert(run.end(), {"--device-map", map});
+  run.emplace_back("node");
+  for (const auto& option : node_options())
+    if (is_always_told(option) || option.texts(node) != option.texts({}))
+      for (auto& word : option.arguments(node)) run.push_back(std::move(word));
+  run.insert(run.end(), {"--threads", std::to_string(node.threads)});
   run.insert(run.end(), options_.of_node.begin(), options_.of_node.end());
   run.insert(run.end(), node.options.begin(), node.options.end());
   if (!join.empty()) run.insert(run.end(), {"--join", join});

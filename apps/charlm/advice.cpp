@@ -3,7 +3,10 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
+
+#include "apps/node_arguments.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -20,6 +23,9 @@ std::string joined(const std::vector<std::string>& names) {
   for (const auto& name : names) text += (text.empty() ? "" : ",") + name;
   return text;
 }
+
+constexpr std::string_view to_repeat[] = {"--name",   "--host",    "--advertise", "--certificates",
+                                          "--policy", "--revoked", "--insecure",  "--heartbeat-ms"};
 
 }  // namespace
 
@@ -40,15 +46,11 @@ std::string continue_command(const train_options& options) {
   if (!options.cluster.empty()) text += " --cluster " + shell_word(options.cluster);
   if (!options.join.empty()) text += " --join " + shell_word(options.join);
   if (!options.nodes.empty()) text += " --nodes " + shell_word(joined(options.nodes));
-  if (!options.name.empty()) text += " --name " + shell_word(options.name);
-  if (options.host != train_options{}.host) text += " --host " + shell_word(options.host);
-  if (!options.advertise.empty()) text += " --advertise " + shell_word(options.advertise);
-  if (!options.proof.certificates.empty()) text += " --certificates " + shell_word(options.proof.certificates);
-  if (!options.proof.policy.empty()) text += " --policy " + shell_word(options.proof.policy);
-  if (!options.proof.revoked.empty()) text += " --revoked " + shell_word(options.proof.revoked);
-  if (options.proof.insecure) text += " --insecure";
+  for (const auto name : to_repeat)
+    if (const auto words = node_arguments(options.driver, {&name, 1});
+        words != node_arguments(train_options{}.driver, {&name, 1}))
+      for (const auto& word : words) text += " " + shell_word(word);
   if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);
-  if (options.heartbeat_ms != train_options{}.heartbeat_ms) text += " --heartbeat-ms " + std::to_string(options.heartbeat_ms);
   if (options.retry > 0) text += " --retry " + std::to_string(options.retry);
   if (options.verify_steps == 0)  // stages that compute with several threads need this option
     text += " --verify-steps 0";

@@ -2,9 +2,11 @@
 #include "apps/charlm/cluster.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <troupe/messages/messages.hpp>
 
 #include "apps/charlm/stage_module.hpp"
+#include "apps/node_arguments.hpp"
 #include "apps/ready_line.hpp"
 
 namespace troupe::apps::charlm {
@@ -42,6 +45,9 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
+constexpr std::array<std::string_view, 6> as_driver{"--deadline-ms", "--heartbeat-ms", "--trace",
+                                                    "--log-level",   "--log-file",     "--log-format"};
+
 /// How long a join may last.
 std::chrono::milliseconds time_for_join(const node& driver, clock::time_point until) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
@@ -54,24 +60,17 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-stage_nodes stage_nodes::start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop,
-                               const stage_process& process) {
+stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signal& stop, const stage_process& process) {
   stage_nodes nodes;
   nodes.processes_ = std::make_unique<process_group>(quiet_lines());
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
   for (std::size_t i = 1; i <= count; ++i) {
     const auto name = "stage" + std::to_string(i);
-    std::vector<std::string> command{own_program(),    "node",
-                                     "--name",         name,
-                                     "--join",         address,
-                                     "--until-left",   driver.name(),
-                                     "--threads",      "1",
-                                     "--deadline-ms",  std::to_string(driver.options().deadline.count()),
-                                     "--heartbeat-ms", std::to_string(driver.options().heartbeat.count())};
+    std::vector<std::string> command{own_program(), "node",         "--name",      name,        "--join",
+                                     address,       "--until-left", driver.name(), "--threads", "1"};
     if (!process.data_dir.empty()) command.insert(command.end(), {"--data-dir", process.data_dir});
     if (process.cuda) command.push_back("--cuda");
-    if (driver.options().trace) command.push_back("--trace");
-    for (auto& argument : log.arguments()) command.push_back(argument);
+    for (auto& word : node_arguments(driver.options(), as_driver)) command.push_back(std::move(word));
     nodes.processes_->start(name, command);
     nodes.commands_.emplace(name, std::move(command));
     nodes.names_.push_back(name);

@@ -11,7 +11,6 @@
 #include <troupe/actors/node.hpp>
 
 #include "apps/cluster_file.hpp"
-#include "apps/log_options.hpp"
 #include "apps/process_group.hpp"
 #include "apps/signals.hpp"
 
@@ -41,10 +40,9 @@ class stage_nodes {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Starts `count` processes named stage1, stage2, ... that join the driver. Throws std::runtime_error with the node's name
+  /// Starts `count` processes named stage1, stage2, ... that join the driver, and log, beat and trace as the driver does. Throws std::runtime_error with the node's name
   /// if a process ends or is not up in time. Returns early if a stop was asked for.
-  static stage_nodes start(node& driver, std::size_t count, const log_options& log, const stop_signal& stop,
-                           const stage_process& process = {});
+  static stage_nodes start(node& driver, std::size_t count, const stop_signal& stop, const stage_process& process = {});
   /// Joins the nodes of a cluster file. Throws troupe::error at `until` at the latest.
   static stage_nodes join(node& driver, const cluster_file& file, clock::time_point until = clock::time_point::max());
   /// Joins the cluster of the running node at `address` ("host:port"), as above. The stages are the nodes with these names, in this order;

@@ -9,8 +9,8 @@
 #include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
 #include "apps/charlm/text.hpp"
-#include "apps/log_options.hpp"
-#include "apps/proof_options.hpp"
+
+#include <troupe/actors/settings.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -33,22 +33,18 @@ struct train_options {
   std::int64_t validate_every = 50;     // steps
   std::int64_t verify_steps = 3;
   double single_process_seconds = 6;
-  std::int64_t sample = 300;        // characters
-  std::string cluster;              // path of a cluster file with the running nodes that hold the stages
-  std::string join;                 // "host:port" of a running node whose cluster holds the stages
-  std::vector<std::string> nodes;   // which nodes of that cluster hold the stages, in order; empty: all, in order of names
-  std::string name;                 // of the driver; empty: the name in its kit, or "driver" without a kit
-  std::string host = "127.0.0.1";   // where the driver listens
-  std::string advertise;            // host of the driver for nodes of other hosts; empty: as in troupe::settings
-  std::uint16_t port = 0;           // port of the driver
-  double deadline = 60;             // deadline of calls and passes, in seconds
-  std::int64_t heartbeat_ms = 250;  // time between two heartbeats of the driver, and of the processes that it starts
-  std::int64_t retry = 0;           // how often the run waits for a stage that is away, and goes on from its last checkpoint
-  std::int64_t retry_wait = 600;    // how long the run waits each time for the stages to be up, in seconds
+  std::int64_t sample = 300;       // characters
+  std::string cluster;             // path of a cluster file with the running nodes that hold the stages
+  std::string join;                // "host:port" of a running node whose cluster holds the stages
+  std::vector<std::string> nodes;  // which nodes of that cluster hold the stages, in order; empty: all, in order of names
+  settings driver;                 // log and heartbeat are those of the processes that it starts, too
+  double deadline = 60;            // deadline of calls and passes, in seconds
+  std::int64_t retry = 0;          // how often the run waits for a stage that is away, and goes on from its last checkpoint
+  std::int64_t retry_wait = 600;   // how long the run waits each time for the stages to be up, in seconds
   bool trace = true;
-  proof_options proof;              // of the driver
-  log_options log{severity::warn};  // log of the driver, and of the processes that it starts
-  std::int64_t profile_steps = 1;   // steps after the verified ones whose operators on all nodes are in the trace
+  std::int64_t profile_steps = 1;  // steps after the verified ones whose operators on all nodes are in the trace
+
+  train_options() { driver.name.clear(); }  // the name in the driver's kit, or "driver"
 
   /// Whether this program starts the processes of the stages itself.
   bool starts_stages() const { return cluster.empty() && join.empty(); }

@@ -15,6 +15,7 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/charlm/training_plan.hpp"
 #include "apps/charlm/trigram.hpp"
+#include "apps/node_arguments.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -73,16 +74,11 @@ void training_run::open_folder() {
 }
 
 void training_run::start_driver() {
-  settings mine;
-  mine.name = options_.name.empty() ? options_.proof.name_or("driver") : options_.name;
-  mine.host = options_.host;
-  mine.advertise = options_.advertise;
-  mine.port = options_.port;
+  auto mine = options_.driver;
+  if (mine.name.empty()) mine.name = name_in_kit(mine);
+  if (mine.name.empty()) mine.name = "driver";
   mine.trace = options_.trace;
-  options_.log.apply_to(mine);
-  options_.proof.apply_to(mine);
   mine.deadline = std::chrono::milliseconds(std::llround(options_.deadline * 1000));
-  mine.heartbeat = std::chrono::milliseconds(options_.heartbeat_ms);
   driver_ = std::make_unique<node>(mine);
 }
 
@@ -90,7 +86,7 @@ void training_run::start_driver() {
 void training_run::meet_stages(stage_nodes::clock::time_point until) {
   if (nodes_) return;
   auto met = std::make_unique<stage_nodes>(
-    options_.starts_stages()   ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), options_.log, stop_,
+    options_.starts_stages()   ? stage_nodes::start(*driver_, static_cast<std::size_t>(state_.stages), stop_,
                                                     {options_.node_checkpoints, device_.is_cuda()})
     : options_.cluster.empty() ? stage_nodes::join(*driver_, options_.join, options_.nodes, until)
                                : stage_nodes::join(*driver_, cluster_file::read(options_.cluster), until));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,9 +30,8 @@
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/last_exit.hpp"
-#include "apps/log_options.hpp"
+#include "apps/node_arguments.hpp"
 #include "apps/probe/probe_module.hpp"
-#include "apps/proof_options.hpp"
 #include "apps/signals.hpp"
 #include "apps/text_table.hpp"
 
@@ -50,15 +51,11 @@ constexpr std::chrono::seconds time_to_join{5};
 constexpr std::chrono::milliseconds longest_leave(1500);
 
 struct bench_options {
-  std::string name = "bench";
+  settings of_node;
   std::string cluster;
   std::string join;
-  std::string host = "127.0.0.1";
-  std::string advertise;
   double seconds = 1;
   bool json = false;
-  proof_options proof;
-  log_options log{severity::warn};
 };
 
 struct measured_way {
@@ -149,14 +146,10 @@ class cluster_bench {
   std::string tables() const;
 
   static settings settings_of(const bench_options& options) {
-    settings result;
-    result.name = options.proof.name_or(options.name);
-    result.host = options.host;
-    result.advertise = options.advertise;
+    auto result = options.of_node;
+    result.name = name_in_kit(options.of_node);
     // A node that measures answers after that time.
     result.deadline += std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
-    options.proof.apply_to(result);
-    options.log.apply_to(result);
     result.prepare = probe::add_type;
     return result;
   }
@@ -381,19 +374,11 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--seconds", options->seconds, "Seconds for each way")
     ->check(within(probe::shortest.count(), probe::longest.count(), "0.01 to 600"));
   command->add_flag("--json", options->json, "Print JSON");
-  command->add_option("--name", options->name, "Name of this command in the cluster, if it has no kit that names it")
-    ->check(node_name())
-    ->type_name("NAME");
-  command->add_option("--host", options->host,
-                      "Address or host name that this command listens on, for nodes on other hosts; 0.0.0.0: all");
-  command
-    ->add_option("--advertise", options->advertise,
-                 "Address or host name by which nodes of other hosts reach this command, if it is not --host")
-    ->check(advertised_host())
-    ->type_name("HOST")
-    ->default_str("");
-  options->proof.add_to(*command);
-  options->log.add_to(*command);
+  options->of_node.name = "bench";
+  constexpr std::array<std::string_view, 3> own{"--name", "--host", "--advertise"};
+  for (const auto names : {option_names(own), proof, option_names(log_options)})
+    add_node_options(*command, options->of_node, names);
+  command->get_option("--name")->description("Name of this command in the cluster, if it has no kit that names it");
   command->footer(bench_examples);
   command->callback([options, cluster, join] {
     if (cluster->count() + join->count() == 0)

@@ -25,7 +25,7 @@
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/launch_certificates.hpp"
-#include "apps/log_options.hpp"
+#include "apps/node_arguments.hpp"
 #include "apps/node_starter.hpp"
 #include "apps/process_group.hpp"
 #include "apps/ready_line.hpp"
@@ -48,7 +48,7 @@ struct launch_options {
   bool slurm = false;
   int deadline_ms = 30'000;
   bool insecure = false;
-  log_options log{severity::warn};
+  settings of_nodes;  // their log
 };
 
 /// The nodes of a cluster file as processes.
@@ -197,9 +197,10 @@ class cluster {
 /// Whether nodes are reached from other hosts, and the file does not say how they prove who they are.
 bool needs_certificates(const cluster_file& file, bool slurm) {
   const auto says_how = [](const cluster_node& node) {
-    return std::any_of(node.options.begin(), node.options.end(), [](const std::string& option) {
-      return option.starts_with("--certificates") || option.starts_with("--insecure");
-    });
+    return node.insecure || !node.certificates.empty() ||
+           std::any_of(node.options.begin(), node.options.end(), [](const std::string& option) {
+             return option.starts_with("--certificates") || option.starts_with("--insecure");
+           });
   };
   const auto is_reached = [&](const cluster_node& node) { return slurm || !node.ssh.empty() || !is_loopback(node.host); };
   return std::any_of(file.nodes.begin(), file.nodes.end(), is_reached) &&
@@ -212,9 +213,8 @@ void run_launch(const launch_options& options) {
   std::istringstream words(options.ssh);
   for (std::string word; words >> word;) how.ssh.push_back(word);
   if (how.ssh.empty()) throw std::runtime_error("--ssh: expected a command such as 'ssh -F FILE', got an empty text");
-  how.of_node = options.log.arguments();
   if (options.insecure) how.of_node.emplace_back("--insecure");
-  auto file = cluster_file::read(options.file);
+  auto file = cluster_file::read(options.file, options.of_nodes);
   stop_signal stop;
   if (options.slurm) how.slurm_hosts = hosts_of_allocation();
   const bool makes_certificates = !options.insecure && needs_certificates(file, options.slurm);
@@ -274,7 +274,7 @@ void add_launch_command(CLI::App& app) {
   command->add_flag("--slurm", options->slurm, "Start the nodes by srun on the hosts of this allocation, in turn");
   command->add_flag("--insecure", options->insecure,
                     "Start every node with --insecure (see `troupe node --help`), without certificates");
-  options->log.add_to(*command);
+  add_node_options(*command, options->of_nodes, log_options);
   command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });
 }

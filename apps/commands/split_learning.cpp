@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,8 +28,7 @@
 #include "apps/charlm/chart.hpp"
 #include "apps/command_line.hpp"
 #include "apps/last_exit.hpp"
-#include "apps/log_options.hpp"
-#include "apps/proof_options.hpp"
+#include "apps/node_arguments.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
 #include "apps/split/feature_side.hpp"
@@ -40,10 +41,7 @@ namespace troupe::apps {
 namespace {
 
 struct split_options {
-  std::string name;
-  std::string host = "127.0.0.1";
-  std::string advertise;
-  std::uint16_t port = 0;
+  settings of_node;
   std::string join;
   std::string labels_name = "labels";
   std::string features;
@@ -61,21 +59,13 @@ struct split_options {
   int deadline = 30;
   int retry = 5;
   bool try_to_read_weights = false;
-  proof_options proof;
-  log_options log{severity::debug};
 
   split::course course() const { return {epochs, batch, rate, seed, noise_seed, seed ? *seed : std::random_device()(), cut}; }
 };
 
 settings node_settings(const split_options& options) {
-  settings result;
-  result.name = options.name;
-  result.host = options.host;
-  result.advertise = options.advertise;
-  result.port = options.port;
+  auto result = options.of_node;
   result.deadline = std::chrono::seconds(options.deadline);
-  options.proof.apply_to(result);
-  options.log.apply_to(result);
   return result;
 }
 
@@ -121,12 +111,12 @@ void serve_labels(const split_options& options) {
     here.functions().add(split::label_side::name, [&](call_arguments& arguments) { return mine.forward(arguments); });
   };
   node self(std::move(with));
-  if (!options.proof.certificates.empty() && options.proof.policy.empty())
+  if (!options.of_node.certificates.empty() && options.of_node.policy.empty())
     std::fprintf(
       stderr,
       "warning: without --policy every node of the cluster may do with this node whatever it likes; `troupe split-learning "
       "--help` shows a policy that lets the other party call one function\n");
-  std::printf("%s\n", ready_line{options.name, options.host, self.port()}.text().c_str());
+  std::printf("%s\n", ready_line{options.of_node.name, options.of_node.host, self.port()}.text().c_str());
   std::fflush(stdout);
   stop.wait();
   self.stop();
@@ -241,20 +231,14 @@ void add_course(CLI::App& to, split_options& options) {
   add_seed(to, options);
 }
 
-void add_node_options(CLI::App& to, split_options& options, const char* name) {
-  options.name = name;
-  to.add_option("--name", options.name, "Name of this party's node, as in its kit")->check(node_name())->type_name("NAME");
-  to.add_option("--host", options.host, "Address or host name to listen on; 0.0.0.0, or :: with IPv6: all addresses");
-  to.add_option("--advertise", options.advertise,
-                "Address or host name by which the other party reaches this node, if it is not the one to listen on")
-    ->check(advertised_host())
-    ->type_name("HOST")
-    ->default_str("");
-  to.add_option("--port", options.port, "Port to listen on; 0: any free one")->check(between(0, 65535));
+void add_party(CLI::App& to, split_options& options, const char* name, severity log_level) {
+  options.of_node.name = name;
+  options.of_node.log_level = log_level;
+  constexpr std::array<std::string_view, 4> own{"--name", "--host", "--advertise", "--port"};
+  for (const auto names : {option_names(own), option_names(proof_and_policy), option_names(log_options)})
+    add_node_options(to, options.of_node, names);
+  to.get_option("--name")->description("Name of this party's node, as in its kit");
   to.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")->check(between(1, 86'400));
-  options.proof.add_to(to);
-  options.proof.add_policy_to(to);
-  options.log.add_to(to);
 }
 
 constexpr const char* split_examples =
@@ -297,11 +281,10 @@ void add_split_learning_command(CLI::App& app) {
   add_rate(*serving, *labels);
   add_seed(*serving, *labels);
   add_cut(*serving, labels->cut, labels->noise_seed, "--clip", "--noise", "gradients that leave");
-  add_node_options(*serving, *labels, "labels");
+  add_party(*serving, *labels, "labels", severity::debug);
   serving->callback([labels] { serve_labels(*labels); });
 
   auto features = std::make_shared<split_options>();
-  features->log = log_options(severity::warn);
   auto* training =
     add_part(*all, "features", "Be the party with the features: train both halves together with the other party");
   add_file(*training, "--features", features->features,
@@ -318,7 +301,7 @@ void add_split_learning_command(CLI::App& app) {
     ->check(between(0, 1000));
   training->add_flag("--try-to-read-weights", features->try_to_read_weights,
                      "Do not train; ask for what the other party has to refuse, and print its answers");
-  add_node_options(*training, *features, "features");
+  add_party(*training, *features, "features", severity::warn);
   training->callback([features] { train_features(*features); });
 
   auto alone = std::make_shared<split_options>();

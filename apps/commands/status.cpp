@@ -21,7 +21,7 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_view.hpp"
 #include "apps/command_line.hpp"
-#include "apps/proof_options.hpp"
+#include "apps/node_arguments.hpp"
 #include "apps/replaced_peers.hpp"
 #include "apps/signals.hpp"
 #include "apps/status_rates.hpp"
@@ -41,7 +41,7 @@ struct status_options {
   bool json = false;
   double watch = 0;
   int deadline_ms = 3000;
-  proof_options proof;
+  settings how;
 };
 
 nlohmann::ordered_json json_of(const peer_status& x) {
@@ -164,9 +164,7 @@ class watch_of_a_node {
  private:
   static std::unique_ptr<status_client> connect(const status_options& options) {
     const auto [host, port] = parse_address(options.address);
-    settings how;
-    options.proof.apply_to(how);
-    return std::make_unique<status_client>(host, port, std::chrono::milliseconds(options.deadline_ms), how);
+    return std::make_unique<status_client>(host, port, std::chrono::milliseconds(options.deadline_ms), options.how);
   }
 
   std::string text(const nlohmann::ordered_json& of) const {
@@ -250,7 +248,7 @@ void add_status_command(CLI::App& app) {
   watch->check(between(0.0, 86'400.0))->expected(0, 1)->default_str("");
   command->add_option("--deadline-ms", options->deadline_ms, "Milliseconds to wait for an answer")
     ->check(between(1, 86'400'000));
-  options->proof.add_to(*command);
+  add_node_options(*command, options->how, proof);
   command->footer(status_examples);
   command->callback([options, watch] {
     if (watch->count() > 0 && watch->reduced_results() == std::vector<std::string>{""}) options->watch = usual_watch;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/commands/train.hpp"
 
+#include <array>
 #include <limits>
 #include <memory>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
 #include "apps/charlm/training.hpp"
 #include "apps/command_line.hpp"
+#include "apps/node_arguments.hpp"
 #include "apps/signals.hpp"
 
 namespace troupe::apps {
@@ -121,36 +124,18 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->default_str("")
     ->needs(join)
     ->group("Cluster");
-  command
-    .add_option(
-      "--name", options.name,
-      "Name of the driver in that cluster; without it the name in its kit, or driver. Runs that use one cluster at the same "
-      "time need different names")
-    ->check(node_name())
-    ->type_name("NAME")
-    ->default_str("")
-    ->group("Cluster");
-  command
-    .add_option("--host", options.host,
-                "Address or host name that the driver listens on, for nodes on other hosts; 0.0.0.0: all")
-    ->group("Cluster");
-  command
-    .add_option("--advertise", options.advertise,
-                "Address or host name by which nodes of other hosts reach the driver, if it is not the one to listen on")
-    ->check(advertised_host())
-    ->type_name("HOST")
-    ->default_str("")
-    ->group("Cluster");
-  command.add_option("--port", options.port, "The driver's port; 0: any free one")->check(between(0, 65535))->group("Cluster");
+  constexpr std::array<std::string_view, 5> of_driver{"--name", "--host", "--advertise", "--port", "--heartbeat-ms"};
+  add_node_options(command, options.driver, of_driver, "Cluster");
+  command.get_option("--name")->description(
+    "Name of the driver in that cluster; without it the name in its kit, or driver. Runs that use one cluster at the same time "
+    "need "
+    "different names");
+  command.get_option("--heartbeat-ms")
+    ->description(
+      "Milliseconds between two heartbeats of the driver and of the processes that it starts; a node that answers none of 3 is "
+      "unreachable");
   command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
     ->check(between(1.0, 86'400.0))
-    ->group("Cluster");
-  command
-    .add_option(
-      "--heartbeat-ms", options.heartbeat_ms,
-      "Milliseconds between two heartbeats of the driver and of the processes that it starts; a node that answers none "
-      "of 3 is unreachable")
-    ->check(between(std::int64_t{10}, std::int64_t{3'600'000}))
     ->group("Cluster");
   command
     .add_option("--retry", options.retry,
@@ -181,9 +166,8 @@ void add_train_command(CLI::App& app) {
   auto options = std::make_shared<charlm::train_options>();
   auto* command = app.add_subcommand("train", "Train a language model whose layers are spread over processes");
   add_options(*command, *options);
-  options->proof.add_to(*command);
-  options->proof.add_policy_to(*command);
-  options->log.add_to(*command);
+  for (const auto names : {option_names(proof_and_policy), option_names(log_options)})
+    add_node_options(*command, options->driver, names);
   command->footer(train_examples);
   command->callback([options, command] {
     for (const auto* option : command->get_options())

@@ -93,7 +93,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"train", "--seed", "-1"}, "--seed: expected 0 or more, got -1 (see 'troupe train --help')"},
     {{"train", "--seconds", "0"}, "--seconds: expected 1 to 31622400, got 0 (see 'troupe train --help')"},
     {{"train", "--seconds", "nan"}, "--seconds: expected 1 to 31622400, got nan (see 'troupe train --help')"},
-    {{"train", "--heartbeat-ms", "9"}, "--heartbeat-ms: expected 10 to 3600000, got 9 (see 'troupe train --help')"},
+    {{"train", "--heartbeat-ms", "0"},
+     "--heartbeat-ms: expected a whole number from 1 to 604800000, got '0' (see 'troupe train --help')"},
     {{"train", "--host", "h1"}, "--host requires --cluster or --join (see 'troupe train --help')"},
     {{"train", "--nodes", "a,b"}, "--nodes requires --join (see 'troupe train --help')"},
     {{"train", "--join", "h1"},
@@ -108,7 +109,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"generate", "--temperature", "1e9"}, "--temperature: expected 0 to 100, got 1e9 (see 'troupe generate --help')"},
     {{"status", "127.0.0.1:1", "--watch", "-1"}, "--watch: expected 0 to 86400, got -1 (see 'troupe status --help')"},
     {{"bench", "--seconds", "0"}, "--seconds: expected 0.01 to 600, got 0 (see 'troupe bench --help')"},
-    {{"node", "--port", "abc"}, "--port: expected 0 to 65535, got abc (see 'troupe node --help')"},
+    {{"node", "--port", "abc"}, "--port: expected a whole number from 0 to 65535, got 'abc' (see 'troupe node --help')"},
     {{"generate", "--no-such-option"}, "unknown option '--no-such-option' (see 'troupe generate --help')"},
   };
   for (auto& [arguments, line] : wrong) {

@@ -42,7 +42,7 @@ const mistake mistakes[] = {
   {R"({"nodes": [{"name": "a b"}]})", "f.json: nodes[0].name: expected 1 to 64 letters, digits, '-', '_' or '.'"},
   {R"({"nodes": [{"name": "-a"}]})", "got \"-a\""},
   {R"({"nodes": [{"name": "a", "prot": 4001}]})",
-   "f.json: nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, pass_workers, threads"},
+   "f.json: nodes[0]: unknown field \"prot\"; expected one of name, host, advertise, port, join_wait, "},
   {R"({"nodes": [{"name": "a"}, {"name": "b", "port": 65536}]})",
    "f.json: nodes[1].port: expected a whole number from 0 to 65535, got 65536"},
   {R"({"nodes": [{"name": "a", "port": -1}]})", "f.json: nodes[0].port: expected a whole number from 0 to 65535, got -1"},

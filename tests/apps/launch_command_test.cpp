@@ -242,10 +242,10 @@ BOOST_FIXTURE_TEST_CASE(a_wrong_cluster_file_is_one_line, fixture) {
   write(R"({"nodes": [{"name": "stage1", "prot": 1}]})");
   program launch({"launch", file});
   BOOST_TEST(launch.how_it_ends() == "exited with 1");
-  BOOST_TEST(launch.text() ==
-             "troupe: " + file +
-               ": nodes[0]: unknown field \"prot\"; expected one of name, host, port, workers, pass_workers, threads, "
-               "advertise, ssh, program, folder, options, device_maps\n");
+  BOOST_TEST(launch.lines().size() == 1u);
+  BOOST_TEST(launch.text().starts_with("troupe: " + file +
+                                       ": nodes[0]: unknown field \"prot\"; expected one of name, host, advertise, port, "),
+             launch.text());
   program missing({"launch", file + "x"});
   BOOST_TEST(missing.how_it_ends() == "exited with 1");
   BOOST_TEST(missing.text().starts_with("troupe: " + file + "x: no such file"), missing.text());

@@ -47,11 +47,12 @@ BOOST_AUTO_TEST_SUITE(starter_of_nodes)
 
 BOOST_AUTO_TEST_CASE(a_node_of_this_host_is_the_running_program) {
   start_options options;
-  options.of_node = {"--log-level", "warn"};
+  options.of_node = {"--cuda"};
   const auto all =
     starter_of(R"({"nodes": [{"name": "a"}, {"name": "b", "folder": "/my work", "options": ["--trace"]}]})", options);
-  const words expected{own_program(), "node", "--name",    "a", "--host",      "127.0.0.1", "--port",        "0",
-                       "--workers",   "1",    "--threads", "1", "--log-level", "warn",      "--ready-token", all.ready_token()};
+  const words expected{own_program(),    "node", "--name",      "a",    "--host",    "127.0.0.1", "--port", "0",
+                       "--workers",      "1",    "--log-level", "warn", "--threads", "1",         "--cuda", "--ready-token",
+                       all.ready_token()};
   BOOST_TEST(all.command(all.nodes()[0], "") == expected, boost::test_tools::per_element());
   BOOST_TEST(!all.is_remote(all.nodes()[0]));
   const auto second = all.command(all.nodes()[1], "127.0.0.1:4001");
@@ -87,11 +88,11 @@ BOOST_AUTO_TEST_CASE(a_node_of_another_host_is_one_quoted_command_of_ssh) {  // 
   const auto command = all.command(node, "");
   BOOST_TEST(has(command, {"ssh", "-F", "my config", "-o", "BatchMode=yes"}));
   BOOST_TEST(has(command, {"--", "me@h1"}));
-  BOOST_TEST(
-    command.back() ==
-    "exec env -C '/it'\\''s; rm -rf $HOME' troupe node --name a --host 0.0.0.0 --port 4001 --workers 1 --threads 1 --load "
-    "'a b' --ready-token " +
-      all.ready_token() + " --until-silent 15");
+  BOOST_TEST(command.back() ==
+             "exec env -C '/it'\\''s; rm -rf $HOME' troupe node --name a --host 0.0.0.0 --port 4001 --workers 1 --log-level "
+             "warn --threads 1 --load "
+             "'a b' --ready-token " +
+               all.ready_token() + " --until-silent 15");
 }
 
 BOOST_AUTO_TEST_CASE(a_program_may_have_blanks_in_its_path) {  // NR-2

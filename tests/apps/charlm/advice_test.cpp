@@ -22,15 +22,15 @@ BOOST_AUTO_TEST_CASE(a_command_can_be_copied_to_a_shell) {  // AD-1
   options.cluster = "two.json";
   options.verify_steps = 0;
   BOOST_TEST(continue_command(options) == program + " train --resume --out 'my runs/1' --cluster two.json --verify-steps 0");
-  options.host = "0.0.0.0";
-  options.advertise = "h1";
-  options.heartbeat_ms = 100;
+  options.driver.host = "0.0.0.0";
+  options.driver.advertise = "h1";
+  options.driver.heartbeat = std::chrono::milliseconds(100);
   options.retry = 3;
   options.node_checkpoints = "/var/my parts";
   BOOST_TEST(continue_command(options) ==
              program +
-               " train --resume --out 'my runs/1' --cluster two.json --host 0.0.0.0 --advertise h1"
-               " --node-checkpoints '/var/my parts' --heartbeat-ms 100 --retry 3 --verify-steps 0");
+               " train --resume --out 'my runs/1' --cluster two.json --host 0.0.0.0 --advertise h1 --heartbeat-ms 100"
+               " --node-checkpoints '/var/my parts' --retry 3 --verify-steps 0");
   BOOST_TEST(generate_command(options) == program + " generate --out 'my runs/1'");
   setenv("TROUPE_STARTED_AS", "/opt/a bundle/bin/troupe", 1);
   BOOST_TEST(generate_command(options) == "'/opt/a bundle/bin/troupe' generate --out 'my runs/1'");

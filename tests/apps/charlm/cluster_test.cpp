@@ -65,8 +65,6 @@ struct stopped_at_once {
   stop_signal stop;
 };
 
-const troupe::apps::log_options quiet{troupe::severity::warn};
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
@@ -74,7 +72,7 @@ BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
   troupe::node driver{named("driver")};
   const stopped_at_once returns_early;
   {
-    const auto nodes = stage_nodes::start(driver, 2, quiet, returns_early.stop);
+    const auto nodes = stage_nodes::start(driver, 2, returns_early.stop);
     BOOST_TEST(nodes.names() == (std::vector<std::string>{"stage1", "stage2"}), boost::test_tools::per_element());
     BOOST_TEST(children().size() == 2u);
   }
@@ -84,7 +82,7 @@ BOOST_AUTO_TEST_CASE(none_outlives_the_object_that_started_it) {  // SN-1
 BOOST_AUTO_TEST_CASE(a_lost_one_is_reported_with_its_name_its_number_and_how_it_ended) {  // SN-2
   troupe::node driver{named("driver")};
   const stopped_at_once returns_early;
-  auto nodes = stage_nodes::start(driver, 1, quiet, returns_early.stop);
+  auto nodes = stage_nodes::start(driver, 1, returns_early.stop);
   BOOST_TEST(!nodes.lost(0ms));
   const auto all = children();
   BOOST_REQUIRE(all.size() == 1u);
@@ -95,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_lost_one_is_reported_with_its_name_its_number_and_how_it_
 BOOST_AUTO_TEST_CASE(one_that_has_ended_is_started_again) {  // SN-3
   troupe::node driver{named("driver")};
   const stopped_at_once returns_early;
-  auto nodes = stage_nodes::start(driver, 2, quiet, returns_early.stop);
+  auto nodes = stage_nodes::start(driver, 2, returns_early.stop);
   BOOST_TEST(nodes.missing(driver) == (std::vector<std::string>{"stage1", "stage2"}), boost::test_tools::per_element());
   const auto before = children();
   kill(before.at(0), SIGKILL);
@@ -154,7 +152,7 @@ BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) 
   troupe::node driver{named("driver")};
   const stop_signal stop;
   setenv("TROUPE_TEST_STAGE_FAILS", "1", 1);
-  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 2, quiet, stop), std::runtime_error,
+  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 2, stop), std::runtime_error,
                         says({"expected node stage", "exited with 7"}));
   unsetenv("TROUPE_TEST_STAGE_FAILS");
   BOOST_TEST(children().empty());
@@ -163,7 +161,7 @@ BOOST_AUTO_TEST_CASE(one_that_does_not_come_up_is_named_and_leaves_none_behind) 
 BOOST_AUTO_TEST_CASE(one_for_a_gpu_loads_the_kernels_of_cuda_when_it_starts) {
   troupe::node driver{named("driver")};
   const stop_signal stop;
-  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 1, quiet, stop, {"", true}), std::runtime_error,
+  BOOST_CHECK_EXCEPTION(stage_nodes::start(driver, 1, stop, {"", true}), std::runtime_error,
                         says({"expected node stage1", "exited with 8"}));
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/settings_test.cpp, tests/actors/node_options_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <troupe/actors/settings.hpp>
+
+namespace troupe {
+
+/// A setting of a node as an option of a command line: `--heartbeat-ms=250`. The table of these options is the only place that names them:
+/// settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from it.
+///   NO-1  what set() accepts, check() accepts: a value is refused by the same bounds wherever it comes from.
+///   NO-2  texts() says what a node is started with: set() with these texts makes the setting equal in other settings.
+struct node_option {
+  /// A whole number. The setting is `unit` times the number of the option.
+  struct number {
+    std::int64_t (*get)(const settings&);
+    void (*set)(settings&, std::int64_t);
+    std::int64_t least;  // 0 or 1, of the option and of the setting
+    std::int64_t most;   // of the option; a setting in bytes may be larger
+    std::int64_t unit = 1;
+    const char* unit_of_setting = "";
+  };
+  struct text {
+    std::string settings::*where;
+    std::string_view expected = {};
+    bool (*is_right)(const std::string& text) = nullptr;  // null: every text is
+  };
+  struct choice {
+    std::string (*get)(const settings&);
+    void (*set)(settings&, const std::string& name);
+    std::vector<std::string> names;
+  };
+  /// An option that may be given more than once.
+  struct list {
+    std::vector<std::string> (*get)(const settings&);
+    void (*add)(settings&, const std::string&);
+  };
+  /// An option without a value. Given, it makes the setting `value`.
+  struct flag {
+    bool settings::*where;
+    bool value = true;
+  };
+
+  std::string_view name;     // "--heartbeat-ms"
+  std::string_view setting;  // the member of settings
+  std::string_view value;    // what the value is, for help; empty: a flag
+  std::variant<number, text, choice, list, flag> kind;
+  std::string_view help;
+  std::string_view group = {};
+
+  bool is_flag() const noexcept { return std::holds_alternative<flag>(kind); }
+  bool may_repeat() const noexcept { return std::holds_alternative<list>(kind); }
+  /// What is wrong with the text of a value: "expected …, got '…'". Empty if nothing is. Pre: no flag.
+  std::string wrong(const std::string& value_text) const;
+  /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option if the text is
+  /// wrong.
+  void set(settings& to, const std::string& value_text) const;
+  /// The values with which set() makes the setting what it is in `of`; a flag that is not given and an empty text have none.
+  std::vector<std::string> texts(const settings& of) const;
+  /// The arguments of a command that make the setting what it is in `of`.
+  std::vector<std::string> arguments(const settings& of) const;
+  /// "1 to 1024", or the names to choose from; empty: any text.
+  std::string bounds() const;
+  /// What a value is expected to be: "a whole number from 1 to 1024". Empty: any text. Pre: no list and no flag.
+  std::string expected() const;
+  /// The field of a cluster file: "heartbeat_ms"; of `--no-direct-memory`: "direct_memory".
+  std::string field() const;
+};
+
+/// All options, in the order of `troupe node --help`.
+std::span<const node_option> node_options();
+/// The option with this name. Pre: the table has it.
+const node_option& node_option_named(std::string_view name);
+
+}  // namespace troupe

@@ -176,21 +176,27 @@ void streams::give_to_caller(const at::Tensor& result) {
   }
 }
 
-}  // namespace troupe::devices
+namespace {
 
-namespace troupe::engine {
-
-std::unique_ptr<stream_order> make_stream_order(const plan& graph) {
+std::unique_ptr<engine::stream_order> make_order(const plan& graph) {
   const auto any = [&] {
     return std::any_of(graph.vertices.begin(), graph.vertices.end(),
                        [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
   };
   constexpr std::size_t few = 16;  // to check so few functions takes less time than accelerator_type()
   if (graph.vertices.size() <= few && !any()) return nullptr;
-  const auto type = devices::accelerator_type();
-  return type && any() ? std::make_unique<devices::streams>(graph, *type) : nullptr;
+  const auto type = accelerator_type();
+  return type && any() ? std::make_unique<streams>(graph, *type) : nullptr;
 }
 
-std::optional<c10::DeviceType> type_with_stream_order() { return devices::accelerator_type(); }
+const bool is_registered = [] {
+  engine::register_accelerators({make_order, accelerator_type});
+  return true;
+}();
 
-}  // namespace troupe::engine
+}  // namespace
+
+}  // namespace troupe::devices
+
+// Whoever links troupe::streams asks the linker for this symbol, and gets what is registered above with it.
+extern "C" bool troupe_knows_accelerators() { return troupe::devices::is_registered; }

@@ -109,10 +109,18 @@ class entered_stream {
   stream_order* order_;
 };
 
-/// The stream order for the pass; null if all functions run on the CPU. Defined in devices/streams.cpp.
+/// What knows the accelerators of this process. devices/streams.cpp registers itself in every program that links troupe::streams.
+struct accelerator_support {
+  std::unique_ptr<stream_order> (*make_order)(const plan& graph);  // null: all functions run on the CPU
+  std::optional<c10::DeviceType> (*type)();                        // none: the process has no accelerator
+};
+void register_accelerators(const accelerator_support& how) noexcept;
+
+/// The stream order for the pass; null if all functions run on the CPU.
+///   AS-1  a program without accelerator_support refuses a graph with a function on an accelerator, and names the function.
 std::unique_ptr<stream_order> make_stream_order(const plan& graph);
 
-/// The type of the devices whose work a stream order orders; none if this process has no accelerator. Defined in devices/streams.cpp.
+/// The type of the devices whose work a stream order orders; none if this process has no accelerator, or no accelerator_support.
 std::optional<c10::DeviceType> type_with_stream_order();
 
 }  // namespace troupe::engine

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/message_size.hpp>
 
 #include "samples.hpp"

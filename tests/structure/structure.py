@@ -9,6 +9,7 @@ where the tests of each unit stand.
   structure.py ROOT tests      tests mirror units, or the unit names its tests; a test cites each promise
   structure.py ROOT numbers    numbers are written and read without the program's locale (messages/plain_text.hpp)
   structure.py ROOT links      links between the pages lead to files and headings that are there
+  structure.py ROOT classes    no class of actors/ has more than 20 public functions or 12 members; prints the ten largest
   structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
 import collections
 import os
@@ -35,6 +36,13 @@ UNTESTED = {
 
 # Promises that no test cites, with the reason.
 UNCITED = {}
+
+# The largest class of actors/ that needs no reason. Structs are data: one with more than two functions is a class.
+MOST_FUNCTIONS, MOST_MEMBERS, FUNCTIONS_OF_DATA = 20, 12, 2
+
+# Classes above that, with what they have now. They may shrink, and may not grow.
+LARGE = {
+}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
 
@@ -316,6 +324,77 @@ def check_numbers(tree):
     return problems
 
 
+CLASS = re.compile(r"(?<!enum )\b(class|struct)\s+([A-Za-z_][\w:]*)(?:\s+final)?\s*(?::[^;{()]*)?\{")
+
+
+def end_of_braces(text, start):
+    depth, at = 1, start
+    while depth and at < len(text):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+    return at
+
+
+def declarations(body):
+    """What a class declares, each as a text with {} for all that stands in braces; "public:" and the like are texts of their own."""
+    current, at, brackets = "", 0, 0
+    while at < len(body):
+        char = body[at]
+        brackets += {"(": 1, ")": -1}.get(char, 0)
+        if char == "{":
+            at = end_of_braces(body, at + 1)
+            current += "{}"
+            if brackets == 0 and "(" in current and not re.match(r"\s*[;,{]", body[at:]):
+                yield current
+                current = ""
+            continue
+        at += 1
+        if brackets == 0 and (char == ";" or char == ":" and current.strip() in ("public", "private", "protected")):
+            yield current + char
+            current = ""
+        else:
+            current += char
+
+
+def classes(text):
+    """The classes of a source: name, public functions (without those that are deleted or defaulted), members."""
+    text = re.sub(r"//[^\n]*|^[ \t]*#[^\n]*", "", text, flags=re.MULTILINE)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', '""', text)
+    for found in CLASS.finditer(text):
+        is_public, functions, members = found[1] == "struct", 0, 0
+        for each in declarations(text[found.end():end_of_braces(text, found.end()) - 1]):
+            each = " ".join(each.split())
+            if each in ("public:", "private:", "protected:"):
+                is_public = each == "public:"
+                continue
+            is_function = "operator" in each or "(" in re.sub(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>", "", re.split(r"[={]", each)[0])
+            if re.match(r"(using|typedef|friend|static_assert|enum|class|struct|union)\b", each) or re.search(r"= (delete|default);", each):
+                continue
+            if is_function:
+                functions += is_public
+            elif each != ";" and not re.match(r"(static|constexpr|inline) ", each):
+                members += 1
+        if found[1] == "class" or functions > FUNCTIONS_OF_DATA:
+            yield found[2], functions, members
+
+
+def check_classes(tree):
+    sizes = {(name, each): (functions, members) for name, text in tree.texts.items() if name.startswith("actors/")
+             for each, functions, members in classes(text)}
+    for (name, each), (functions, members) in sorted(sizes.items(), key=lambda size: -sum(size[1]))[:10]:
+        print(f"{each:<28} {functions:>3} public functions {members:>3} members  {name}")
+    problems = []
+    for (name, each), size in sizes.items():
+        most = LARGE.get(each, (MOST_FUNCTIONS, MOST_MEMBERS))
+        if size[0] > most[0] or size[1] > most[1]:
+            problems.append(f"{name}: {each} has {size[0]} public functions and {size[1]} members, expected at most {most[0]} and {most[1]}; make two classes of it")
+    for each in LARGE:
+        size = max((size for (_, other), size in sizes.items() if other == each), default=(0, 0))
+        if size[0] <= MOST_FUNCTIONS and size[1] <= MOST_MEMBERS and each != "node":
+            problems.append(f"{each} is within the limits; take it out of LARGE")
+    return problems
+
+
 def picture(tree):
     lines, below = collections.Counter(), collections.defaultdict(set)
     for name, text in tree.texts.items():
@@ -334,7 +413,7 @@ def picture(tree):
 
 def main():
     checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "tests": check_tests,
-              "numbers": check_numbers, "links": check_links, "picture": picture}
+              "numbers": check_numbers, "links": check_links, "classes": check_classes, "picture": picture}
     if len(sys.argv) != 3 or sys.argv[2] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[2]](Tree(sys.argv[1]))

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace troupe {
+
+/// Ends the process with a line on stderr that has the condition, the file, the line and the function.
+[[noreturn, gnu::cold]] inline void end_for_broken_condition(const char* condition, std::string_view file, int line,
+                                                             const char* function) noexcept {
+  for (const std::string_view folder : {"/messages/", "/engine/", "/devices/", "/actors/", "/apps/"})
+    if (const auto at = file.rfind(folder); at != std::string_view::npos) file = file.substr(at + 1);
+  std::fprintf(stderr, "troupe: a fault of the program: expected %s, at %.*s:%d in %s\n", condition,
+               static_cast<int>(file.size()), file.data(), line, function);
+  std::abort();
+}
+
+}  // namespace troupe
+
+/// Checks what the caller of a function has to see to (`Pre:`), or what a class says of its own state, in every build. A broken condition
+/// ends the process: to go on would lose data without a word. Where a nanosecond counts, `assert` of <cassert> is used instead, which the
+/// presets dev, asan, tsan and fuzz check.
+// A macro alone has the text of the condition.
+// NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
+#define TROUPE_EXPECT(condition) \
+  ((condition) ? static_cast<void>(0) : ::troupe::end_for_broken_condition(#condition, __FILE__, __LINE__, __func__))

@@ -156,7 +156,7 @@ double optimizer_parts::norm(const engine::gradient_table* gradients) {
   objects::squared_norms own;
   const auto replies = everywhere(
     gradients ? "troupe.optimizer.norm" : "troupe.optimizer.gathered_norm", [](const group&) { return attributes{}; },
-    [&] { own = gradients ? local_->norms(*gradients) : local_->gathered_norms(); });
+    [&] { own = local_->norms(gradients); });
   const auto check = [](const std::string& parameter, const std::string& name) {
     if (!parameter.empty())
       throw error(errc::invalid_gradient, "the gradient of parameter '" + parameter + "' on node '" + name +

@@ -348,11 +348,12 @@ call_reply reply_of(const objects::squared_norms& norms) {
 }
 
 call_reply norm(node_parts& here, call_arguments& arguments) {
-  return reply_of(here.objects.find_optimizer(arguments.target)->norms(gradients_of(arguments)));
+  const auto gradients = gradients_of(arguments);
+  return reply_of(here.objects.find_optimizer(arguments.target)->norms(&gradients));
 }
 
 call_reply gathered_norm(node_parts& here, call_arguments& arguments) {
-  return reply_of(here.objects.find_optimizer(arguments.target)->gathered_norms());
+  return reply_of(here.objects.find_optimizer(arguments.target)->norms());
 }
 
 call_reply step(node_parts& here, call_arguments& arguments) {

@@ -120,8 +120,6 @@ local_optimizer::local_optimizer(const optimizer_settings& settings, std::vector
   optimizer_ = kind_.make(std::move(all), settings.values);
 }
 
-local_optimizer::~local_optimizer() = default;
-
 named_tensors local_optimizer::buffers() const {
   distinct_tensors distinct("buffer");
   const auto add = [&](const std::string& prefix, named_tensors from) {
@@ -133,17 +131,9 @@ named_tensors local_optimizer::buffers() const {
   return distinct.take();
 }
 
-squared_norms local_optimizer::norms(const engine::gradient_table& gradients) const {
+squared_norms local_optimizer::norms(const engine::gradient_table* of) const {
   std::lock_guard lock(mutex_);
-  return norms_of(gradients);
-}
-
-squared_norms local_optimizer::gathered_norms() const {
-  std::lock_guard lock(mutex_);
-  return norms_of(gathered_);
-}
-
-squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients) const {
+  const auto& gradients = of != nullptr ? *of : gathered_.gradients;
   at::NoGradGuard no_grad;
   squared_norms result;
   result.sums.resize(parameters_.size());
@@ -161,62 +151,37 @@ squared_norms local_optimizer::norms_of(const engine::gradient_table& gradients)
 
 void local_optimizer::gather(const engine::gradient_table& gradients, std::uint64_t round) {
   std::lock_guard lock(mutex_);
-  if (round < round_)
+  if (round < gathered_.round)
     throw error(errc::misuse, "optimizer: gradients for round " + std::to_string(round) + " came late, in round " +
-                                std::to_string(round_) + "; they were dropped");
-  if (round > round_) gathered_.clear();
-  round_ = round;
+                                std::to_string(gathered_.round) + "; they were dropped");
+  if (round > gathered_.round) gathered_.gradients.clear();
+  gathered_.round = round;
   at::NoGradGuard no_grad;
-  for (const auto& [name, parameter] : parameters_) gathered_.accumulate(parameter, gradients.find(parameter));
+  for (const auto& [name, parameter] : parameters_) gathered_.gradients.accumulate(parameter, gradients.find(parameter));
 }
 
 void local_optimizer::forget_gathered(std::uint64_t round) noexcept {
   std::lock_guard lock(mutex_);
-  if (round == 0 || round >= round_) gathered_.clear();
-}
-
-/// Whether the change has to be made now. Throws if it can't be made any more.
-bool local_optimizer::is_due(const change& which) const {
-  const auto refuse = [&](const std::string& why) {
-    throw error(errc::misuse, "optimizer: change " + std::to_string(which.number) + " " + why);
-  };
-  if (which.number != 0 && which.number == last_ && last_outcome_ == outcome::made) return false;
-  if (last_outcome_ == outcome::midway)
-    throw error(errc::misuse, "optimizer: change " + std::to_string(last_) +
-                                " failed midway, so some parameters are changed and others are not; load a checkpoint");
-  if (which.number != 0 && which.number == last_) refuse("was given up before it came");
-  if (which.number != 0 && which.number < last_) refuse("came late, after change " + std::to_string(last_));
-  return true;
-}
-
-/// From here to `last_outcome_ = outcome::made` the parameters may be half changed.
-void local_optimizer::begin(const change& which) {
-  if (which.number != 0) last_ = which.number;
-  last_outcome_ = outcome::midway;
+  if (round == 0 || round >= gathered_.round) gathered_.gradients.clear();
 }
 
 bool local_optimizer::has_made(std::uint64_t number, bool give_up) {
   std::lock_guard lock(mutex_);
-  if (last_outcome_ == outcome::midway) is_due({});  // throws
-  if (number <= last_) return number == last_ && last_outcome_ == outcome::made;
-  if (!give_up) return false;
-  last_ = number;
-  last_outcome_ = outcome::given_up;
-  return false;
+  return changes_.has_made(number, give_up);
 }
 
 void local_optimizer::step(const engine::gradient_table& gradients, double scale, const change& which) {
   std::lock_guard lock(mutex_);
-  if (is_due(which)) step_with(gradients, scale, which, nullptr);
+  if (changes_.is_due(which.number)) step_with(gradients, scale, which, nullptr);
 }
 
 void local_optimizer::gathered_step(double scale, const change& which) {
   std::lock_guard lock(mutex_);
-  if (!is_due(which)) return;
-  if (which.round != round_)
-    throw error(errc::misuse, "optimizer: the gradients gathered here are of round " + std::to_string(round_) +
+  if (!changes_.is_due(which.number)) return;
+  if (which.round != gathered_.round)
+    throw error(errc::misuse, "optimizer: the gradients gathered here are of round " + std::to_string(gathered_.round) +
                                 ", expected round " + std::to_string(which.round) + "; gather again");
-  step_with(gathered_, scale, which, &gathered_);
+  step_with(gathered_.gradients, scale, which, &gathered_.gradients);
 }
 
 /// `used`: the table that the step drops once it has changed a parameter; may be null.
@@ -231,11 +196,11 @@ void local_optimizer::step_with(const engine::gradient_table& gradients, double 
     gradient = gradient.detach();
     parameter.mutable_grad() = scale == 1 ? gradient : gradient.mul(scale);
   }
-  begin(which);
+  changes_.begin(which.number);
   take_rates(which.rates);
   if (used != nullptr) used->clear();
   optimizer_->step();
-  last_outcome_ = outcome::made;
+  changes_.made();
 }
 
 void check_learning_rate(double rate) {
@@ -259,10 +224,10 @@ void local_optimizer::take_rates(const group_rates& rates) {
 void local_optimizer::set_learning_rates(const change& which) {
   std::lock_guard lock(mutex_);
   check_rates(which.rates);
-  if (!is_due(which)) return;
-  begin(which);
+  if (!changes_.is_due(which.number)) return;
+  changes_.begin(which.number);
   take_rates(which.rates);
-  last_outcome_ = outcome::made;
+  changes_.made();
 }
 
 checkpoint_part local_optimizer::part(const std::string& node, const std::string& save_id) const {
@@ -278,13 +243,13 @@ checkpoint_part local_optimizer::part(const std::string& node, const std::string
 support::file_digest local_optimizer::save(const support::file_place& place, const std::string& node,
                                            const std::string& save_id) {
   std::lock_guard lock(mutex_);
-  last_save_ = save_id;
+  parts_.last_save = save_id;
   return write_part(place, part(node, save_id));
 }
 
 bool local_optimizer::has_saved_last(const std::string& save_id) const {
   std::lock_guard lock(mutex_);
-  return last_save_ == save_id;
+  return parts_.last_save == save_id;
 }
 
 std::uint64_t local_optimizer::estimated_bytes() const {
@@ -295,13 +260,13 @@ std::uint64_t local_optimizer::estimated_bytes() const {
 support::file_digest local_optimizer::snapshot(const std::string& node, const std::string& save_id) {
   std::lock_guard lock(mutex_);
   const auto bytes = part_bytes(part(node, save_id));
-  outgoing_ = part_pieces::of(save_id, bytes);
+  parts_.outgoing = part_pieces::of(save_id, bytes);
   return digest_of(bytes);
 }
 
 at::Tensor local_optimizer::piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const {
   std::lock_guard lock(mutex_);
-  return outgoing_.piece(save_id, offset, size);
+  return parts_.outgoing.piece(save_id, offset, size);
 }
 
 void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece) {
@@ -315,12 +280,12 @@ void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, 
                                      " bytes was announced, and a part of this model has at most " + std::to_string(most) +
                                      "; load a checkpoint of this model");
   }
-  incoming_.receive(save_id, offset, total, piece);
+  parts_.incoming.receive(save_id, offset, total, piece);
 }
 
 void local_optimizer::stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
   std::lock_guard lock(mutex_);
-  stage(path, parse_part(incoming_.take(save_id), path, digest, save_id));
+  stage(path, parse_part(parts_.incoming.take(save_id), path, digest, save_id));
 }
 
 void local_optimizer::stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id) {
@@ -336,7 +301,7 @@ void local_optimizer::stage(const std::string& path, checkpoint_part part) {
   } catch (const error& reason) {
     throw error(reason.code(), "'" + path + "' is a checkpoint of another model: " + reason.what() + "; nothing was changed");
   }
-  staged_ = std::move(part);
+  parts_.staged = std::move(part);
 }
 
 void local_optimizer::check(const checkpoint_part& part, const named_tensors& buffers) const {
@@ -375,17 +340,17 @@ named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
 
 void local_optimizer::apply(const std::string& save_id, const change& which) {
   std::lock_guard lock(mutex_);
-  if (which.number != 0 && which.number <= last_)
+  if (which.number != 0 && which.number <= changes_.last())
     throw error(errc::misuse, "optimizer: change " + std::to_string(which.number) + " came late, after change " +
-                                std::to_string(last_) + "; load again");
-  if (!staged_ || staged_->save != save_id)
+                                std::to_string(changes_.last()) + "; load again");
+  if (!parts_.staged || parts_.staged->save != save_id)
     throw error(errc::misuse, "optimizer: nothing was read from save " + save_id + " that could be applied");
-  auto part = *std::exchange(staged_, std::nullopt);
+  auto part = *std::exchange(parts_.staged, std::nullopt);
   const auto buffers = buffers_for(part);
   at::NoGradGuard no_grad;
-  begin(which);
-  gathered_.clear();
-  round_ = which.number;
+  changes_.begin(which.number);
+  gathered_.gradients.clear();
+  gathered_.round = which.number;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto& parameter = parameters_[i].second;
     parameter.copy_(part.parameters[i].second);
@@ -397,14 +362,14 @@ void local_optimizer::apply(const std::string& save_id, const change& which) {
   for (std::size_t g = 0; g < part.further.size(); ++g) kind_.set_options(*optimizer_, part.further[g], g + 1);
   for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].second.copy_(part.buffers[i].second);
   if (part.random.defined()) set_random_state(part.random);
-  last_outcome_ = outcome::made;
+  changes_.made();
 }
 
 void local_optimizer::discard() noexcept {
   std::lock_guard lock(mutex_);
-  staged_.reset();
-  outgoing_ = {};
-  incoming_ = {};
+  parts_.staged.reset();
+  parts_.outgoing = {};
+  parts_.incoming = {};
 }
 
 }  // namespace troupe::objects

@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/actors/module.hpp>
+#include <troupe/actors/objects/change_log.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
 #include <troupe/actors/objects/part_pieces.hpp>
@@ -68,7 +69,6 @@ class local_optimizer {
   /// `local_buffers`.
   local_optimizer(const optimizer_settings& settings, std::vector<std::shared_ptr<module>> modules,
                   const named_tensors& local = {}, named_tensors local_buffers = {}, const grouping& groups = {});
-  ~local_optimizer();
 
   /// The current buffers, with their names in a checkpoint.
   named_tensors buffers() const;
@@ -76,14 +76,14 @@ class local_optimizer {
   /// The number of parameters of each module; last the number of local parameters.
   const std::vector<std::size_t>& counts() const noexcept { return counts_; }
 
-  squared_norms norms(const engine::gradient_table& gradients) const;
+  /// Of these gradients; null: of those that were gathered.
+  squared_norms norms(const engine::gradient_table* gradients = nullptr) const;
 
   /// Steps every parameter that has a gradient, with the gradient times `scale`.
   void step(const engine::gradient_table& gradients, double scale = 1, const change& which = {});
 
   /// Adds these gradients to the sum that the next gathered_step() of the round uses.
   void gather(const engine::gradient_table& gradients, std::uint64_t round = 0);
-  squared_norms gathered_norms() const;
   void gathered_step(double scale = 1, const change& which = {});
   /// Drops what was gathered, unless a later round has begun.
   void forget_gathered(std::uint64_t round = 0) noexcept;
@@ -93,7 +93,6 @@ class local_optimizer {
   bool has_made(std::uint64_t number, bool give_up = false);
 
   void set_learning_rates(const change& which);
-  void set_learning_rate(double rate) { set_learning_rates({.rates = {{0, rate}}}); }
 
   /// Writes all that LO-4 names to a file.
   support::file_digest save(const support::file_place& place, const std::string& node, const std::string& save_id);
@@ -124,16 +123,24 @@ class local_optimizer {
   void discard() noexcept;
 
  private:
+  /// Gradients that wait for one step.
+  struct gathered {
+    engine::gradient_table gradients;
+    std::uint64_t round = 0;
+  };
+  /// Parts of checkpoints that come and go.
+  struct traffic {
+    std::string last_save;
+    std::optional<checkpoint_part> staged;
+    part_pieces outgoing;
+    part_pieces incoming;
+  };
+
   checkpoint_part part(const std::string& node, const std::string& save_id) const;
   void stage(const std::string& path, checkpoint_part part);
   void check(const checkpoint_part& part, const named_tensors& buffers) const;
   named_tensors buffers_for(const checkpoint_part& part) const;
-  squared_norms norms_of(const engine::gradient_table& gradients) const;
-  bool is_due(const change& which) const;
   void step_with(const engine::gradient_table& gradients, double scale, const change& which, engine::gradient_table* used);
-
-  enum class outcome : std::uint8_t { made, given_up, midway };
-  void begin(const change& which);
   void check_rates(const group_rates& rates) const;
   void take_rates(const group_rates& rates);
 
@@ -144,15 +151,10 @@ class local_optimizer {
   named_tensors local_buffers_;
   std::vector<std::size_t> counts_;
   std::vector<std::int64_t> groups_;  // of each parameter
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  std::string last_save_;
-  engine::gradient_table gathered_;
-  std::uint64_t round_ = 0;  // of the gathered gradients
-  std::uint64_t last_ = 0;   // number of the last change
-  outcome last_outcome_ = outcome::made;
-  std::optional<checkpoint_part> staged_;
-  part_pieces outgoing_;
-  part_pieces incoming_;
+  std::shared_ptr<torch::optim::Optimizer> optimizer_;
+  gathered gathered_;
+  change_log changes_;
+  traffic parts_;
 };
 
 }  // namespace troupe::objects

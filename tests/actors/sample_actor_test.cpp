@@ -2,6 +2,7 @@
 // The sample of CONTRIBUTING.md, which quotes it from "sample:begin" to "sample:end".
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -13,6 +14,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 // sample:begin
@@ -27,35 +29,45 @@ using source_actor = caf::typed_actor<caf::replies_to<ask_atom>::with<double>>;
 ///   TO-2  every request is answered by the deadline.
 using total_actor = caf::typed_actor<caf::replies_to<ask_atom>::with<double>>;
 
-struct total_state {
-  static inline const char* name = "total";
-  std::vector<source_actor> sources;
-  std::chrono::milliseconds deadline{0};
+/// The handlers of the actor. A desk has its state for itself, and is given what it uses.
+class total_desk {
+ public:
+  total_desk(troupe::support::desk_actor self, std::vector<source_actor> sources, std::chrono::milliseconds deadline)
+      : self_(self), sources_(std::move(sources)), deadline_(deadline) {}
+
+  caf::result<double> ask() {
+    auto answer = self_->response_promise<double>();
+    auto sum = std::make_shared<double>(0);
+    auto missing = std::make_shared<std::size_t>(sources_.size());
+    auto failed = [answer](caf::error& reason) mutable {
+      if (answer.pending()) answer.deliver(std::move(reason));
+    };
+    for (const auto& source : sources_)
+      self_->request(source, deadline_, ask_atom::value)
+        .then(
+          [=](double value) mutable {
+            *sum += value;
+            if (--*missing == 0 && answer.pending()) answer.deliver(*sum);
+          },
+          failed);
+    return answer;
+  }
+
+ private:
+  troupe::support::desk_actor self_;
+  const std::vector<source_actor> sources_;
+  const std::chrono::milliseconds deadline_;
 };
 
-template <class Self>
-total_actor::behavior_type make_total(Self self, std::vector<source_actor> sources, std::chrono::milliseconds deadline) {
-  self->state.sources = std::move(sources);
-  self->state.deadline = deadline;
-  return {
-    [self](ask_atom) -> caf::result<double> {
-      auto answer = self->template make_response_promise<double>();
-      auto sum = std::make_shared<double>(0);
-      auto missing = std::make_shared<std::size_t>(self->state.sources.size());
-      auto failed = [answer](caf::error& reason) mutable {
-        if (answer.pending()) answer.deliver(std::move(reason));
-      };
-      for (auto& source : self->state.sources)
-        self->request(source, self->state.deadline, ask_atom::value)
-          .then(
-            [=](double value) mutable {
-              *sum += value;
-              if (--*missing == 0 && answer.pending()) answer.deliver(*sum);
-            },
-            failed);
-      return answer;
-    },
-  };
+struct total_state {
+  static inline const char* name = "total";
+  std::optional<total_desk> desk;
+};
+
+total_actor::behavior_type make_total(total_actor::stateful_pointer<total_state> self, std::vector<source_actor> sources,
+                                      std::chrono::milliseconds deadline) {
+  auto& desk = self->state.desk.emplace(self, std::move(sources), deadline);
+  return {[&desk](ask_atom) { return desk.ask(); }};
 }
 
 // The deterministic scheduler runs actors and lets time pass when told to, so a test needs no sleep.
@@ -90,8 +102,7 @@ struct fixture {
     }));
   }
   total_actor total(std::vector<source_actor> sources) {
-    return keep(
-      system.spawn(make_total<total_actor::stateful_pointer<total_state>>, std::move(sources), std::chrono::milliseconds(100)));
+    return keep(system.spawn(make_total, std::move(sources), std::chrono::milliseconds(100)));
   }
 };
 

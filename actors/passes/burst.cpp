@@ -101,7 +101,7 @@ class gradient_outlet : public engine::outlet {
   // With create_graph, joins the graph of the gradients to the graph of the receiver. The record knows the send before the
   // message leaves.
   void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
-    message.place = work_->place;
+    message.place = work_->program;
     message.joint = {services_.next_number(), here_};
     auto send = engine::attach_send(message.joint, gradients);
     if (!send) return;
@@ -274,7 +274,7 @@ void run_burst(burst& work, services::node_services& here) {
     }
     before = state.task->functions_begun();
     anomaly.emplace(state.anomaly);
-    state.recorder.pass = work.place;
+    state.recorder.pass = work.program;
     auto& outlet = static_cast<gradient_outlet&>(*state.outlet);
     outlet.bind(work);
     if (work.what == burst::kind::run) {

@@ -45,9 +45,20 @@ struct pass_task {
   std::unique_ptr<engine::outlet> outlet;  // used only by the thread that runs the burst
 };
 
+/// What a graph task and its bursts know of their pass.
+struct shared_terms {
+  context_id context;
+  pass_number pass;
+  bool keep_graph = false;
+  bool create_graph = false;
+  program_place program;  // the pass's place in the program, with create_graph
+  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<pass_outcome> outcome;  // null if another node started the pass
+};
+
 /// A burst of a pass. On the way to a thread, the burst says what to do. On the way back to the `graph_task` actor, the burst
 /// says what happened.
-struct burst {
+struct burst : shared_terms {
   enum class kind { run, walk_roots, walk_sends };
   struct delivery {
     message_id send;
@@ -61,21 +72,14 @@ struct burst {
   };
 
   kind what = kind::run;
-  context_id context;
-  pass_number pass;
-  bool keep_graph = false;
-  bool create_graph = false;
-  program_place place;  // the pass's place, with create_graph
-  protocol::burst_share share;
-  std::vector<delivery> deliveries;
-  std::vector<message_id> sends;  // sends to drop (run), or to start the walk from (walk_sends)
-  std::unique_ptr<pass_task> state;
-  std::shared_ptr<std::atomic<bool>> stop;
-  std::shared_ptr<pass_outcome> outcome;  // null if another node started the pass
+  protocol::burst_share share = {};
+  std::vector<delivery> deliveries = {};
+  std::vector<message_id> sends = {};  // sends to drop (run), or to start the walk from (walk_sends)
+  std::unique_ptr<pass_task> state = {};
 
-  std::uint64_t functions = 0;    // number of functions that ran
-  std::vector<message_id> recvs;  // recvs that a walk found
-  std::optional<error> failure;
+  std::uint64_t functions = 0;         // number of functions that ran
+  std::vector<message_id> recvs = {};  // recvs that a walk found
+  std::optional<error> failure = {};
 };
 
 /// What the running pass of the context has gathered so far on this node, if this thread runs functions of it; otherwise nothing.

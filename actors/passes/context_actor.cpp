@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/context_actor.hpp>
 
+#include <chrono>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -15,7 +17,6 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
-#include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -31,143 +32,137 @@ namespace {
 
 constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
-/// What the handlers share. A shell is made for each message and works on the state of the actor.
-template <class Self>
-struct context_shell {
-  Self self;
-  context_work& work;
-  context_record& record;
-  services::node_services& here;
-
-  explicit context_shell(Self s) : self(s), work(*s->state.work), record(*s->state.record), here(work.here) {}
-
-  /// Calls `next` with the gradients of all completed passes. The call is made at once if these gradients are gathered already.
-  void with_gradients(std::function<void(const gathering&)> next) {
-    work.readers.push_back(std::move(next));
-    if (!work.merging) gather();
-  }
-
-  /// Gathers the gradients of the oldest completed pass whose gradients are not gathered yet, then those of the next such pass.
-  /// At the end answers the readers.
-  void gather() {
-    auto task = work.lost ? contracts::graph_task_actor{} : record.next_to_gather();
-    work.merging = task != nullptr;
-    if (!task) {
-      for (auto& next : std::exchange(work.readers, {})) next({work.gathered, work.lost});
-      return;
-    }
-    auto go_on = [s = self, task](const contracts::table_ptr& table) {
-      s->send(task, support::close_atom::value);
-      context_shell(s).merge(table);
-    };
-    auto give_up = [s = self, task](const caf::error& reason) {
-      s->send(task, support::close_atom::value);
-      context_shell(s).lose(reason);
-    };
-    services::timed_request(self, here, task, gathering_deadline, work.expiry, support::gradients_atom::value)
-      .then(go_on, give_up);
-  }
-
-  void merge(const contracts::table_ptr& table) {
-    here.deadlines().call_off(work.expiry);
-    if (!table || !work.gathered) {
-      if (table) work.gathered = table;
-      return gather();
-    }
-    auto summed = [s = self](const contracts::gradients_ptr& sum) {
-      context_shell sh(s);
-      sh.here.deadlines().call_off(sh.work.expiry);
-      sh.work.gathered = sum;
-      sh.gather();
-    };
-    services::timed_request(self, here, here.continuation(), gathering_deadline, work.expiry, support::merge_atom::value,
-                            std::exchange(work.gathered, nullptr), table)
-      .then(summed, [s = self](const caf::error& reason) { context_shell(s).lose(reason); });
-  }
-
-  void lose(const caf::error& reason) {
-    here.deadlines().call_off(work.expiry);
-    auto why = to_exception(reason, "the gradients of a pass on node '" + here.name() + "' are lost");
-    here.log().warn("passes", [&] { return "context " + to_string(record.id()) + ": " + why.what(); });
-    work.lost = make_error(why.code(), why.what());
-    gather();
-  }
-
-  caf::typed_response_promise<contracts::gradients_ptr> promise_gradients() {
-    auto promise = self->template make_response_promise<caf::typed_response_promise<contracts::gradients_ptr>>();
-    with_gradients([promise](const gathering& gathered) mutable {
-      gathered.failure ? promise.deliver(gathered.failure) : promise.deliver(gathered.all);
-    });
-    return promise;
-  }
-
-  caf::typed_response_promise<contracts::gradients_ptr> promise_gradients_after(const contracts::pass_history& known) {
-    try {
-      for (const auto& task : record.learn(known.completed, known.failed)) self->send(task, support::close_atom::value);
-    } catch (const error& too_much) {
-      auto promise = self->template make_response_promise<caf::typed_response_promise<contracts::gradients_ptr>>();
-      promise.deliver(make_error(too_much.code(), too_much.what()));
-      return promise;
-    }
-    return promise_gradients();
-  }
-
-  void fulfil(contracts::gradients_wish_ptr wish) {
-    with_gradients([wish = std::move(wish)](const gathering& gathered) {
-      gathered.failure ? wish->result.set_error(to_exception(gathered.failure)) : wish->result.set_value(gathered.all);
-    });
-  }
-
-  void backward(const contracts::backward_job_ptr& job) {
-    with_gradients([s = self, job](const gathering& gathered) {
-      context_shell sh(s);
-      if (gathered.failure) return refuse_pass(sh.here, sh.record, *job, to_exception(gathered.failure));
-      auto start = sh.record.begin(false);
-      if (!start) return refuse_pass(sh.here, sh.record, *job, pass_is_running());
-      const auto number = start->number;
-      auto task = spawn_graph_task(sh.here, make_terms(sh.here, s->state.record, *job, std::move(*start)));
-      sh.record.set_task(number, task);
-      s->send(task, support::start_atom::value);
-    });
-  }
-
-  void release() {
-    const auto id = record.id();
-    // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know them.
-    const bool is_opener = id.node == here.id();
-    // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
-    for (auto who : record.peers())
-      if (auto gateway = here.directory().gateway(who); gateway && is_opener)
-        caf::anon_send(gateway, release_context{id});
-      else if (gateway && who != id.node)
-        caf::anon_send(gateway, context_joined{id, here.id()});
-    const auto why = make_error(errc::unknown_context, "node '" + here.name() + "' has released " + to_string(id));
-    for (auto& next : std::exchange(work.readers, {})) next({nullptr, why});
-    auto remains = record.release();
-    for (const auto& task : remains.tasks) self->send(task, support::close_atom::value);
-    using rest = std::pair<std::vector<engine::send_source>, contracts::gradients_ptr>;
-    here.discard(std::make_shared<rest>(std::move(remains.sends), std::move(work.gathered)));
-    self->quit();
-  }
-};
-
 }  // namespace
 
-context_work::~context_work() { here.deadlines().call_off(expiry); }
+context_desk::context_desk(support::desk_actor self, services::node_services& here, contracts::context_record_ptr record)
+    : self_(self),
+      here_(here),
+      record_(std::move(record)),
+      guard_(here.guard(self.get()->id(), network::own_actors::kind::inner)) {}
 
-template <class Self>
-contracts::context_actor::behavior_type make_context(Self self) {
-  support::close_mailbox_at_exit(self);
-  auto& state = self->state;
-  support::live_as_long_as(self, std::exchange(state.gateway, nullptr));
-  state.work = std::make_unique<context_work>(*state.here);
-  state.work->guard = state.here->guard(self->id(), network::own_actors::kind::inner);
+context_desk::~context_desk() { here_.deadlines().call_off(expiry_); }
+
+/// Calls `next` with the gradients of all completed passes. The call is made at once if these gradients are gathered already.
+void context_desk::with_gradients(reader next) {
+  readers_.push_back(std::move(next));
+  if (!merging_) gather();
+}
+
+/// Gathers the gradients of the oldest completed pass whose gradients are not gathered yet, then those of the next such pass.
+/// At the end answers the readers.
+void context_desk::gather() {
+  auto task = lost_ ? contracts::graph_task_actor{} : record_->next_to_gather();
+  merging_ = task != nullptr;
+  if (!task) {
+    for (auto& next : std::exchange(readers_, {})) next({gathered_, lost_});
+    return;
+  }
+  auto go_on = [this, task](const contracts::table_ptr& table) {
+    self_.send(task, support::close_atom::value);
+    merge(table);
+  };
+  auto give_up = [this, task](const caf::error& reason) {
+    self_.send(task, support::close_atom::value);
+    lose(reason);
+  };
+  services::timed_request(self_, here_, task, gathering_deadline, expiry_, support::gradients_atom::value).then(go_on, give_up);
+}
+
+void context_desk::merge(const contracts::table_ptr& table) {
+  here_.deadlines().call_off(expiry_);
+  if (!table || !gathered_) {
+    if (table) gathered_ = table;
+    return gather();
+  }
+  auto summed = [this](const contracts::gradients_ptr& sum) {
+    here_.deadlines().call_off(expiry_);
+    gathered_ = sum;
+    gather();
+  };
+  services::timed_request(self_, here_, here_.continuation(), gathering_deadline, expiry_, support::merge_atom::value,
+                          std::exchange(gathered_, nullptr), table)
+    .then(summed, [this](const caf::error& reason) { lose(reason); });
+}
+
+void context_desk::lose(const caf::error& reason) {
+  here_.deadlines().call_off(expiry_);
+  auto why = to_exception(reason, "the gradients of a pass on node '" + here_.name() + "' are lost");
+  here_.log().warn("passes", [&] { return "context " + to_string(record_->id()) + ": " + why.what(); });
+  lost_ = make_error(why.code(), why.what());
+  gather();
+}
+
+context_desk::promise context_desk::promise_gradients() {
+  auto result = self_.response_promise<contracts::gradients_ptr>();
+  with_gradients([result](const gathering& gathered) mutable {
+    gathered.failure ? result.deliver(gathered.failure) : result.deliver(gathered.all);
+  });
+  return result;
+}
+
+context_desk::promise context_desk::promise_gradients_after(const contracts::pass_history& known) {
+  try {
+    for (const auto& task : record_->learn(known.completed, known.failed)) self_.send(task, support::close_atom::value);
+  } catch (const error& too_much) {
+    auto result = self_.response_promise<contracts::gradients_ptr>();
+    result.deliver(make_error(too_much.code(), too_much.what()));
+    return result;
+  }
+  return promise_gradients();
+}
+
+void context_desk::fulfil(contracts::gradients_wish_ptr wish) {
+  with_gradients([wish = std::move(wish)](const gathering& gathered) {
+    gathered.failure ? wish->result.set_error(to_exception(gathered.failure)) : wish->result.set_value(gathered.all);
+  });
+}
+
+void context_desk::backward(const contracts::backward_job_ptr& job) {
+  with_gradients([this, job](const gathering& gathered) {
+    if (gathered.failure) return refuse_pass(here_, *record_, *job, to_exception(gathered.failure));
+    auto start = record_->begin(false);
+    if (!start) return refuse_pass(here_, *record_, *job, pass_is_running());
+    const auto number = start->number;
+    auto task = spawn_graph_task(here_, make_terms(here_, record_, *job, std::move(*start)));
+    record_->set_task(number, task);
+    self_.send(task, support::start_atom::value);
+  });
+}
+
+void context_desk::release() {
+  const auto id = record_->id();
+  // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know them.
+  const bool is_opener = id.node == here_.id();
+  // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
+  for (auto who : record_->peers())
+    if (auto gateway = here_.directory().gateway(who); gateway && is_opener)
+      caf::anon_send(gateway, release_context{id});
+    else if (gateway && who != id.node)
+      caf::anon_send(gateway, context_joined{id, here_.id()});
+  const auto why = make_error(errc::unknown_context, "node '" + here_.name() + "' has released " + to_string(id));
+  for (auto& next : std::exchange(readers_, {})) next({nullptr, why});
+  auto remains = record_->release();
+  for (const auto& task : remains.tasks) self_.send(task, support::close_atom::value);
+  using rest = std::pair<std::vector<engine::send_source>, contracts::gradients_ptr>;
+  here_.discard(std::make_shared<rest>(std::move(remains.sends), std::move(gathered_)));
+  self_.quit();
+}
+
+namespace {
+
+/// Most contexts are idle, and a program may have many: the desk is made for the first message.
+struct context_state {
+  static inline const char* name = "context";
+  std::unique_ptr<context_desk> desk;
+};
+
+contracts::context_actor::behavior_type handlers(context_desk* desk) {
   return {
-    [=](contracts::backward_job_ptr& job) { context_shell(self).backward(job); },
-    [=](support::gradients_atom) { return context_shell(self).promise_gradients(); },
-    [=](contracts::gradients_wish_ptr& wish) { context_shell(self).fulfil(std::move(wish)); },
-    [=](const contracts::pass_history_ptr& known) { return context_shell(self).promise_gradients_after(*known); },
-    [=](support::close_atom) { context_shell(self).release(); },
+    [=](contracts::backward_job_ptr& job) { desk->backward(job); },
+    [=](support::gradients_atom) { return desk->promise_gradients(); },
+    [=](contracts::gradients_wish_ptr& wish) { desk->fulfil(std::move(wish)); },
+    [=](const contracts::pass_history_ptr& known) { return desk->promise_gradients_after(*known); },
+    [=](support::close_atom) { desk->release(); },
   };
 }
 
@@ -176,15 +171,24 @@ contracts::context_actor::behavior_type make_context(Self self) {
 template <class Actor>
 class context_host final : public Actor {
  public:
-  context_host(caf::actor_config& config, services::node_services* here, contracts::context_record_ptr record) : Actor(config) {
-    this->state.here = here;
-    this->state.record = std::move(record);
-    this->state.gateway = caf::actor_cast<caf::actor>(here->gateway());
-  }
+  context_host(caf::actor_config& config, services::node_services* here, contracts::context_record_ptr record)
+      : Actor(config), here_(here), record_(std::move(record)), gateway_(caf::actor_cast<caf::actor>(here->gateway())) {}
 
  protected:
-  typename Actor::behavior_type make_behavior() override { return make_context(static_cast<Actor*>(this)); }
+  typename Actor::behavior_type make_behavior() override {
+    support::close_mailbox_at_exit(static_cast<Actor*>(this));
+    support::live_as_long_as(static_cast<Actor*>(this), std::exchange(gateway_, nullptr));
+    auto& desk = this->state.desk = std::make_unique<context_desk>(this, *here_, std::move(record_));
+    return handlers(desk.get());
+  }
+
+ private:
+  services::node_services* here_;
+  contracts::context_record_ptr record_;
+  caf::actor gateway_;  // the actor ends with it; null after the first message
 };
+
+}  // namespace
 
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
   const support::logger_release lets_go;

@@ -3,16 +3,17 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <vector>
 
-#include <caf/actor.hpp>
 #include <caf/error.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
 
 namespace troupe::services {
 
@@ -22,38 +23,47 @@ class node_services;
 
 namespace troupe::passes {
 
-/// The gradients of all completed passes, or why they could not be gathered.
-struct gathering {
-  contracts::gradients_ptr all;
-  caf::error failure;
+/// The handlers of a context actor: gathers the gradients of completed passes, starts passes, releases the context.
+class context_desk {
+ public:
+  context_desk(support::desk_actor self, services::node_services& here, contracts::context_record_ptr record);
+  ~context_desk();
+  context_desk(const context_desk&) = delete;
+  context_desk& operator=(const context_desk&) = delete;
+
+  using promise = caf::typed_response_promise<contracts::gradients_ptr>;
+
+  void backward(const contracts::backward_job_ptr& job);
+  promise promise_gradients();
+  promise promise_gradients_after(const contracts::pass_history& known);
+  void fulfil(contracts::gradients_wish_ptr wish);
+  void release();
+
+ private:
+  /// The gradients of all completed passes, or why they could not be gathered.
+  struct gathering {
+    contracts::gradients_ptr all;
+    caf::error failure;
+  };
+  using reader = std::function<void(const gathering&)>;
+
+  void with_gradients(reader next);
+  void gather();
+  void merge(const contracts::table_ptr& table);
+  void lose(const caf::error& reason);
+
+  support::desk_actor self_;
+  services::node_services& here_;
+  contracts::context_record_ptr record_;
+  network::own_actors::hold guard_;    // other nodes send it nothing but answers
+  contracts::gradients_ptr gathered_;  // gradients of completed passes; null: none
+  bool merging_ = false;
+  support::deadline_clock::alarm expiry_;  // deadline of the request that the merge waits for
+  caf::error lost_;                        // why gradients of a completed pass are lost
+  std::vector<reader> readers_;            // requests that wait for the merge
 };
 
-/// What a context actor holds from its first message on.
-struct context_work {
-  explicit context_work(services::node_services& services) : here(services) {}
-  ~context_work();
-  context_work(const context_work&) = delete;
-  context_work& operator=(const context_work&) = delete;
-
-  services::node_services& here;
-  network::own_actors::hold guard;    // other nodes send it nothing but answers
-  contracts::gradients_ptr gathered;  // gradients of completed passes; null: none
-  bool merging = false;
-  support::deadline_clock::alarm expiry;                       // deadline of the request that the merge waits for
-  caf::error lost;                                             // why gradients of a completed pass are lost
-  std::vector<std::function<void(const gathering&)>> readers;  // requests that wait for the merge
-};
-
-/// Most contexts are idle, and a program may have many: what only messages need is made for the first message.
-struct context_state {
-  static inline const char* name = "context";
-
-  services::node_services* here = nullptr;
-  contracts::context_record_ptr record;
-  caf::actor gateway;                  // the actor ends with it; null after the first message
-  std::unique_ptr<context_work> work;  // null before the first message
-};
-
+/// Spawns the actor of a context: a broker in the network threads, or an actor on CAF's scheduler if the node has no network.
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record);
 
 }  // namespace troupe::passes

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/graph_task_actor.hpp>
 
+#include <memory>
+#include <optional>
 #include <utility>
+#include <variant>
 
+#include <caf/actor_cast.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
 #include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/passes/initiator_shell.hpp>
-#include <troupe/actors/passes/participant_shell.hpp>
+#include <troupe/actors/passes/burst_runner.hpp>
+#include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
+#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/actors/support/shared_life.hpp>
+#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/messages/caf_error.hpp>
 
 namespace troupe::passes {
-
-graph_task_state::~graph_task_state() {
-  if (here != nullptr) --here->counts().pass_parts;
-  if (here != nullptr) here->deadlines().call_off(expiry);
-  if (terms && terms->outcome) terms->outcome->fail(error(errc::stopping, "this node stopped during backward"));
-}
 
 void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
                   const support::deadline_clock::alarm& reserved) {
@@ -32,96 +34,337 @@ void set_deadline(services::node_services& here, const contracts::graph_task_act
   });
 }
 
+graph_task_desk::graph_task_desk(support::desk_actor self, services::node_services& here, pass_terms_ptr terms)
+    : self_(self),
+      here_(here),
+      guard_(here.guard(self.get()->id(), network::own_actors::kind::inner)),
+      terms_(std::move(terms)),
+      part_(std::move(*terms_->part)) {
+  ++here_.counts().pass_parts;
+  if (!terms_->outcome) return;
+  lead_.emplace(here_.id(), terms_->participants, !terms_->fast);
+  // A node without a network runs on an actor system of the program. There the deadline goes by CAF's clock, because tests
+  // set CAF's clock.
+  if (!here_.networked())
+    self_.delayed_send(me(), terms_->deadline, support::deadline_atom::value);
+  else if (expiry_ = terms_->expiry; expiry_ == support::deadline_clock::alarm{})
+    set_deadline(here_, me(), expiry_ = here_.deadlines().reserve(terms_->deadline));
+}
+
+graph_task_desk::~graph_task_desk() {
+  --here_.counts().pass_parts;
+  here_.deadlines().call_off(expiry_);
+  if (terms_->outcome) terms_->outcome->fail(error(errc::stopping, "this node stopped during backward"));
+}
+
+void graph_task_desk::start() { act(part_.start(protocol::whole_purse())); }
+
+void graph_task_desk::gradients(propagate_gradients& message) {
+  const auto from = sender_of(message);
+  if (!message.place.empty()) terms_->program = std::move(message.place);
+  deliveries_.push_back({message.message, std::move(message.gradients), message.joint, std::move(message.requires_grad),
+                         std::move(message.shapes), message.format, std::move(message.packings), std::move(message.unreached)});
+  act(part_.gradients(message.message, std::move(message.carried), from));
+  if (part_.over()) deliveries_.clear();
+}
+
+/// Who sent the gradients, where that matters: a node that has started the pass need not know, without children that answer.
+protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) const {
+  if (lead_ && message.answers == 0) return {};
+  return {here_.directory().find(message.from).value_or(node_id{}), message.answers};
+}
+
+void graph_task_desk::quiet(participant_quiet& message) {
+  if (lead_) return act(lead_->quiet(std::move(message.carried)));
+  act(part_.reported(std::move(message.carried), {message.from, message.answers}));
+}
+
+void graph_task_desk::failed(participant_failed& message) {
+  if (lead_) return fail(message.from, static_cast<errc>(message.code), std::move(message.text));
+  services::report_to(self_, here_, terms_->context.node, std::move(message));  // of a node that can't reach the initiator
+}
+
+caf::typed_response_promise<discovered> graph_task_desk::discover(const troupe::discover& question) {
+  auto promise = self_.response_promise<discovered>();
+  if (part_.over()) {
+    promise.deliver(make_error(errc::pass_aborted, "the pass is over on node '" + here_.name() + "'"));
+    return promise;
+  }
+  discovers_.push_back(promise);
+  act(part_.discover(question.sends));
+  return promise;
+}
+
+void graph_task_desk::leave_out(prune& message) {
+  act(part_.prune({message.live.begin(), message.live.end()}, std::move(message.carried)));
+}
+
+caf::typed_response_promise<pass_aborted> graph_task_desk::abort() {
+  auto promise = self_.response_promise<pass_aborted>();
+  aborts_.push_back(promise);
+  act(part_.abort());
+  return promise;
+}
+
+void graph_task_desk::returned(burst& work) {
+  terms_->task = std::move(work.state);
+  std::optional<protocol::failure> why;
+  if (work.failure) why = {work.failure->code(), work.failure->what()};
+  if (work.what == burst::kind::run || why) return act(part_.returned(std::move(work.share), std::move(why)));
+  act(part_.walked(std::move(work.recvs)));
+}
+
+void graph_task_desk::peer_down(const contracts::peer_down& news) {
+  const auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
+  if (lead_ && terms_->outcome->claim()) act(lead_->peer_down(news.who.id, text));
+  act(part_.peer_down(news.who.id, text));
+}
+
+caf::typed_response_promise<contracts::table_ptr> graph_task_desk::hand_out() {
+  auto promise = self_.response_promise<contracts::table_ptr>();
+  table_ = promise;
+  act(part_.gather());
+  return promise;
+}
+
+void graph_task_desk::deadline_passed() {
+  if (lead_ && !lead_->is_complete() && terms_->outcome->claim())
+    act(lead_->deadline_passed("backward was not complete within its deadline of " + support::seconds_text(terms_->deadline)));
+}
+
+void graph_task_desk::close() {
+  if (lead_ && !lead_->is_complete())
+    terms_->outcome->fail(error(errc::unknown_context, "the context was released during backward"));
+  act(part_.close(lead_ || here_.directory().gateway(terms_->context.node)));
+}
+
+template <class Effects>
+void graph_task_desk::act(Effects effects) {
+  for (auto& each : effects) std::visit([this](auto& what) { this->carry_out(what); }, each);
+}
+
+void graph_task_desk::carry_out(part::run_burst& what) {
+  send_burst(burst::kind::run, std::move(what.share), std::move(what.drops), std::exchange(deliveries_, {}));
+}
+
+void graph_task_desk::carry_out(part::run_walk& what) {
+  const auto kind = what.where == protocol::walk_from::roots ? burst::kind::walk_roots : burst::kind::walk_sends;
+  send_burst(kind, {}, std::move(what.sends), {});
+}
+
+void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, std::vector<message_id>&& sends,
+                                 std::vector<burst::delivery>&& deliveries) {
+  auto work = make_burst(*terms_, what, std::move(share));
+  work->sends = std::move(sends);
+  work->deliveries = std::move(deliveries);
+  const auto owner = me();
+  // The thread that waits for the pass is idle and may run the burst. If that thread runs the last burst, no other thread has
+  // to wake it at the end of the pass.
+  if (terms_->outcome && terms_->outcome->result().offer([to = &here_, work, owner] { run_and_return(*to, work, owner); }))
+    return;
+  auto run = [to = &here_, work, owner] {
+    const services::node_services::own_thread own(*to, "a backward pass");
+    run_and_return(*to, work, owner);
+  };
+  auto send = [to = &here_, work, owner] {
+    to->bursts().has_started() ? to->bursts().post({work, owner}) : caf::anon_send(to->continuation(), work, owner);
+  };
+  if (!here_.run_soon("backward", std::move(run), send)) send();
+}
+
+void graph_task_desk::carry_out(const part::stop_burst&) {
+  terms_->stop->store(true);
+  here_.gradient_credits().wake();
+}
+
+/// To the parent, which takes part in the pass and is no initiator, or to the initiator.
+void graph_task_desk::carry_out(part::report_quiet& what) {
+  if (lead_) return act(lead_->quiet(std::move(what.carried)));
+  participant_quiet message{terms_->context, terms_->pass, here_.id(), std::move(what.carried), what.answers};
+  if (const auto parent = what.to_parent ? reach(terms_->place->parent) : contracts::gateway_actor{}) {
+    caf::anon_send(parent, std::move(message));
+  } else if (!protocol::is_empty(message.carried)) {
+    message.answers = 0;
+    services::report_to(self_, here_, terms_->context.node, std::move(message));
+  }
+}
+
+void graph_task_desk::carry_out(part::report_failure& what) {
+  if (what.lacks_name) what.why.text = "node '" + here_.name() + "': " + what.why.text;
+  if (lead_) return fail(here_.id(), what.why.code, std::move(what.why.text));
+  services::report_to(self_, here_, terms_->context.node,
+                      participant_failed{terms_->context, terms_->pass, here_.id(), static_cast<std::uint8_t>(what.why.code),
+                                         std::move(what.why.text)});
+}
+
+void graph_task_desk::carry_out(part::answer_discover& what) {
+  const auto end = discovers_.begin() + static_cast<std::ptrdiff_t>(what.questions);
+  for (auto promise = discovers_.begin(); promise != end; ++promise)
+    promise->deliver(discovered{terms_->context, terms_->pass, std::exchange(what.recvs, {}), part_.settled()});
+  discovers_.erase(discovers_.begin(), end);
+}
+
+void graph_task_desk::carry_out(const part::answer_walk& what) {
+  if (lead_) act(lead_->found(here_.id(), what.recvs, part_.settled()));
+}
+
+void graph_task_desk::carry_out(part::answer_abort& what) {
+  drop_buffers();
+  const pass_aborted answer{terms_->context, terms_->pass, here_.id(), std::move(what.sent_to), part_.settled()};
+  for (auto& promise : std::exchange(aborts_, {})) promise.deliver(answer);
+}
+
+void graph_task_desk::carry_out(const part::tell_senders& what) {
+  for (const auto who : what.who)
+    if (auto gateway = here_.directory().gateway(who))
+      caf::anon_send(gateway,
+                     participant_failed{terms_->context, terms_->pass, here_.id(), static_cast<std::uint8_t>(errc::peer_down),
+                                        "node '" + here_.name() + "' lost its connection to the node that started the pass"});
+}
+
+void graph_task_desk::carry_out(const part::hand_out&) {
+  auto& task = terms_->task;
+  contracts::table_ptr table;
+  if (task && !part_.over() && !task->leaves.empty())
+    table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
+  std::exchange(table_, std::nullopt)->deliver(std::move(table));
+}
+
+void graph_task_desk::carry_out(const part::end&) {
+  drop_buffers();
+  self_.quit();
+}
+
+void graph_task_desk::drop_buffers() {
+  deliveries_.clear();
+  if (terms_->task) here_.discard(std::move(terms_->task));
+}
+
+void graph_task_desk::carry_out(const lead::walk_roots&) { act(part_.walk_roots()); }
+
+// A node that goes down never answers. Then the news that the node is down (contracts::peer_down), or the deadline of the
+// pass, ends the wait.
+void graph_task_desk::carry_out(lead::ask_discover& what) {
+  auto answered = [this, who = what.who](const discovered& answer) { act(lead_->found(who, answer.recvs, answer.settled)); };
+  auto no_answer = [this, who = what.who](const caf::error& reason) {
+    const auto why = to_exception(reason, "discovery on node '" + here_.directory().name(who) + "'");
+    fail(who, why.code(), why.what());
+  };
+  if (!ask(what.who, caf::infinite,
+           troupe::discover{terms_->context, terms_->pass, std::move(what.sends), terms_->keep_graph, terms_->create_graph},
+           answered, no_answer))
+    is_down(what.who);
+}
+
+void graph_task_desk::carry_out(lead::send_prune& what) {
+  prune message{terms_->context,         terms_->pass,       std::move(what.live),
+                std::move(what.carried), terms_->keep_graph, terms_->create_graph};
+  if (what.who == here_.id())
+    leave_out(message);
+  else if (auto gateway = reach(what.who))
+    caf::anon_send(gateway, std::move(message));
+  else
+    is_down(what.who);
+}
+
+void graph_task_desk::carry_out(const lead::ask_abort& what) {
+  auto answered = [this, who = what.who](const pass_aborted& answer) {
+    act(lead_->aborted(who, answer.sent_to, answer.settled));
+  };
+  auto no_answer = [this, who = what.who](const caf::error&) { act(lead_->aborted(who, {}, false)); };
+  if (!ask(what.who, caf::duration{abort_deadline}, abort_pass{terms_->context, terms_->pass}, answered, no_answer))
+    act(lead_->peer_down(what.who, "is down"));
+}
+
+void graph_task_desk::carry_out(const lead::await_aborts&) {
+  self_.delayed_send(me(), abort_deadline, support::deadline_atom::value);
+}
+
+void graph_task_desk::carry_out(const lead::name_unused& what) {
+  fail(here_.id(), errc::misuse,
+       "fast mode counts on every send being used, and results of calls went unused: functions of node " +
+         names_of(what.nodes) + " wait for gradients that will not come; smart mode takes care of that");
+}
+
+void graph_task_desk::carry_out(const lead::complete& what) {
+  const auto& failure = lead_->result();
+  here_.deadlines().call_off(expiry_);
+  terms_->outcome->end(!failure);
+  if (!failure) return terms_->outcome->tell();
+  auto text = failure->text;
+  if (!what.not_done.empty()) text += "; not done with it: " + names_of(what.not_done);
+  terms_->outcome->fail(error(failure->code, text));
+  act(part_.close(true));  // the gradients of a failed pass are not needed
+}
+
+void graph_task_desk::fail(node_id from, errc code, std::string text) {
+  if (terms_->outcome->claim()) act(lead_->failed(from, code, std::move(text)));
+}
+
+/// The gateway of another node, for a message to it; null if the node is down.
+contracts::gateway_actor graph_task_desk::reach(node_id who) {
+  here_.directory().sent(who);
+  return here_.directory().gateway(who);
+}
+
+/// Sends a request to the graph task of the node, which may be this actor. Returns false if the node is down.
+template <class Question, class Answered, class Failed>
+bool graph_task_desk::ask(node_id who, caf::duration limit, Question question, Answered answered, Failed no_answer) {
+  if (who == here_.id()) {
+    self_.request(me(), limit, std::move(question)).then(std::move(answered), std::move(no_answer));
+    return true;
+  }
+  const auto gateway = reach(who);
+  if (gateway) self_.request(gateway, limit, std::move(question)).then(std::move(answered), std::move(no_answer));
+  return gateway != nullptr;
+}
+
+void graph_task_desk::is_down(node_id who) { fail(who, errc::peer_down, "node '" + here_.directory().name(who) + "' is down"); }
+
+std::string graph_task_desk::names_of(const std::vector<node_id>& nodes) const {
+  std::string names;
+  for (auto who : nodes) support::add_quoted(names, here_.directory().name(who));
+  return names;
+}
+
 namespace {
 
-template <class Self>
-void on_quiet(Self self, participant_quiet& message) {
-  if (self->state.lead)
-    initiator_shell(self).quiet(message);
-  else
-    participant_shell(self).reported(message);
-}
+struct graph_task_state {
+  static inline const char* name = "graph_task";
+  std::optional<graph_task_desk> desk;
+};
 
-template <class Self>
-void on_failure(Self self, participant_failed& message) {
-  if (self->state.lead)
-    initiator_shell(self).failed(message.from, static_cast<errc>(message.code), std::move(message.text));
-  else
-    participant_shell(self).report(std::move(message));  // passes on the report of a node that can't reach the initiator
-}
-
-template <class Self>
-void on_burst_returned(Self self, burst& work) {
-  if (const auto recvs = participant_shell(self).burst_returned(work))
-    initiator_shell(self).found(self->state.here->id(), *recvs, self->state.part->settled());
-}
-
-template <class Self>
-void on_peer_down(Self self, const contracts::peer_down& news) {
-  const auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
-  initiator_shell(self).peer_went_down(news.who.id, text);
-  if (!self->state.closed) participant_shell(self).peer_went_down(news.who.id, text);
-}
-
-template <class Self>
-void close(Self self) {
-  initiator_shell(self).context_released();
-  participant_shell(self).close();
+contracts::graph_task_actor::behavior_type handlers(graph_task_desk* desk) {
+  return {
+    [=](support::start_atom) { desk->start(); },
+    [=](propagate_gradients& message) { desk->gradients(message); },
+    [=](participant_quiet& message) { desk->quiet(message); },
+    [=](participant_failed& message) { desk->failed(message); },
+    [=](const discover& question) { return desk->discover(question); },
+    [=](prune& message) { desk->leave_out(message); },
+    [=](const abort_pass&) { return desk->abort(); },
+    [=](contracts::burst_ptr& work) { desk->returned(*work); },
+    [=](const contracts::peer_down& news) { desk->peer_down(news); },
+    [=](support::gradients_atom) { return desk->hand_out(); },
+    [=](support::deadline_atom) { desk->deadline_passed(); },
+    [=](support::close_atom) { desk->close(); },
+  };
 }
 
 }  // namespace
 
-template <class Self>
-contracts::graph_task_actor::behavior_type make_graph_task(Self self, services::node_services* here, pass_terms_ptr terms,
-                                                           const caf::actor& gateway) {
-  support::close_mailbox_at_exit(self);
-  support::live_as_long_as(self, gateway);
-  auto& state = self->state;
-  state.here = here;
-  state.guard = here->guard(self->id(), network::own_actors::kind::inner);
-  state.terms = std::move(terms);
-  ++here->counts().pass_parts;
-  if (state.terms->part) {
-    state.part = std::move(state.terms->part);
-  } else {
-    std::set<message_id> sends;
-    for (const auto& [send, index] : state.terms->task->send_index) sends.insert(send);
-    state.part.emplace(here->id(), std::move(sends), state.terms->place);
-  }
-  if (state.terms->outcome) {
-    state.lead.emplace(here->id(), state.terms->participants, !state.terms->fast);
-    // A node without a network runs on an actor system of the program. There the deadline goes by CAF's clock, because tests
-    // set CAF's clock.
-    if (!here->networked())
-      self->delayed_send(contracts::graph_task_actor{self}, state.terms->deadline, support::deadline_atom::value);
-    else if (state.expiry = state.terms->expiry; state.expiry == support::deadline_clock::alarm{})
-      set_deadline(*here, contracts::graph_task_actor{self}, state.expiry = here->deadlines().reserve(state.terms->deadline));
-  }
-  return {
-    [=](support::start_atom) { participant_shell(self).start(); },
-    [=](propagate_gradients& message) { participant_shell(self).gradients(message); },
-    [=](participant_quiet& message) { on_quiet(self, message); },
-    [=](participant_failed& message) { on_failure(self, message); },
-    [=](discover& question) { return participant_shell(self).walk(question); },
-    [=](prune& message) { participant_shell(self).leave_out(message); },
-    [=](abort_pass&) { return participant_shell(self).abort(); },
-    [=](contracts::burst_ptr& work) { on_burst_returned(self, *work); },
-    [=](contracts::peer_down& news) { on_peer_down(self, news); },
-    [=](support::gradients_atom) { return participant_shell(self).hand_out(); },
-    [=](support::deadline_atom) { initiator_shell(self).deadline_passed(); },
-    [=](support::close_atom) { close(self); },
-  };
-}
-
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms) {
   const support::logger_release lets_go;
-  using state = graph_task_state;
-  const auto gateway = caf::actor_cast<caf::actor>(here.gateway());
+  const auto run = [&here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.gateway())](auto* self) {
+    support::close_mailbox_at_exit(self);
+    support::live_as_long_as(self, gateway);
+    return handlers(&self->state.desk.emplace(self, here, terms));
+  };
+  using task = contracts::graph_task_actor;
   if (here.networked())
     return here.system().middleman().spawn_broker<caf::lazy_init>(
-      make_graph_task<contracts::graph_task_actor::stateful_broker_pointer<state>>, &here, std::move(terms), gateway);
-  return here.system().spawn(make_graph_task<contracts::graph_task_actor::stateful_pointer<state>>, &here, std::move(terms),
-                             gateway);
+      [run](task::stateful_broker_pointer<graph_task_state> self) { return run(self); });
+  return here.system().spawn([run](task::stateful_pointer<graph_task_state> self) { return run(self); });
 }
 
 }  // namespace troupe::passes

@@ -3,10 +3,23 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include <caf/duration.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
+#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
+#include <troupe/engine/protocol/initiator.hpp>
+#include <troupe/engine/protocol/participant.hpp>
+#include <troupe/messages/messages.hpp>
 
 namespace troupe::services {
 
@@ -15,6 +28,85 @@ class node_services;
 }  // namespace troupe::services
 
 namespace troupe::passes {
+
+/// How long the initiator waits for the answers to an abort. The pass ends without the answer of a node that takes longer.
+inline constexpr std::chrono::milliseconds abort_deadline{1000};
+
+/// The handlers of a graph task. protocol::participant decides about this node's part in the pass and, on the node that started the pass,
+/// protocol::initiator about the whole pass. The desk carries out what the two decide, and holds the tensors.
+class graph_task_desk {
+ public:
+  graph_task_desk(support::desk_actor self, services::node_services& here, pass_terms_ptr terms);
+  ~graph_task_desk();
+  graph_task_desk(const graph_task_desk&) = delete;
+  graph_task_desk& operator=(const graph_task_desk&) = delete;
+
+  void start();
+  void gradients(propagate_gradients& message);
+  void quiet(participant_quiet& message);
+  void failed(participant_failed& message);
+  caf::typed_response_promise<discovered> discover(const troupe::discover& question);
+  void leave_out(prune& message);
+  caf::typed_response_promise<pass_aborted> abort();
+  void returned(burst& work);
+  void peer_down(const contracts::peer_down& news);
+  caf::typed_response_promise<contracts::table_ptr> hand_out();
+  void deadline_passed();
+  void close();
+
+ private:
+  using part = protocol::participant;
+  using lead = protocol::initiator;
+
+  template <class Effects>
+  void act(Effects effects);
+
+  // What the participant decides.
+  void carry_out(part::run_burst& what);
+  void carry_out(part::run_walk& what);
+  void carry_out(const part::stop_burst&);
+  void carry_out(part::report_quiet& what);
+  void carry_out(part::report_failure& what);
+  void carry_out(part::answer_discover& what);
+  void carry_out(const part::answer_walk& what);
+  void carry_out(part::answer_abort& what);
+  void carry_out(const part::tell_senders& what);
+  void carry_out(const part::hand_out&);
+  void carry_out(const part::end&);
+
+  // What the initiator decides.
+  void carry_out(const lead::walk_roots&);
+  void carry_out(lead::ask_discover& what);
+  void carry_out(lead::send_prune& what);
+  void carry_out(const lead::ask_abort& what);
+  void carry_out(const lead::await_aborts&);
+  void carry_out(const lead::name_unused& what);
+  void carry_out(const lead::complete& what);
+
+  void fail(node_id from, errc code, std::string text);
+  part::sender sender_of(const propagate_gradients& message) const;
+  void send_burst(burst::kind what, protocol::burst_share share, std::vector<message_id>&& sends,
+                  std::vector<burst::delivery>&& deliveries);
+  void drop_buffers();
+  contracts::gateway_actor reach(node_id who);
+  template <class Question, class Answered, class Failed>
+  bool ask(node_id who, caf::duration limit, Question question, Answered answered, Failed no_answer);
+  void is_down(node_id who);
+  std::string names_of(const std::vector<node_id>& nodes) const;
+  contracts::graph_task_actor me() const { return self_.handle<contracts::graph_task_actor>(); }
+
+  support::desk_actor self_;
+  services::node_services& here_;
+  network::own_actors::hold guard_;  // other nodes answer its questions, and send it nothing else
+  pass_terms_ptr terms_;
+  part part_;
+  std::optional<lead> lead_;
+  std::vector<burst::delivery> deliveries_;  // for the next burst
+  std::vector<caf::typed_response_promise<discovered>> discovers_;
+  std::vector<caf::typed_response_promise<pass_aborted>> aborts_;
+  std::optional<caf::typed_response_promise<contracts::table_ptr>> table_;
+  support::deadline_clock::alarm expiry_;
+};
 
 /// Sets the reserved alarm. The alarm tells the graph task that the deadline of the pass has passed.
 void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
 #include <caf/send.hpp>
 
@@ -24,11 +25,8 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   }
   const auto number = start->number;
   auto terms = make_terms(here, record, *job, std::move(*start));
-  std::set<message_id> sends;
-  for (const auto& [send, index] : terms->task->send_index) sends.insert(send);
-  terms->part.emplace(here.id(), std::move(sends), terms->place);
-  terms->part->start(protocol::whole_purse());
-  auto work = make_burst(*terms, burst::kind::run, terms->part->take_burst());
+  auto first = terms->part->start(protocol::whole_purse());
+  auto work = make_burst(*terms, burst::kind::run, std::move(std::get<protocol::participant::run_burst>(first.front()).share));
   // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as
   // the alarm rings.
   if (here.networked()) terms->expiry = here.deadlines().reserve(job->deadline);

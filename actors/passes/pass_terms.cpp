@@ -26,7 +26,12 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   terms->task = std::make_unique<pass_task>();
   terms->task->record = record;
   terms->place = std::move(start.place);
-  for (std::size_t i = 0; i < start.sends.size(); ++i) terms->task->send_index.emplace(start.sends[i].function->message, i);
+  std::set<message_id> sends;
+  for (std::size_t i = 0; i < start.sends.size(); ++i) {
+    terms->task->send_index.emplace(start.sends[i].function->message, i);
+    sends.insert(start.sends[i].function->message);
+  }
+  terms->part.emplace(std::move(sends), terms->place);
   auto& settings = terms->task->settings;
   settings.sends = std::move(start.sends);
   settings.recordings = std::move(start.recordings);
@@ -55,18 +60,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
 }
 
 contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::burst_share share) {
-  auto work = std::make_shared<burst>();
-  work->what = what;
-  work->context = terms.context;
-  work->pass = terms.pass;
-  work->keep_graph = terms.keep_graph;
-  work->create_graph = terms.create_graph;
-  work->place = terms.program;
-  work->share = std::move(share);
-  work->state = std::move(terms.task);
-  work->stop = terms.stop;
-  work->outcome = terms.outcome;
-  return work;
+  return std::make_shared<burst>(burst{terms, what, std::move(share), {}, {}, std::move(terms.task)});
 }
 
 }  // namespace troupe::passes

@@ -2,7 +2,6 @@
 // Tests: tests/actors/orderings_test.cpp, tests/actors/higher_order_test.cpp
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -21,21 +20,15 @@
 namespace troupe::passes {
 
 /// What a graph task knows of its pass from the start.
-struct pass_terms {
-  context_id context;
-  pass_number pass;
-  bool keep_graph = false;
-  bool create_graph = false;
-  program_place program;  // the pass's place in the program, with create_graph
+struct pass_terms : shared_terms {
   protocol::call_tree_place_ptr place;
   std::unique_ptr<pass_task> task;
-  std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
+  std::optional<protocol::participant> part;  // moves to the graph task
   // Set on the initiator only:
-  std::shared_ptr<pass_outcome> outcome;      // null if another node started the pass
-  std::optional<protocol::participant> part;  // set if start_pass runs the first burst
-  std::set<node_id> participants;             // nodes that are known to be in the context
+  std::set<node_id> participants;  // nodes that are known to be in the context
   std::chrono::milliseconds deadline{0};
-  support::deadline_clock::alarm expiry;  // alarm for the deadline; set if `part` is set and the node has a network
+  support::deadline_clock::alarm
+    expiry;  // alarm for the deadline; set if start_pass runs the first burst and the node has a network
   bool fast = false;
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <tuple>
 #include <utility>
 
 #include <troupe/engine/protocol/purse.hpp>
@@ -31,55 +32,89 @@ pass_model::pass_model(simulated_network& network, std::shared_ptr<const pass_sh
       delivered_(shape_->sends.size()),
       dropped_(shape_->sends.size()) {
   for (number n = 0; n < shape_->nodes; ++n) {
-    numbers_[id(n)] = n;
+    numbers_[id_of(n)] = n;
     if (const auto parent = shape_->parent(n); parent != pass_shape::none) children_[parent].push_back(n);
   }
-  empty_purse_bytes_ = wire_bytes(participant_quiet{how_.context, the_pass, id(0), {}});
+  empty_purse_bytes_ = wire_bytes(participant_quiet{how_.context, the_pass, id_of(0), {}});
   propagate_gradients sample;
   sample.context = how_.context;
   sample.pass = the_pass;
-  sample.message = {shape_->sends.size(), id(0)};
+  sample.message = {shape_->sends.size(), id_of(0)};
   sample.from = "stage1234";
   gradient_bytes_ = wire_bytes(sample) + how_.costs.payload_bytes;
 }
 
-/// Sends a message that carries weight, and has `other_bytes` beside its purse.
-void pass_model::send_purse(number from, number to, std::uint64_t other_bytes, purse carried,
-                            std::function<void(pass_model&, purse)> arrived) {
-  std::uint64_t bytes = 0;
-  if (from != to) {
-    const auto purse_bytes = wire_bytes(participant_quiet{how_.context, the_pass, id(0), carried}) - empty_purse_bytes_;
-    largest_purse_ = std::max(largest_purse_, purse_bytes);
-    bytes = other_bytes + purse_bytes;
+std::uint64_t pass_model::bytes_of(const event& what) {
+  const auto& context = how_.context;
+  std::uint64_t purse_bytes = 0;
+  if (!protocol::is_empty(what.carried))
+    purse_bytes = wire_bytes(participant_quiet{context, the_pass, id_of(0), what.carried}) - empty_purse_bytes_;
+  largest_purse_ = std::max(largest_purse_, purse_bytes);
+  switch (what.what) {
+    case kind::gradients:
+      return gradient_bytes_ + purse_bytes;
+    case kind::quiet:
+      return empty_purse_bytes_ + purse_bytes;
+    case kind::prune:
+      return wire_bytes(troupe::prune{context, the_pass, what.ids, {}}) + purse_bytes;
+    case kind::discover:
+      return wire_bytes(troupe::discover{context, the_pass, what.ids});
+    case kind::found:
+      return wire_bytes(discovered{context, the_pass, what.ids, what.settled});
+    case kind::abort:
+      return wire_bytes(abort_pass{context, the_pass});
+    case kind::aborted:
+      return wire_bytes(pass_aborted{context, the_pass, id_of(what.from), what.sent_to, what.settled});
+    case kind::failed:
+      return wire_bytes(
+        participant_failed{context, the_pass, id_of(what.from), static_cast<std::uint8_t>(what.why->code), what.why->text});
+    default:
+      return wire_bytes(release_context{context});
   }
-  flying_ += weight_of(carried);
-  network_.send(place(from), place(to), bytes,
-                [self = shared_from_this(), arrived = std::move(arrived), carried = std::move(carried)]() mutable {
-                  self->flying_ -= self->weight_of(carried);
-                  arrived(*self, std::move(carried));
-                });
 }
 
-void pass_model::later(number node, std::int64_t ns, void (pass_model::*what)(number), number argument) {
-  network_.after(place(node), ns, [self = shared_from_this(), what, argument] { ((*self).*what)(argument); });
+void pass_model::post(event what) {
+  if (!reaches(what.from, what.to)) {
+    is_weight_known_ = is_weight_known_ && protocol::is_empty(what.carried);
+    return;
+  }
+  const auto bytes = what.from == what.to ? 0 : bytes_of(what);
+  flying_ += weight_of(what.carried);
+  network_.send(place(what.from), place(what.to), bytes, [self = shared_from_this(), what = std::move(what)]() mutable {
+    self->flying_ -= self->weight_of(what.carried);
+    what.what == kind::release ? self->close(what.to) : self->handle(what);
+  });
+}
+
+void pass_model::later(std::int64_t ns) {
+  network_.after(place(0), ns, [self = shared_from_this()] {
+    if (self->lead_) self->act(0, self->lead_->deadline_passed("backward was not complete within its deadline"));
+  });
+}
+
+/// An abort is a request, which ends after a second without an answer.
+void pass_model::await_abort(pass_index, node_id who) {
+  network_.after(place(0), abort_deadline_ns, [self = shared_from_this(), who] {
+    if (self->lead_) self->act(0, self->lead_->aborted(who, {}, false));
+  });
 }
 
 void pass_model::start(std::function<void(const pass_result&)> ended) {
   ended_ = std::move(ended);
   begun_ns_ = network_.clock().now_ns();
   std::set<node_id> participants;
-  for (number n = 0; how_.knows_all && n < shape_->nodes; ++n) participants.insert(id(n));
-  lead_.emplace(id(0), std::move(participants), !how_.fast);
+  for (number n = 0; how_.knows_all && n < shape_->nodes; ++n) participants.insert(id_of(n));
+  lead_.emplace(id_of(0), std::move(participants), !how_.fast);
   begin(0);
   parts_[0].roots_due = true;
-  later(0, how_.deadline_ns, &pass_model::deadline_passed, 0);
-  act(0, parts_[0].protocol->start(protocol::whole_purse()));
+  later(how_.deadline_ns);
+  act(0, 0, parts_[0].protocol->start(protocol::whole_purse()));
 }
 
 void pass_model::begin(number node) {
   std::set<message_id> sends;
   for (const auto send : sends_of_nodes_[node]) sends.insert(message_of(send));
-  parts_[node].protocol.emplace(id(node), std::move(sends), place_in_calls(node));
+  parts_[node].protocol.emplace(std::move(sends), place_in_calls(node));
   parts_[node].is_routed = true;
 }
 
@@ -87,153 +122,48 @@ void pass_model::begin(number node) {
 protocol::call_tree_place_ptr pass_model::place_in_calls(number node) const {
   if (node == 0) return nullptr;
   protocol::call_tree_place result;
-  if (const auto parent = shape_->parent(node); parent != pass_shape::none && parent != 0) result.parent = id(parent);
-  for (const auto child : children_[node]) result.children.insert(id(child));
+  if (const auto parent = shape_->parent(node); parent != pass_shape::none && parent != 0) result.parent = id_of(parent);
+  for (const auto child : children_[node]) result.children.insert(id_of(child));
   return std::make_shared<const protocol::call_tree_place>(std::move(result));
 }
 
-/// The part to which a message of the pass goes; null if the pass is over on the node.
-pass_model::part* pass_model::task_of(number node) {
+protocol::participant* pass_model::join(number node, pass_index pass) {
   auto& mine = parts_[node];
   if (!mine.protocol && !mine.is_barred && !mine.is_released && node != 0) begin(node);
-  return mine.is_routed ? &mine : nullptr;
+  return routed(node, pass);
 }
 
-void pass_model::gradients(number node, number from, number send, purse carried, std::uint32_t answers) {
-  if (parts_[node].is_released) return refuse(node, from);
-  auto* mine = task_of(node);
-  if (mine == nullptr) {
-    is_weight_known_ = false;
-    return;
-  }
-  mine->heard_from.insert(from);
-  is_weight_known_ = is_weight_known_ && !mine->protocol->over();
-  if (!mine->protocol->over()) {
-    if (delivered_[send] || dropped_[send])
-      found_wrong("PA-2: send " + std::to_string(send) + " gets gradients twice or after it was pruned");
-    delivered_[send] = true;
-    mine->deliveries.push_back(send);
-  }
-  auto steps = mine->protocol->gradients(message_of(send), std::move(carried), {id(from), answers});
-  if (steps.failure) mine->deliveries.pop_back();
-  act(node, std::move(steps));
-}
-
-/// A child is quiet.
-void pass_model::reported(number node, purse carried, protocol::participant::sender from) {
-  auto& mine = parts_[node];
-  is_weight_known_ = is_weight_known_ && mine.is_routed && !mine.protocol->over();
-  if (mine.is_routed) act(node, mine.protocol->reported(std::move(carried), from));
-}
-
-void pass_model::prune(number node, const std::vector<message_id>& live, purse carried) {
-  if (parts_[node].is_released) return refuse(node, 0);
-  auto* mine = task_of(node);
-  is_weight_known_ = is_weight_known_ && mine != nullptr && !mine->protocol->over();
-  if (mine != nullptr) act(node, mine->protocol->prune({live.begin(), live.end()}, std::move(carried)));
-}
-
-void pass_model::discover(number node, const std::vector<message_id>& sends) {
-  auto* mine = parts_[node].is_released ? nullptr : task_of(node);
-  if (mine == nullptr || mine->protocol->over())
-    return send(node, 0, participant_failed{how_.context, the_pass, id(node), 1, "the pass is over"}, [node](pass_model& self) {
-      self.failed(node, errc::pass_aborted, "the pass is over on a node that was asked");
-    });
-  ++mine->asked;
-  for (const auto& each : sends) mine->walk_from.push_back(send_of(each));
-  act(node, mine->protocol->walk(protocol::walk_from::sends));
-}
-
-void pass_model::abort(number node) {
-  auto& mine = parts_[node];
-  const bool was_barred = std::exchange(mine.is_barred, true);
-  if (!mine.is_routed || was_barred)
-    return send(node, 0, pass_aborted{how_.context, the_pass, id(node), {}, true},
-                [node](pass_model& self) { self.aborted(node, {}, true); });
-  if (mine.away) mine.away->is_stopped = true;
+protocol::participant* pass_model::skip(number node, pass_index pass) {
+  auto* mine = routed(node, pass);
+  parts_[node].is_routed = false;
+  parts_[node].is_barred = true;
   is_weight_known_ = false;
-  act(node, mine.protocol->abort());
+  return mine;
 }
 
-void pass_model::act(number node, protocol::participant::steps steps) {
-  auto& mine = parts_[node];
-  for (const auto& each : steps.drop) {
-    const auto send = send_of(each);
-    if (delivered_[send]) found_wrong("PA-2: send " + std::to_string(send) + " is pruned after its gradients came");
-    dropped_[send] = true;
-    mine.drops.push_back(send);
-  }
-  if (steps.start_burst) start_burst(node);
-  if (steps.walk) walk(node, *steps.walk);
-  if (steps.quiet) report_quiet(node, std::move(*steps.quiet));
-  if (steps.failure) report_failed(node, errc::invalid_gradient, *steps.failure);
-  if (steps.answer_abort) {
-    std::vector<node_id> sent_to;
-    for (const auto other : mine.sent_to) sent_to.push_back(id(other));
-    const bool settled = mine.protocol->settled();
-    const pass_aborted answer{how_.context, the_pass, id(node), sent_to, settled};
-    send(node, 0, answer, [node, sent_to, settled](pass_model& self) { self.aborted(node, sent_to, settled); });
-    if (node != 0 || mine.is_closed) end_part(node);
-  }
+void pass_model::keep(const event& what) {
+  const auto send = send_of(what.send);
+  const bool over = parts_[what.to].protocol->over();
+  if (!over && (delivered_[send] || dropped_[send]))
+    found_wrong("PA-2: send " + std::to_string(send) + " gets gradients twice or after it was pruned");
+  delivered_[send] = delivered_[send] || !over;
+  parts_[what.to].deliveries.push_back(send);
 }
 
-void pass_model::end_part(number node) {
-  auto& mine = parts_[node];
-  is_weight_known_ = false;
-  mine.protocol.reset();
-  mine.away.reset();
-  mine.is_routed = false;
-  mine.is_barred = true;
+void pass_model::ended(number node, pass_index pass) {
+  skip(node, pass);
+  parts_[node].protocol.reset();
+  parts_[node].away.reset();
 }
 
-/// To the parent, which takes part in the pass, or to the initiator.
-void pass_model::report_quiet(number node, protocol::participant::report what) {
-  const auto parent = shape_->parent(node);
-  if (what.to_parent && reaches(node, parent)) {
-    const protocol::participant::sender from{id(node), what.answers};
-    return send_purse(node, parent, empty_purse_bytes_, std::move(what.carried),
-                      [parent, from](pass_model& self, purse came) { self.reported(parent, std::move(came), from); });
-  }
-  if (protocol::is_empty(what.carried)) return;
-  if (!reaches(node, 0)) {
-    is_weight_known_ = false;
-    return;
-  }
-  send_purse(node, 0, empty_purse_bytes_, std::move(what.carried),
-             [](pass_model& self, purse came) { self.quiet(std::move(came)); });
-}
-
-void pass_model::report_failed(number node, errc code, const std::string& text) {
-  if (reaches(node, 0))
-    send(node, 0, participant_failed{how_.context, the_pass, id(node), static_cast<std::uint8_t>(code), text},
-         [node, code, text](pass_model& self) { self.failed(node, code, text); });
-}
-
-/// A message came for a context that was released here: the initiator has to know, or else the sender of the message.
-void pass_model::refuse(number node, number from) {
-  is_weight_known_ = false;
-  if (node != 0) pass_on_failure(node, reaches(node, 0) ? 0 : from, errc::unknown_context, "the context was released");
-}
-
-/// Tells another node of a failure. A node that is not the initiator passes it on, if the pass runs there.
-void pass_model::pass_on_failure(number node, number to, errc code, const std::string& text) {
-  if (!reaches(node, to)) return;
-  send(node, to, participant_failed{how_.context, the_pass, id(node), static_cast<std::uint8_t>(code), text},
-       [node, to, code, text](pass_model& self) {
-         if (to == 0) return self.failed(node, code, text);
-         if (self.parts_[to].is_routed) self.report_failed(to, code, text);
-       });
+void pass_model::acted(number node, pass_index pass) {
+  const auto* mine = part(node, pass);
+  is_weight_known_ = is_weight_known_ && mine != nullptr && !mine->over();
 }
 
 void pass_model::peer_down(number at, number who) {
-  if (at == 0 && lead_) act(lead_->peer_down(id(who), "a node went down during backward"));
-  auto& mine = parts_[at];
   if (at != 0 && who == 0) return close(at);
-  if (!mine.protocol || !mine.is_routed) return;
-  if (mine.sent_to.contains(who) && !mine.protocol->over())
-    report_failed(at, errc::peer_down, "a node to which gradients were sent went down");
-  else if (mine.protocol->away())
-    mine.down.insert(who);
+  hear(at, 0, who);
 }
 
 /// The two nodes tell each other which contexts they hold: what the opener has released is dropped.
@@ -242,34 +172,58 @@ void pass_model::peer_up(number at, number who) {
 }
 
 void pass_model::process_ended(number which) {
-  auto& mine = parts_[which];
-  end_part(which);
-  mine.is_released = true;
+  ended(which, 0);
+  parts_[which].is_released = true;
   if (which == 0) lead_.reset();
 }
 
 void pass_model::release() {
-  for (number n = 1; n < shape_->nodes; ++n)
-    if (reaches(0, n)) send(0, n, release_context{how_.context}, [n](pass_model& self) { self.close(n); });
+  for (number n = 1; n < shape_->nodes; ++n) post({.what = kind::release, .to = n});
   close(0);
 }
 
 /// The context is released on this node.
 void pass_model::close(number node) {
-  auto& mine = parts_[node];
-  if (std::exchange(mine.is_released, true)) return;
+  if (std::exchange(parts_[node].is_released, true)) return;
   is_weight_known_ = false;
-  if (node != 0 && mine.is_routed && !reaches(node, 0))
-    for (const auto other : mine.heard_from)
-      pass_on_failure(node, other, errc::peer_down, "a node lost its connection to the node that started the pass");
-  mine.is_routed = false;
   if (node == 0) lead_.reset();
-  if (mine.away) {
-    mine.away->is_stopped = true;
-    mine.is_closed = true;
+  pass_carrier::close(node, 0);
+}
+
+void pass_model::complete(pass_index) {
+  if (result_) return found_wrong("IN-1: the pass ends twice");
+  auto& how = result_.emplace();
+  how.time_ns = network_.clock().now_ns() - begun_ns_;
+  how.largest_purse_bytes = largest_purse_;
+  how.succeeded = !lead_->result();
+  if (const auto& failure = lead_->result()) {
+    how.code = failure->code;
+    how.error = failure->text;
   } else {
-    end_part(node);
+    const auto expected = shape_->reached();
+    for (number f = 0; f < expected.size(); ++f)
+      if (runs_[f] != (expected[f] ? 1 : 0))
+        found_wrong("IN-1: the pass succeeds, and function " + std::to_string(f) + " ran " + std::to_string(runs_[f]) +
+                    " times");
+    if (how_.fast && shape_->has_unused()) found_wrong("IN-4: a pass in fast mode succeeds with an unused send");
   }
+  if (ended_) ended_(how);
+}
+
+pass_model::weight pass_model::weight_of(const purse& carried) const {
+  weight sum = 0;
+  if (!how_.checks_weight) return sum;
+  for (const auto exponent : carried.weight)
+    if (exponent <= finest) sum += weight{1} << (finest - exponent);
+  return sum;
+}
+
+std::string pass_model::wrong() const {
+  if (!wrong_.empty() || !how_.checks_weight || !is_weight_known_ || !lead_ || result_) return wrong_;
+  auto sum = flying_ + weight_of(std::get<1>(lead_->state()));
+  for (const auto& each : parts_)
+    if (each.protocol) sum += weight_of(std::get<1>(each.protocol->state()));
+  return sum == weight{1} << finest ? std::string() : "PU-1, PA-1: weight of the pass is lost or made";
 }
 
 void pass_model::found_wrong(const std::string& what) {

@@ -16,6 +16,8 @@
 #include <troupe/engine/protocol/participant.hpp>
 #include <troupe/messages/messages.hpp>
 
+#include "simulation/pass_carrier.hpp"
+
 #include "pass_shape.hpp"
 #include "simulated_network.hpp"
 #include "wire_bytes.hpp"
@@ -41,10 +43,11 @@ struct pass_result {
 };
 
 /// One context and one backward pass over a shape, on the nodes of a simulated network. The decisions are those of the classes
-/// of engine/protocol; this class does what graph tasks, context records and gateways do around them. Messages hold real purses
-/// and have the bytes of real messages.
+/// of engine/protocol; simulation::pass_carrier does what graph tasks, context records and gateways do around them. Messages hold real
+/// purses and have the bytes of real messages.
 ///   PM-1  with one seed and the same calls the pass is the same, event by event.
-class pass_model : public std::enable_shared_from_this<pass_model> {
+class pass_model : public std::enable_shared_from_this<pass_model>,
+                   private simulation::pass_carrier<pass_model, pass_shape::number> {
  public:
   using number = pass_shape::number;
 
@@ -103,72 +106,57 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
     std::size_t next = 0;
     bool is_stopped = false;
   };
-  struct part {
+  struct node_part {
     std::optional<protocol::participant> protocol;
     std::shared_ptr<burst> away;
     std::vector<number> deliveries;  // for the next burst
-    std::vector<number> drops;
-    std::vector<number> walk_from;  // sends to start a walk from
-    std::set<number> heard_from;
-    std::set<number> sent_to;
-    std::set<number> down;     // nodes that went down during a burst
-    bool roots_due = false;    // for the next burst
-    bool is_routed = false;    // whether messages of the pass reach this part
-    bool is_barred = false;    // whether an abort has come: nothing begins any more
-    bool is_released = false;  // whether the context was released here
-    bool is_closed = false;    // the part ends when its burst is back
-    bool answers_abort = false;
-    int asked = 0;  // questions of a discovery that wait for a walk
+    bool roots_due = false;          // for the next burst
+    bool is_routed = false;          // whether messages of the pass reach this part
+    bool is_barred = false;          // whether an abort has come: nothing begins any more
+    bool is_released = false;        // whether the context was released here
   };
 
-  node_id id(number node) const { return how_.ids.empty() ? node_id{std::uint64_t{node} + 1} : how_.ids[node]; }
-  number number_of(node_id who) const { return numbers_.at(who); }
-  message_id message_of(number send) const { return {std::uint64_t{send} + 1, id(shape_->sends[send].node)}; }
-  static number send_of(const message_id& message) { return static_cast<number>(message.number - 1); }
+  // What the carrier asks of a world. There is one pass.
+  friend pass_carrier;
+  using kind = simulation::kind;
+  void post(event what);
   bool reaches(number from, number to) const { return from == to || !how_.reaches || how_.reaches(from, to); }
+  node_id id_of(number node) const { return how_.ids.empty() ? node_id{std::uint64_t{node} + 1} : how_.ids[node]; }
+  number number_of(node_id who) const { return numbers_.at(who); }
+  number parent_of(number node) const { return shape_->parent(node); }
+  bool is_released(number node) const { return parts_[node].is_released; }
+  protocol::initiator* lead(pass_index) { return lead_ ? &*lead_ : nullptr; }
+  protocol::participant* part(number node, pass_index) { return parts_[node].protocol ? &*parts_[node].protocol : nullptr; }
+  protocol::participant* routed(number node, pass_index) { return parts_[node].is_routed ? &*parts_[node].protocol : nullptr; }
+  protocol::participant* join(number node, pass_index);
+  protocol::participant* skip(number node, pass_index);
+  void keep(const event& what);
+  void forget(number node, pass_index) { parts_[node].deliveries.clear(); }
+  void run(number node, pass_index, protocol::participant::run_burst& what);
+  void walk(number node, pass_index, const protocol::participant::run_walk& what);
+  void stop(number node, pass_index) { parts_[node].away->is_stopped = true; }
+  void free(number node, pass_index pass) { forget(node, pass); }
+  void ended(number node, pass_index);
+  void unused(pass_index, const std::vector<node_id>&) {}
+  void complete(pass_index);
+  void await_abort(pass_index, node_id who);
+  void await_aborts(pass_index) { later(abort_deadline_ns); }
+  void acted(number node, pass_index);
+  void acted(pass_index) { is_weight_known_ = is_weight_known_ && lead_ && !lead_->aborting() && !lead_->result(); }
 
-  template <class Struct>
-  void send(number from, number to, const Struct& what, std::function<void(pass_model&)> arrived) {
-    network_.send(place(from), place(to), from == to ? 0 : wire_bytes(what),
-                  [self = shared_from_this(), arrived = std::move(arrived)] { arrived(*self); });
-  }
-  void send_purse(number from, number to, std::uint64_t other_bytes, purse carried,
-                  std::function<void(pass_model&, purse)> arrived);
-  void later(number node, std::int64_t ns, void (pass_model::*what)(number), number argument);
-
-  // a node's part
-  part* task_of(number node);
+  message_id message_of(number send) const { return {std::uint64_t{send} + 1, id_of(shape_->sends[send].node)}; }
+  static number send_of(const message_id& message) { return static_cast<number>(message.number - 1); }
+  std::uint64_t bytes_of(const event& what);
+  void later(std::int64_t ns);
   void begin(number node);
-  void gradients(number node, number from, number send, purse carried, std::uint32_t answers);
-  void reported(number node, purse carried, protocol::participant::sender from);
-  void prune(number node, const std::vector<message_id>& live, purse carried);
-  void discover(number node, const std::vector<message_id>& sends);
-  void abort(number node);
-  void act(number node, protocol::participant::steps steps);
-  void start_burst(number node);
   void advance(const std::shared_ptr<burst>& work);
   bool emit(burst& work, number send, bool more);
   std::int64_t draw_function_ns();
   void settle(number function, bool given, std::vector<number>& ready);
-  void returned(const std::shared_ptr<burst>& work, bool failed);
-  void walk(number node, protocol::walk_from where);
+  void returned(const std::shared_ptr<burst>& work, std::optional<protocol::failure> why);
   std::vector<message_id> recvs_from(std::vector<number> functions) const;
-  void report_quiet(number node, protocol::participant::report what);
   protocol::call_tree_place_ptr place_in_calls(number node) const;
-  void report_failed(number node, errc code, const std::string& text);
-  void refuse(number node, number from);
-  void pass_on_failure(number node, number from, errc code, const std::string& text);
   void close(number node);
-  void end_part(number node);
-
-  // the initiator
-  void act(protocol::initiator::steps steps);
-  void quiet(purse carried);
-  void failed(number from, errc code, const std::string& text);
-  void ask_abort(number who);
-  void aborted(number who, const std::vector<node_id>& sent_to, bool settled);
-  void deadline_passed(number);
-  void ended();
   void found_wrong(const std::string& what);
   weight weight_of(const purse& carried) const;
 
@@ -178,14 +166,13 @@ class pass_model : public std::enable_shared_from_this<pass_model> {
   std::map<node_id, number> numbers_;
   std::vector<std::vector<number>> sends_of_nodes_;
   std::vector<std::vector<number>> children_;  // of each node, in the tree of calls
-  std::vector<part> parts_;
+  std::vector<node_part> parts_;
   std::optional<protocol::initiator> lead_;
   std::vector<number> owed_;
   std::vector<std::uint8_t> runs_;
   std::vector<bool> given_;      // whether a gradient has come, of each function
   std::vector<bool> delivered_;  // of each send
   std::vector<bool> dropped_;    // of each send
-  std::set<number> aborts_open_;
   std::int64_t begun_ns_ = 0;
   std::uint64_t largest_purse_ = 0;
   std::uint64_t empty_purse_bytes_ = 0;

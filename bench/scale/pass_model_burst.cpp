@@ -9,18 +9,24 @@
 /// What runs on a node of pass_model: bursts of functions, and walks.
 namespace troupe::bench {
 
-void pass_model::start_burst(number node) {
+void pass_model::run(number node, pass_index, protocol::participant::run_burst& what) {
   auto& mine = parts_[node];
   if (mine.protocol->over() || mine.is_barred)
     found_wrong("PA-3: a burst starts on node " + std::to_string(node) + " after a failure or an abort");
   if (mine.away) found_wrong("GA-1: a second burst runs on node " + std::to_string(node));
-  auto work = std::make_shared<burst>(burst{node, mine.protocol->take_burst(), {}, 0, false});
+  auto work = std::make_shared<burst>(burst{node, std::move(what.share), {}, 0, false});
   flying_ += weight_of(work->share.carried);
   mine.away = work;
   if (std::exchange(mine.roots_due, false))
     for (const auto root : shape_->roots) settle(root, true, work->ready);
   for (const auto send : std::exchange(mine.deliveries, {})) settle(shape_->sends[send].target, true, work->ready);
-  for (const auto send : std::exchange(mine.drops, {})) settle(shape_->sends[send].target, false, work->ready);
+  if (how_.fast && !what.drops.empty()) found_wrong("IN-4: sends are pruned in fast mode");
+  for (const auto& each : what.drops) {
+    const auto send = send_of(each);
+    if (delivered_[send]) found_wrong("PA-2: send " + std::to_string(send) + " is pruned after its gradients came");
+    dropped_[send] = true;
+    settle(shape_->sends[send].target, false, work->ready);
+  }
   advance(work);
 }
 
@@ -46,19 +52,19 @@ void pass_model::advance(const std::shared_ptr<burst>& work) {
   const auto where = place(work->node);
   const auto self = shared_from_this();
   if (work->is_stopped || work->next == work->ready.size())
-    return network_.work(where, 0, [self, work] { self->returned(work, false); });
+    return network_.work(where, 0, [self, work] { self->returned(work, std::nullopt); });
   network_.compute(where, draw_function_ns(), [self, work] {
     if (work->is_stopped) return self->advance(work);
     const auto f = work->ready[work->next++];
     if (++self->runs_[f] > 1) self->found_wrong("function " + std::to_string(f) + " runs twice");
-    if (f == self->how_.throwing) return self->returned(work, true);
+    if (f == self->how_.throwing) return self->returned(work, protocol::failure{errc::function_failed, "a function failed"});
     const auto& edges = self->shape_->next[f];
     auto left = std::count_if(edges.begin(), edges.end(), [](const auto& each) { return each.send != pass_shape::none; });
     for (const auto& each : edges)
       if (each.send == pass_shape::none) self->settle(each.to, true, work->ready);
     for (const auto& each : edges)
       if (each.send != pass_shape::none && !self->emit(*work, each.send, --left > 0 || work->next < work->ready.size()))
-        return self->returned(work, true);
+        return self->returned(work, protocol::failure{errc::peer_down, "gradients can't be sent: a node is down"});
     self->advance(work);
   });
 }
@@ -76,67 +82,38 @@ bool pass_model::emit(burst& work, number send, bool more) {
   const auto to = shape_->sends[send].node;
   if (!reaches(from, to)) return false;
   flying_ -= weight_of(work.share.carried);
-  auto part = work.share.give(id(to), more);
+  auto part = work.share.give(id_of(to), more);
   flying_ += weight_of(work.share.carried);
-  send_purse(from, to, gradient_bytes_, std::move(part.carried),
-             [from, to, send, answers = part.answers](pass_model& self, purse came) {
-               self.gradients(to, from, send, std::move(came), answers);
-             });
+  post({.what = kind::gradients,
+        .from = from,
+        .to = to,
+        .send = message_of(send),
+        .carried = std::move(part.carried),
+        .answers = part.answers});
   return true;
 }
 
-void pass_model::returned(const std::shared_ptr<burst>& work, bool failed) {
-  const auto node = work->node;
-  auto& mine = parts_[node];
+void pass_model::returned(const std::shared_ptr<burst>& work, std::optional<protocol::failure> why) {
   flying_ -= weight_of(work->share.carried);
-  if (mine.away != work || !mine.protocol) return;
+  auto& mine = parts_[work->node];
+  if (mine.away != work) return;
   mine.away.reset();
-  for (const auto& [who, count] : work->share.sent) {
-    const auto other = number_of(who);
-    if (mine.sent_to.insert(other).second && mine.down.contains(other)) failed = true;
-  }
-  if (mine.is_closed) return end_part(node);
-  if (!failed) {
-    is_weight_known_ = is_weight_known_ && !mine.protocol->over();
-    return act(node, mine.protocol->burst_ended(std::move(work->share)));
-  }
-  is_weight_known_ = false;
-  const bool was_over = mine.protocol->over();
-  act(node, mine.protocol->burst_failed());
-  if (!was_over) report_failed(node, errc::function_failed, "a function failed, or its gradients could not be sent");
+  event back{.what = kind::returned, .to = work->node, .why = std::move(why), .share = std::move(work->share)};
+  handle(back);
 }
 
 /// The functions of the node that a walk reaches take no time: a walk computes nothing.
-void pass_model::walk(number node, protocol::walk_from where) {
-  auto& mine = parts_[node];
-  std::vector<number> from;
-  if (where == protocol::walk_from::roots)
-    from = shape_->roots;
-  else
-    for (const auto send : std::exchange(mine.walk_from, {})) from.push_back(shape_->sends[send].target);
+void pass_model::walk(number node, pass_index, const protocol::participant::run_walk& what) {
+  auto from = what.where == protocol::walk_from::roots ? shape_->roots : std::vector<number>();
+  for (const auto& send : what.sends) from.push_back(shape_->sends[send_of(send)].target);
   auto work = std::make_shared<burst>(burst{node, {}, {}, 0, false});
-  mine.away = work;
-  const auto asked = where == protocol::walk_from::roots ? 0 : std::exchange(mine.asked, 0);
-  network_.compute(place(node), how_.costs.function_ns,
-                   [self = shared_from_this(), node, where, work, asked, from = std::move(from)] {
-                     auto& there = self->parts_[node];
-                     if (there.away != work || !there.protocol) return;
-                     there.away.reset();
-                     if (there.is_closed) return self->end_part(node);
-                     auto recvs = self->recvs_from(from);
-                     const bool settled = there.protocol->settled();
-                     self->act(node, there.protocol->burst_ended({}));
-                     if (where == protocol::walk_from::roots) {
-                       if (self->lead_) self->act(self->lead_->found(self->id(0), recvs, settled));
-                       return;
-                     }
-                     for (auto left = asked; left > 0; --left) {  // the first answer has all recvs
-                       const discovered answer{self->how_.context, the_pass, std::exchange(recvs, {}), settled};
-                       self->send(node, 0, answer, [node, answer](pass_model& at) {
-                         if (at.lead_) at.act(at.lead_->found(at.id(node), answer.recvs, answer.settled));
-                       });
-                     }
-                   });
+  parts_[node].away = work;
+  network_.compute(place(node), how_.costs.function_ns, [self = shared_from_this(), node, work, from = std::move(from)] {
+    if (self->parts_[node].away != work) return;
+    self->parts_[node].away.reset();
+    event back{.what = kind::returned, .to = node, .ids = self->recvs_from(from)};
+    self->handle(back);
+  });
 }
 
 std::vector<message_id> pass_model::recvs_from(std::vector<number> functions) const {

@@ -5,14 +5,22 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include <boost/container/flat_set.hpp>
 
 #include <troupe/engine/protocol/purse.hpp>
+#include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/purse.hpp>
 
 namespace troupe::protocol {
+
+/// Why a pass fails.
+struct failure {
+  errc code = errc::none;
+  std::string text;
+};
 
 /// A node's place in the tree of calls of a context. A node joins a context by the first call that comes. The caller is the parent, and the
 /// node is a child of its caller. The node that opened the context is the root, and starts all passes.

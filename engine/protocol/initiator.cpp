@@ -12,7 +12,7 @@ initiator::initiator(node_id here, std::set<node_id> participants, bool prunes)
   participants_.insert(here);
 }
 
-initiator::steps initiator::quiet(purse carried) {
+initiator::effects initiator::quiet(purse carried) {
   if (phase_ != phase::running && phase_ != phase::pruned) return {};
   merge(home_, std::move(carried));
   if (!is_whole(home_)) return {};
@@ -21,90 +21,90 @@ initiator::steps initiator::quiet(purse carried) {
     return fail_with(errc::pass_aborted, "the pass is quiet, yet a send still waits after the unused ones were pruned");
   phase_ = phase::discovering;
   asked_ = 1;
-  steps result;
-  result.walk_roots = true;
-  return result;
+  return {walk_roots{}};
 }
 
-initiator::steps initiator::found(node_id from, const std::vector<message_id>& recvs, bool settled) {
+initiator::effects initiator::found(node_id from, const std::vector<message_id>& recvs, bool settled) {
   if (phase_ != phase::discovering) return {};
   --asked_;
   if (!settled) unsettled_.insert(from);
-  steps result;
+  std::map<node_id, std::vector<message_id>> open;
   for (const auto& recv : recvs) {
     participants_.insert(recv.node);  // the request makes that node take part
-    if (live_[recv.node].insert(recv).second) result.discover[recv.node].push_back(recv);
+    if (live_[recv.node].insert(recv).second) open[recv.node].push_back(recv);
   }
-  asked_ += result.discover.size();
+  asked_ += open.size();
+  effects result;
+  for (auto& [who, sends] : open) result.emplace_back(ask_discover{who, std::move(sends)});
   return asked_ == 0 ? after_found() : result;
 }
 
-initiator::steps initiator::after_found() {
+initiator::effects initiator::after_found() {
   if (unsettled_.empty())
     return fail_with(errc::pass_aborted,
                      "the pass is quiet, and more nodes have begun it than are done, yet no send waits on any node");
-  steps result;
-  if (!prunes_) {
-    result.unused.assign(unsettled_.begin(), unsettled_.end());
-    return result;
-  }
+  if (!prunes_) return {name_unused{{unsettled_.begin(), unsettled_.end()}}};
   phase_ = phase::pruned;
-  for (const auto who : std::exchange(unsettled_, {})) {
-    const auto& sends = live_[who];
-    result.prune.emplace(who, pruned{.live = {sends.begin(), sends.end()}, .carried = {}});
-  }
+  effects result;
   splitter parts;
-  for (auto& [who, each] : result.prune)
-    each.carried = who == result.prune.rbegin()->first ? purse{.weight = std::exchange(home_.weight, {})} : parts.split(home_);
+  for (auto left = unsettled_.size(); const auto who : std::exchange(unsettled_, {})) {
+    const auto& sends = live_[who];
+    result.emplace_back(send_prune{
+      who, {sends.begin(), sends.end()}, --left == 0 ? purse{.weight = std::exchange(home_.weight, {})} : parts.split(home_)});
+  }
   return result;
 }
 
-std::vector<node_id> initiator::unsettled() const { return {unsettled_.begin(), unsettled_.end()}; }
+initiator::effects initiator::failed(node_id, errc code, std::string text) { return fail_with(code, std::move(text)); }
 
-initiator::steps initiator::failed(node_id, errc code, std::string text) { return fail_with(code, std::move(text)); }
-
-initiator::steps initiator::fail_with(errc code, std::string text) {
+initiator::effects initiator::fail_with(errc code, std::string text) {
   if (phase_ == phase::aborting || phase_ == phase::complete) return {};
   failure_ = failure{code, std::move(text)};
   phase_ = phase::aborting;
   unsettled_.clear();
-  steps result;
-  for (auto who : participants_) ask_abort(who, result);
-  return abort_open_.empty() ? finish() : result;
+  effects result;
+  for (auto who : participants_) abort(who, result);
+  if (abort_open_.empty()) return finish();
+  result.emplace_back(await_aborts{});
+  return result;
 }
 
-void initiator::ask_abort(node_id who, steps& result) {
+void initiator::abort(node_id who, effects& result) {
   if (down_.contains(who) || !abort_asked_.insert(who).second) return;
   abort_open_.insert(who);
   unsettled_.insert(who);
-  result.abort.push_back(who);
+  result.emplace_back(ask_abort{who});
 }
 
-initiator::steps initiator::aborted(node_id from, const std::vector<node_id>& sent_to, bool settled) {
+initiator::effects initiator::aborted(node_id from, const std::vector<node_id>& sent_to, bool settled) {
   if (phase_ != phase::aborting) return {};
   abort_open_.erase(from);
   if (settled) unsettled_.erase(from);
-  steps result;
-  for (auto who : sent_to) ask_abort(who, result);
+  effects result;
+  for (auto who : sent_to) abort(who, result);
   return abort_open_.empty() ? finish() : result;
 }
 
-initiator::steps initiator::peer_down(node_id who, std::string text) {
+initiator::effects initiator::peer_down(node_id who, std::string text) {
   if (!down_.insert(who).second || phase_ == phase::complete) return {};
   if (phase_ == phase::aborting) {
     abort_open_.erase(who);
-    return abort_open_.empty() ? finish() : steps{};
+    return abort_open_.empty() ? finish() : effects{};
   }
-  return participants_.contains(who) ? fail_with(errc::peer_down, std::move(text)) : steps{};
+  return participants_.contains(who) ? fail_with(errc::peer_down, std::move(text)) : effects{};
 }
 
-initiator::steps initiator::abort_timeout() { return phase_ == phase::aborting ? finish() : steps{}; }
+initiator::effects initiator::deadline_passed(std::string text) {
+  if (phase_ == phase::aborting) return finish();
+  late_ = true;
+  return fail_with(errc::deadline_passed, std::move(text));
+}
 
-initiator::steps initiator::finish() {
+initiator::effects initiator::finish() {
   phase_ = phase::complete;
-  steps result;
-  result.complete = true;
-  return result;
+  complete result;
+  if (late_) result.not_done.assign(unsettled_.begin(), unsettled_.end());
+  return {std::move(result)};
 }
 
 }  // namespace troupe::protocol

@@ -6,8 +6,12 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
+#include <boost/container/small_vector.hpp>
+
+#include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/purse.hpp>
@@ -36,57 +40,67 @@ class initiator {
   /// `participants`: the nodes known to have joined the context, this one included. `prunes`: false in fast mode.
   initiator(node_id here, std::set<node_id> participants, bool prunes = true);
 
-  struct failure {
-    errc code = errc::none;
-    std::string text;
+  /// Ask the participant on this node which recvs the roots lead to, then call found().
+  struct walk_roots {};
+  /// Ask the node which recvs these sends lead to, then call found().
+  struct ask_discover {
+    node_id who;
+    std::vector<message_id> sends;
   };
-  struct pruned {
+  /// Tell the node which of its sends will get gradients.
+  struct send_prune {
+    node_id who;
     std::vector<message_id> live;
     purse carried;
   };
-
-  /// What the shell (the actor around the initiator) has to do after an event. Messages to `here` go to the local participant.
-  struct steps {
-    bool walk_roots = false;                              // find the recvs that the roots lead to, then call found(...)
-    std::map<node_id, std::vector<message_id>> discover;  // ask these nodes where these sends lead, then call found(...)
-    std::map<node_id, pruned> prune;
-    std::vector<node_id> abort;   // ask these nodes to abort, then call aborted(...)
-    std::vector<node_id> unused;  // fast mode: nodes with sends that get no gradient; then call failed(...)
-    bool complete = false;        // the pass is over: result() says how
+  /// Ask the node to abort, then call aborted().
+  struct ask_abort {
+    node_id who;
   };
+  /// Call deadline_passed() when the time for the answers to aborts is up.
+  struct await_aborts {};
+  /// Fast mode: these nodes have sends that get no gradient. Call failed().
+  struct name_unused {
+    std::vector<node_id> nodes;
+  };
+  /// The pass is over: result() says how.
+  struct complete {
+    std::vector<node_id>
+      not_done;  // of a pass that ran out of time: the nodes that have not answered that they were done with it
+  };
+  using effect = std::variant<walk_roots, ask_discover, send_prune, ask_abort, await_aborts, name_unused, complete>;
+  /// What to do after an event, in this order. What is for `here` is for the participant on this node.
+  using effects = boost::container::small_vector<effect, 1>;
 
-  steps quiet(purse carried);
-  /// An answer of node `from` to walk_roots or to one discover. `settled`: no send of that node waits.
-  steps found(node_id from, const std::vector<message_id>& recvs, bool settled);
-  steps failed(node_id from, errc code, std::string text);
+  effects quiet(purse carried);
+  /// An answer of node `from` to walk_roots or to one ask_discover. `settled`: no send of that node waits.
+  effects found(node_id from, const std::vector<message_id>& recvs, bool settled);
+  effects failed(node_id from, errc code, std::string text);
   /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients. `settled`: it has no part in the pass, or was
   /// done with it.
-  steps aborted(node_id from, const std::vector<node_id>& sent_to, bool settled);
+  effects aborted(node_id from, const std::vector<node_id>& sent_to, bool settled);
   /// Node `who` is down. The pass fails if that node takes part. The initiator expects no more answers from that node.
-  steps peer_down(node_id who, std::string text);
-  /// The time for the answers to aborts is up.
-  steps abort_timeout();
-
-  /// Of a pass that was aborted: the nodes that have not answered that they were done with the pass. For error texts.
-  std::vector<node_id> unsettled() const;
+  effects peer_down(node_id who, std::string text);
+  /// The time of the pass is up, or the time for the answers to aborts.
+  effects deadline_passed(std::string text);
 
   /// Empty while the pass runs and after success.
   const std::optional<failure>& result() const noexcept { return failure_; }
-  bool complete() const noexcept { return phase_ == phase::complete; }
+  bool is_complete() const noexcept { return phase_ == phase::complete; }
   bool aborting() const noexcept { return phase_ == phase::aborting; }
 
   /// All state that decisions depend on: two initiators of equal state behave alike. Used by explorations in tests.
   auto state() const noexcept {
     return std::tie(participants_, home_, phase_, live_, unsettled_, asked_, down_, abort_asked_, abort_open_, failure_,
-                    prunes_);
+                    prunes_, late_);
   }
 
  private:
   enum class phase { running, discovering, pruned, aborting, complete };
-  steps after_found();
-  steps finish();
-  steps fail_with(errc code, std::string text);
-  void ask_abort(node_id who, steps& result);
+  effects after_found();
+  effects finish();
+  effects fail_with(errc code, std::string text);
+  void abort(node_id who, effects& result);
 
   node_id here_;
   std::set<node_id> participants_;
@@ -98,6 +112,7 @@ class initiator {
     unsettled_;  // nodes that have said so in a discovery, and nodes that were asked to abort and have not said that they are
                  // settled
   std::size_t asked_ = 0;  // walks and discoveries that are not answered yet
+  bool late_ = false;      // the pass has run out of time
   std::set<node_id> down_;
   std::set<node_id> abort_asked_;
   std::set<node_id> abort_open_;

@@ -8,38 +8,38 @@
 
 namespace troupe::protocol {
 
-participant::participant(node_id here, std::set<message_id> sends, call_tree_place_ptr place)
-    : here_(here), sends_(std::move(sends)), waiting_(sends_), place_(std::move(place)) {
+participant::participant(std::set<message_id> sends, call_tree_place_ptr place)
+    : sends_(std::move(sends)), waiting_(sends_), place_(std::move(place)) {
   purse_.begun = 1;  // leaves this node with the first weight
 }
 
-participant::steps participant::start(purse all) {
+participant::effects participant::start(purse all) {
   merge(purse_, std::move(all));
-  work_ = true;
-  return set_out();
+  leads_ = work_ = true;
+  return go_on();
 }
 
-participant::steps participant::gradients(message_id send, purse carried, sender from) {
-  if (over_) return {};
+participant::effects participant::gradients(message_id send, purse carried, sender from) {
+  if (from.node != node_id{}) heard_from_.insert(from.node);
+  if (over()) return {};
   if (waiting_.erase(send) == 0) {
-    over_ = true;
+    phase_ = phase::over;
     auto what = sends_.contains(send) ? "gradients arrived twice for " : "gradients arrived for an unknown send, ";
-    steps result;
-    result.failure = what + to_string(send) + ": each send of a context gets its gradients once in a pass";
-    return result;
+    return {report_failure{
+      {errc::invalid_gradient, what + to_string(send) + ": each send of a context gets its gradients once in a pass"}, true}};
   }
   if (place_ && from.node == place_->parent && from.node != node_id{}) ++from_parent_;
   note_answer(from);
   merge(purse_, std::move(carried));
   work_ = true;
-  return set_out();
+  return go_on();
 }
 
-participant::steps participant::reported(purse carried, sender from) {
-  if (over_) return {};
+participant::effects participant::reported(purse carried, sender from) {
+  if (over()) return {};
   note_answer(from);
   merge(purse_, std::move(carried));
-  return away_ ? steps{} : be_quiet();
+  return go_on();
 }
 
 void participant::note_answer(sender from) {
@@ -54,52 +54,69 @@ void participant::change(node_id child, std::uint32_t sent, std::uint32_t answer
   if (now.is_open()) ++open_;
 }
 
-participant::steps participant::prune(const std::set<message_id>& live, purse carried) {
-  if (over_) return {};
-  std::vector<message_id> dropped;
-  for (auto send : waiting_)
-    if (!live.contains(send)) dropped.push_back(send);
-  for (auto send : dropped) waiting_.erase(send);
+participant::effects participant::prune(const std::set<message_id>& live, purse carried) {
+  if (over()) return {};
+  std::erase_if(waiting_, [&](message_id send) {
+    if (!live.contains(send)) drops_.push_back(send);
+    return !live.contains(send);
+  });
   merge(purse_, std::move(carried));
   work_ = true;
-  auto result = set_out();
-  result.drop = std::move(dropped);
-  return result;
+  return go_on();
 }
 
-participant::steps participant::walk(walk_from where) {
-  walk_ = where;
-  return set_out();
+participant::effects participant::walk_roots() {
+  asks_roots_ = true;
+  return go_on();
 }
 
-participant::steps participant::set_out() {
-  steps result;
-  if (!away_ && !over_ && walk_) {
-    away_ = true;
-    result.walk = std::exchange(walk_, std::nullopt);
-    return result;
+participant::effects participant::discover(const std::vector<message_id>& sends) {
+  ++questions_;
+  walk_sends_.insert(walk_sends_.end(), sends.begin(), sends.end());
+  return go_on();
+}
+
+participant::effects participant::abort() {
+  if (phase_ == phase::running) phase_ = phase::over;
+  aborts_ = true;
+  effects result;
+  if (away()) result.emplace_back(stop_burst{});
+  return go_on(std::move(result));
+}
+
+participant::effects participant::peer_down(node_id who, const std::string& text) {
+  if (over()) return {};
+  if (sent_to_.contains(who)) return {report_failure{{errc::peer_down, text}}};
+  if (away()) down_.emplace(who, text);  // only the returned burst tells whether gradients were sent to that node
+  return {};
+}
+
+participant::effects participant::gather() {
+  gathers_ = true;
+  return go_on();
+}
+
+participant::effects participant::close(bool reaches_initiator) {
+  if (phase_ == phase::closed) return {};
+  phase_ = phase::closed;
+  effects result;
+  if (!leads_ && !reaches_initiator) result.emplace_back(tell_senders{heard_from_});
+  if (away()) result.emplace_back(stop_burst{});
+  return go_on(std::move(result));
+}
+
+participant::effects participant::returned(burst_share back, std::optional<failure> why) {
+  outside_ = outside::nothing;
+  walking_ = 0;
+  for (const auto& [who, count] : back.sent) {
+    sent_to_.insert(who);
+    if (const auto known = down_.find(who); known != down_.end() && !why) why = failure{errc::peer_down, known->second};
   }
-  if (!away_ && !over_ && work_) {
-    work_ = false;
-    away_ = true;
-    result.start_burst = true;
-  }
-  return result;
-}
-
-burst_share participant::take_burst() {
-  return {.carried = take(purse_),
-          .settles = waiting_.empty() && !settled_,
-          .answers = open_ == 0 ? from_parent_ : 0,
-          .place = place_};
-}
-
-participant::steps participant::burst_ended(burst_share back) {
-  away_ = false;
-  if (over_) {
-    steps result;
-    result.answer_abort = abort_asked_;
-    return result;
+  down_.clear();
+  if (over()) return go_on();
+  if (why) {
+    phase_ = phase::over;
+    return go_on({report_failure{std::move(*why)}});
   }
   if (back.settles && is_empty(back.carried)) settled_ = true;  // counted in the last message
   if (back.answered) answered_ = std::max(answered_, back.answers);
@@ -107,35 +124,68 @@ participant::steps participant::burst_ended(burst_share back) {
     for (const auto& [who, count] : back.sent)
       if (place_->children.contains(who)) change(who, count, 0);
   merge(purse_, std::move(back.carried));
-  return work_ || walk_ ? set_out() : be_quiet();
+  return go_on();
 }
 
-participant::steps participant::be_quiet() {
-  if (open_ > 0 || (is_empty(purse_) && answered_ == from_parent_)) return {};
+participant::effects participant::walked(std::vector<message_id> recvs) {
+  effects result;
+  if (phase_ != phase::closed) {
+    if (walking_ == 0)
+      result.emplace_back(answer_walk{std::move(recvs)});
+    else
+      result.emplace_back(answer_discover{walking_, std::move(recvs)});
+  }
+  outside_ = outside::nothing;
+  walking_ = 0;
+  down_.clear();
+  return go_on(std::move(result));
+}
+
+participant::effects participant::go_on(effects result) {
+  if (away()) return result;
+  if (phase_ == phase::running) set_out(result);
+  if (gathers_ && !away() && phase_ != phase::closed) {
+    gathers_ = false;
+    result.emplace_back(hand_out{});
+  }
+  if (phase_ == phase::over && std::exchange(aborts_, false)) {
+    result.emplace_back(answer_abort{{sent_to_.begin(), sent_to_.end()}});
+    if (!leads_) result.emplace_back(end{});
+  }
+  if (phase_ == phase::closed) result.emplace_back(end{});
+  return result;
+}
+
+void participant::set_out(effects& result) {
+  if (asks_roots_) {
+    asks_roots_ = false;
+    outside_ = outside::walk;
+    result.emplace_back(run_walk{walk_from::roots, {}});
+  } else if (questions_ > 0) {
+    walking_ = std::exchange(questions_, 0);
+    outside_ = outside::walk;
+    result.emplace_back(run_walk{walk_from::sends, std::exchange(walk_sends_, {})});
+  } else if (work_) {
+    work_ = false;
+    outside_ = outside::burst;
+    result.emplace_back(run_burst{{.carried = take(purse_),
+                                   .settles = waiting_.empty() && !settled_,
+                                   .answers = open_ == 0 ? from_parent_ : 0,
+                                   .place = place_},
+                                  std::exchange(drops_, {})});
+  } else {
+    be_quiet(result);
+  }
+}
+
+void participant::be_quiet(effects& result) {
+  if (open_ > 0 || (is_empty(purse_) && answered_ == from_parent_)) return;
   if (!is_empty(purse_) && waiting_.empty() && !settled_) {
     ++purse_.settled;
     settled_ = true;
   }
   answered_ = from_parent_;
-  steps result;
-  result.quiet = report{.carried = take(purse_), .to_parent = from_parent_ > 0, .answers = from_parent_};
-  return result;
-}
-
-participant::steps participant::burst_failed() {
-  away_ = false;
-  over_ = true;
-  steps result;
-  result.answer_abort = abort_asked_;
-  return result;
-}
-
-participant::steps participant::abort() {
-  over_ = true;
-  abort_asked_ = true;
-  steps result;
-  result.answer_abort = !away_;
-  return result;
+  result.emplace_back(report_quiet{take(purse_), from_parent_ > 0, from_parent_});
 }
 
 }  // namespace troupe::protocol

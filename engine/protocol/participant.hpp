@@ -8,7 +8,10 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
+
+#include <boost/container/small_vector.hpp>
 
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/ids.hpp>
@@ -20,7 +23,7 @@ namespace troupe::protocol {
 enum class walk_from { roots, sends };
 
 /// One node's part in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
-/// Functions run in bursts on a worker. While a burst is away, events that arrive wait here. In a discovery, a walk finds the
+/// Functions run in bursts on a worker. While a burst or a walk is away, events that arrive wait here. In a discovery, a walk finds the
 /// recvs that functions of this node lead to.
 ///
 /// A node that has nothing to run reports that it is quiet, and its weight goes up the tree of calls to the initiator. A node waits for the
@@ -36,68 +39,111 @@ enum class walk_from { roots, sends };
 ///   PA-6  a quiet node keeps weight only while a child to which it sent gradients has not answered all of these. A quiet node whose children
 ///         have answered has answered its parent. Calls make a tree, so the lowest node that waits gets its answer: when nothing is
 ///         left to run and no message is under way, no node keeps weight.
+///   PA-7  at most one burst or walk is away. Each comes back with one call of returned() or walked().
 class participant {
  public:
-  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator.
-  participant(node_id here, std::set<message_id> sends, call_tree_place_ptr place = nullptr);
-
-  /// What a quiet node says. Without weight the report only answers the parent.
-  struct report {
+  /// Run a burst: deliver the gradients that came since the last burst, then leave out the sends in `drops`, which get none.
+  struct run_burst {
+    burst_share share;
+    std::vector<message_id> drops;
+  };
+  /// Find the recvs that the roots or these sends lead to.
+  struct run_walk {
+    walk_from where;
+    std::vector<message_id> sends;
+  };
+  /// Make the burst that is away end soon.
+  struct stop_burst {};
+  /// Report that this node is quiet. Without weight the report only answers the parent.
+  struct report_quiet {
     purse carried;
     bool to_parent =
       false;  // the parent takes part in the pass. Otherwise, or if the parent is down, the report goes to the initiator
     std::uint32_t answers = 0;  // how many messages with gradients of the parent are answered, since the pass began
   };
-
-  /// What the shell (the actor around the participant) has to do after an event.
-  struct steps {
-    bool start_burst = false;            // call take_burst() and run the burst
-    std::optional<report> quiet;         // send participant_quiet with this report
-    std::optional<std::string> failure;  // report participant_failed with this text
-    bool answer_abort = false;           // answer every abort_pass received so far
-    std::optional<walk_from> walk;       // walk over the task's functions, then call burst_ended({})
-    std::vector<message_id> drop;        // sends that get no gradient: drop them before the burst
+  /// Tell the initiator that the pass fails.
+  struct report_failure {
+    failure why;
+    bool lacks_name = false;  // the text does not name this node
   };
+  /// Answer the oldest `questions` of the calls of discover(). The first answer has all recvs, the others none.
+  struct answer_discover {
+    std::size_t questions;
+    std::vector<message_id> recvs;
+  };
+  /// Tell the initiator on this node where the roots lead.
+  struct answer_walk {
+    std::vector<message_id> recvs;
+  };
+  /// Drop the buffers, and answer every abort so far.
+  struct answer_abort {
+    std::vector<node_id> sent_to;
+  };
+  /// The initiator can't be reached: tell these nodes, which sent gradients, that the pass fails.
+  struct tell_senders {
+    std::set<node_id> who;
+  };
+  /// Hand out the gradients of the leaves; there are none if the pass is over.
+  struct hand_out {};
+  /// The part is over: free everything.
+  struct end {};
+  using effect = std::variant<run_burst, run_walk, stop_burst, report_quiet, report_failure, answer_discover, answer_walk,
+                              answer_abort, tell_senders, hand_out, end>;
+  /// What to do after an event, in this order.
+  using effects = boost::container::small_vector<effect, 1>;
 
   /// Who sent a message, and how many messages of this node the sender answers with it.
   struct sender {
-    node_id node;
+    node_id node;  // empty if this is not known
     std::uint32_t answers = 0;
   };
 
+  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator.
+  explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr);
+
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
-  steps start(purse all);
-  /// Gradients for a send of this node have come. Unless the steps have a `failure`, deliver the gradients before the next
-  /// burst.
-  steps gradients(message_id send, purse carried, sender from);
+  effects start(purse all);
+  /// Gradients for a send of this node have come. They wait for the next burst. After the call they are of no use if the part is over().
+  effects gradients(message_id send, purse carried, sender from);
   /// Another node reports that it is quiet, to this node as its parent.
-  steps reported(purse carried, sender from);
+  effects reported(purse carried, sender from);
   /// The discovery has ended. Of the sends that still wait, only those in `live` will get gradients.
-  steps prune(const std::set<message_id>& live, purse carried);
-  /// The burst came back.
-  steps burst_ended(burst_share back);
-  /// The burst came back with an error.
-  steps burst_failed();
-  steps abort();
+  effects prune(const std::set<message_id>& live, purse carried);
+  /// The burst came back. `why`: it failed. A walk that failed comes back in this way too, with an empty share.
+  effects returned(burst_share back, std::optional<failure> why = {});
+  /// The walk came back.
+  effects walked(std::vector<message_id> recvs);
+  /// The initiator on this node asks, in a discovery, which recvs the roots lead to.
+  effects walk_roots();
+  /// The initiator asks which recvs these sends lead to. Pre: the part is not over().
+  effects discover(const std::vector<message_id>& sends);
+  effects abort();
+  /// Another node is down. `text`: the error if this node has sent gradients to that node.
+  effects peer_down(node_id who, const std::string& text);
+  /// Asks for the gradients of the leaves.
+  effects gather();
+  /// The context is released here, or the pass has failed on its initiator.
+  effects close(bool reaches_initiator);
 
-  /// The initiator asks, in a discovery, which recvs the roots or some sends lead to.
-  steps walk(walk_from where);
-
-  /// To be called once for each `start_burst`.
-  burst_share take_burst();
-
-  bool away() const noexcept { return away_; }
-  bool over() const noexcept { return over_; }
+  bool away() const noexcept { return outside_ != outside::nothing; }
+  bool over() const noexcept { return phase_ != phase::running; }
   /// Whether the node is done with the pass, and counted as settled.
   bool settled() const noexcept { return settled_; }
   std::size_t waiting() const noexcept { return waiting_.size(); }
 
   /// All state that decisions depend on: two participants of equal state behave alike. Used by explorations in tests.
   auto state() const noexcept {
-    return std::tie(waiting_, purse_, away_, work_, walk_, over_, abort_asked_, settled_, from_parent_, answered_, children_);
+    return std::tie(waiting_, purse_, outside_, work_, drops_, asks_roots_, questions_, walk_sends_, walking_, phase_, leads_,
+                    aborts_, gathers_, settled_, from_parent_, answered_, children_, sent_to_, heard_from_, down_);
   }
 
  private:
+  enum class outside { nothing, burst, walk };
+  enum class phase {
+    running,
+    over,   // failed or aborted
+    closed  // ends when nothing is away
+  };
   /// Messages with gradients between this node and a child.
   struct exchange {
     std::uint32_t sent = 0;
@@ -105,26 +151,35 @@ class participant {
     bool is_open() const noexcept { return sent > answered; }
   };
 
-  steps set_out();
-  steps be_quiet();
+  effects go_on(effects result = {});
+  void set_out(effects& result);
+  void be_quiet(effects& result);
   void note_answer(sender from);
   void change(node_id child, std::uint32_t sent, std::uint32_t answered);
 
-  node_id here_;
   std::set<message_id> sends_;
   std::set<message_id> waiting_;
   call_tree_place_ptr place_;
   purse purse_;
-  bool away_ = false;
-  bool work_ = false;  // something arrived since the last burst began
-  std::optional<walk_from> walk_;
-  bool over_ = false;  // failed or aborted
-  bool abort_asked_ = false;
+  phase phase_ = phase::running;
+  outside outside_ = outside::nothing;
+  bool leads_ = false;             // this node has started the pass
+  bool work_ = false;              // something arrived since the last burst began
+  std::vector<message_id> drops_;  // for the next burst
+  bool asks_roots_ = false;        // a walk from the roots is due
+  std::size_t questions_ = 0;      // for the next walk from sends
+  std::vector<message_id> walk_sends_;
+  std::size_t walking_ = 0;  // questions that the walk that is away answers; 0: it began at the roots
+  bool aborts_ = false;      // an abort waits for its answer
+  bool gathers_ = false;     // somebody waits for the gradients of the leaves
   bool settled_ = false;
   std::uint32_t from_parent_ = 0;  // messages with gradients that came from the parent
   std::uint32_t answered_ = 0;     // of these
   std::map<node_id, exchange> children_;
   std::size_t open_ = 0;  // children that have to answer
+  std::set<node_id> sent_to_;
+  std::set<node_id> heard_from_;         // nodes that sent gradients to this node
+  std::map<node_id, std::string> down_;  // nodes that went down while a burst is away
 };
 
 }  // namespace troupe::protocol

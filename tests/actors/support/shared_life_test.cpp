@@ -31,7 +31,7 @@ struct fixture : test::lone_services {
 
   void spawn() {
     auto terms = std::make_shared<passes::pass_terms>();
-    terms->part.emplace(services.id(), std::set<message_id>{});
+    terms->part.emplace(std::set<message_id>{});
     context = passes::spawn_context(services, record);
     task = passes::spawn_graph_task(services, terms);
   }

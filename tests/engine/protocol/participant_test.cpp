@@ -3,6 +3,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include <troupe/engine/protocol/participant.hpp>
 #include <troupe/engine/protocol/purse.hpp>
@@ -16,72 +21,155 @@ const node_id here{1};
 const message_id first{1, here};
 const message_id second{2, here};
 
+/// The effect of this kind; null if there is none.
+template <class Effect, class Effects>
+Effect* one(Effects& effects) {
+  for (auto& each : effects)
+    if (auto* found = std::get_if<Effect>(&each)) return found;
+  return nullptr;
+}
+
+using run_burst = participant::run_burst;
+using report_quiet = participant::report_quiet;
+using report_failure = participant::report_failure;
+using answer_abort = participant::answer_abort;
+
+/// The share of the burst that starts.
+burst_share burst_of(participant::effects effects) { return std::move(one<run_burst>(effects)->share); }
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(participants)
 
 // PA-2
 BOOST_AUTO_TEST_CASE(gradients_that_come_twice_fail_the_pass_and_start_no_burst) {
-  participant part(here, {first, second});
+  participant part({first, second});
   auto all = whole_purse();
-  BOOST_TEST(part.gradients(first, split(all), {}).start_burst);
-  part.burst_ended(part.take_burst());
-  const auto again = part.gradients(first, split(all), {});
-  BOOST_REQUIRE(again.failure.has_value());
-  BOOST_TEST(again.failure->find("arrived twice") != std::string::npos, *again.failure);
-  BOOST_TEST(!again.start_burst);
+  part.returned(burst_of(part.gradients(first, split(all), {})));
+  auto again = part.gradients(first, split(all), {});
+  const auto* failure = one<report_failure>(again);
+  BOOST_REQUIRE(failure != nullptr);
+  BOOST_TEST(failure->why.text.find("arrived twice") != std::string::npos, failure->why.text);
+  BOOST_TEST(again.size() == 1u);
   BOOST_TEST(part.over());
-  BOOST_TEST(!part.gradients(second, split(all), {}).start_burst);
+  BOOST_TEST(part.gradients(second, split(all), {}).empty());
 }
 
 // PA-2
 BOOST_AUTO_TEST_CASE(gradients_for_a_send_that_was_pruned_or_never_made_fail_the_pass) {
   for (const auto& send : {second, message_id{3, here}}) {
-    participant part(here, {first, second});
+    participant part({first, second});
     auto all = whole_purse();
-    part.start(split(all));
-    part.burst_ended(part.take_burst());
-    BOOST_TEST((part.prune({first}, split(all)).drop == std::vector<message_id>{second}));
-    part.burst_ended(part.take_burst());
-    BOOST_TEST(part.gradients(send, split(all), {}).failure.has_value());
+    part.returned(burst_of(part.start(split(all))));
+    auto pruned = part.prune({first}, split(all));
+    BOOST_TEST((one<run_burst>(pruned)->drops == std::vector<message_id>{second}));
+    part.returned(burst_of(std::move(pruned)));
+    auto late = part.gradients(send, split(all), {});
+    BOOST_TEST(one<report_failure>(late) != nullptr);
     BOOST_TEST(part.over());
   }
 }
 
 // PA-3
 BOOST_AUTO_TEST_CASE(an_abort_that_is_asked_twice_is_answered_each_time) {
-  participant part(here, {first});
+  participant part({first});
   auto all = whole_purse();
-  part.start(split(all));
-  BOOST_TEST(!part.abort().answer_abort);
-  BOOST_TEST(part.burst_ended(part.take_burst()).answer_abort);
-  BOOST_TEST(part.abort().answer_abort);
+  auto share = burst_of(part.start(split(all)));
+  auto asked = part.abort();
+  BOOST_TEST(one<answer_abort>(asked) == nullptr);
+  BOOST_TEST(one<participant::stop_burst>(asked) != nullptr);
+  auto back = part.returned(std::move(share));
+  BOOST_TEST(one<answer_abort>(back) != nullptr);
+  auto again = part.abort();
+  BOOST_TEST(one<answer_abort>(again) != nullptr);
+  BOOST_TEST(one<participant::end>(again) == nullptr);  // the node that started the pass keeps its part
+}
+
+// PA-3, PA-7
+BOOST_AUTO_TEST_CASE(a_part_that_is_aborted_or_closed_ends_when_its_burst_is_back) {
+  for (const bool closes : {false, true}) {
+    participant part({first});
+    auto share = burst_of(part.gradients(first, whole_purse(), {node_id{2}}));
+    share.give(node_id{3}, true);
+    auto asked = closes ? part.close(false) : part.abort();
+    BOOST_TEST(one<participant::end>(asked) == nullptr);
+    const auto* told = one<participant::tell_senders>(asked);
+    BOOST_TEST((told != nullptr) == closes);
+    if (closes) BOOST_TEST((told->who == std::set<node_id>{{2}}));
+    auto back = part.returned(std::move(share));
+    BOOST_TEST(one<participant::end>(back) != nullptr);
+    if (closes) BOOST_TEST(back.size() == 1u);
+    if (!closes) BOOST_TEST((one<answer_abort>(back)->sent_to == std::vector<node_id>{{3}}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_goes_down_fails_the_pass_where_gradients_were_sent_to_it) {
+  const node_id other{3};
+  for (const bool sends : {false, true}) {
+    participant part({first, second});
+    auto all = whole_purse();
+    auto share = burst_of(part.gradients(first, split(all), {}));
+    if (sends) share.give(other, true);
+    BOOST_TEST(part.peer_down(other, "it died").empty());  // the burst is away
+    auto back = part.returned(std::move(share));
+    BOOST_TEST((one<report_failure>(back) != nullptr) == sends);
+    BOOST_TEST(part.over() == sends);
+    BOOST_TEST(part.peer_down(other, "it died").empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_when_the_burst_is_back_and_none_of_a_part_that_is_closed) {
+  participant part({first});
+  auto share = burst_of(part.start(whole_purse()));
+  BOOST_TEST(part.gather().empty());
+  auto back = part.returned(std::move(share));
+  BOOST_TEST(one<participant::hand_out>(back) != nullptr);
+  auto again = part.gather();
+  BOOST_TEST(one<participant::hand_out>(again) != nullptr);
+  part.close(true);
+  auto late = part.gather();
+  BOOST_TEST(one<participant::hand_out>(late) == nullptr);
+}
+
+// PA-5, PA-7: each question gets an answer, and a question that comes during a walk waits for the next one.
+BOOST_AUTO_TEST_CASE(walks_wait_for_a_burst_and_answer_the_questions_that_came_before) {
+  participant part({first, second});
+  auto share = burst_of(part.gradients(first, whole_purse(), {}));
+  BOOST_TEST(part.discover({first}).empty());
+  BOOST_TEST(part.discover({second}).empty());
+  auto back = part.returned(std::move(share));
+  BOOST_REQUIRE(one<participant::run_walk>(back) != nullptr);
+  BOOST_TEST((one<participant::run_walk>(back)->sends == std::vector<message_id>{first, second}));
+  BOOST_TEST(part.discover({second}).empty());
+  auto walked = part.walked({message_id{7, node_id{4}}});
+  BOOST_REQUIRE(one<participant::answer_discover>(walked) != nullptr);
+  BOOST_TEST(one<participant::answer_discover>(walked)->questions == 2u);
+  BOOST_TEST(one<participant::answer_discover>(walked)->recvs.size() == 1u);
+  BOOST_TEST((one<participant::run_walk>(walked)->sends == std::vector<message_id>{second}));
 }
 
 // PA-4, PA-6, BS-1, BS-2
 BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_for_its_children) {
   const node_id parent{2};
   const node_id child{3};
-  participant part(here, {first, second}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
+  participant part({first, second}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
   auto all = whole_purse();
-  part.gradients(first, split(all), {parent});
-  auto down = part.take_burst();
+  auto down = burst_of(part.gradients(first, split(all), {parent}));
   BOOST_TEST(down.answers == 1U);
   const auto to_child = down.give(child, false);
   BOOST_TEST(is_empty(down.carried));
-  BOOST_TEST(!part.burst_ended(std::move(down)).quiet.has_value());  // waits for the child
+  BOOST_TEST(part.returned(std::move(down)).empty());  // waits for the child
 
   auto returned = to_child.carried;
   auto rest = split(returned);
-  BOOST_TEST(!part.reported(std::move(rest), {child}).quiet.has_value());  // the child is not done
-  part.gradients(second, std::move(returned), {child, 1});
-  auto up = part.take_burst();
+  BOOST_TEST(part.reported(std::move(rest), {child}).empty());  // the child is not done
+  auto up = burst_of(part.gradients(second, std::move(returned), {child, 1}));
   BOOST_TEST(up.settles);
   const auto to_parent = up.give(parent, false);
   BOOST_TEST(to_parent.answers == 1U);
   BOOST_TEST(to_parent.carried.begun == 1U);
   BOOST_TEST(to_parent.carried.settled == 1U);
-  BOOST_TEST(!part.burst_ended(std::move(up)).quiet.has_value());
+  BOOST_TEST(part.returned(std::move(up)).empty());
   BOOST_TEST(part.settled());
   merge(all, to_parent.carried);
   BOOST_TEST(is_whole(all));
@@ -91,44 +179,43 @@ BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_f
 BOOST_AUTO_TEST_CASE(a_node_without_weight_answers_its_parent_when_its_child_is_done) {
   const node_id parent{2};
   const node_id child{3};
-  participant part(here, {first}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
-  part.gradients(first, whole_purse(), {parent});
-  auto down = part.take_burst();
+  participant part({first}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
+  auto down = burst_of(part.gradients(first, whole_purse(), {parent}));
   down.give(child, false);
-  part.burst_ended(std::move(down));
-  const auto steps = part.reported({}, {child, 1});
-  BOOST_REQUIRE(steps.quiet.has_value());
-  BOOST_TEST(is_empty(steps.quiet->carried));
-  BOOST_TEST(steps.quiet->to_parent);
-  BOOST_TEST(steps.quiet->answers == 1U);
-  BOOST_TEST(!part.reported({}, {child, 1}).quiet.has_value());  // once is enough
+  part.returned(std::move(down));
+  auto done = part.reported({}, {child, 1});
+  const auto* quiet = one<report_quiet>(done);
+  BOOST_REQUIRE(quiet != nullptr);
+  BOOST_TEST(is_empty(quiet->carried));
+  BOOST_TEST(quiet->to_parent);
+  BOOST_TEST(quiet->answers == 1U);
+  BOOST_TEST(part.reported({}, {child, 1}).empty());  // once is enough
 }
 
 // PA-6: the answer of a child may overtake the end of the burst that sent the gradients.
 BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
   const node_id child{3};
-  participant part(here, {first, second}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
-  part.gradients(first, whole_purse(), {node_id{7}});
-  auto down = part.take_burst();
+  participant part({first, second}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
+  auto down = burst_of(part.gradients(first, whole_purse(), {node_id{7}}));
   auto to_child = down.give(child, true);
   part.reported(std::move(to_child.carried), {child, 1});
-  const auto steps = part.burst_ended(std::move(down));
-  BOOST_REQUIRE(steps.quiet.has_value());
-  BOOST_TEST(!steps.quiet->to_parent);  // this node has none
-  BOOST_TEST(is_whole(steps.quiet->carried));
-  BOOST_TEST(steps.quiet->carried.settled == 0U);  // `second` waits
+  auto back = part.returned(std::move(down));
+  const auto* quiet = one<report_quiet>(back);
+  BOOST_REQUIRE(quiet != nullptr);
+  BOOST_TEST(!quiet->to_parent);  // this node has none
+  BOOST_TEST(is_whole(quiet->carried));
+  BOOST_TEST(quiet->carried.settled == 0U);  // `second` waits
 }
 
 // PA-6: what others than children claim to answer has no effect.
 BOOST_AUTO_TEST_CASE(a_node_waits_only_for_answers_of_its_children) {
   const node_id child{3};
-  participant part(here, {first}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
-  part.gradients(first, whole_purse(), {node_id{7}});
-  auto down = part.take_burst();
+  participant part({first}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
+  auto down = burst_of(part.gradients(first, whole_purse(), {node_id{7}}));
   down.give(child, true);
-  BOOST_TEST(!part.burst_ended(std::move(down)).quiet.has_value());
-  BOOST_TEST(!part.reported({}, {node_id{7}, 9}).quiet.has_value());
-  BOOST_TEST(part.reported({}, {child, 9}).quiet.has_value());
+  BOOST_TEST(part.returned(std::move(down)).empty());
+  BOOST_TEST(part.reported({}, {node_id{7}, 9}).empty());
+  BOOST_TEST(!part.reported({}, {child, 9}).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

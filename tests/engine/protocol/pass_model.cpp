@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <troupe/engine/protocol/purse.hpp>
 
@@ -17,8 +18,6 @@ constexpr std::uint8_t bit(std::uint8_t node) { return static_cast<std::uint8_t>
 
 node_id id_of_node(std::uint8_t node) { return {node + 1U}; }
 
-std::uint8_t number_of(node_id id) { return static_cast<std::uint8_t>(id.value - 1); }
-
 std::uint8_t send_of(const message_id& id) { return static_cast<std::uint8_t>(id.number); }
 
 std::uint8_t as_byte(std::size_t n) { return static_cast<std::uint8_t>(n); }
@@ -26,9 +25,9 @@ std::uint8_t as_byte(std::size_t n) { return static_cast<std::uint8_t>(n); }
 }  // namespace
 
 const char* name_of(kind what) {
-  constexpr const char* names[] = {"gradients", "returned", "quiet", "failed",  "discover", "found",
-                                   "not_quiet", "prune",    "abort", "aborted", "news",     "next_pass",
-                                   "release",   "lose",     "crash", "cut",     "deadline", "leave"};
+  constexpr const char* names[] = {"gradients", "quiet",   "failed",   "discover", "found",     "prune",
+                                   "abort",     "aborted", "returned", "news",     "next_pass", "release",
+                                   "lose",      "crash",   "cut",      "deadline", "leave"};
   return names[static_cast<std::size_t>(what)];
 }
 
@@ -177,7 +176,7 @@ world::world(const graph& g, troubles allowed, std::uint8_t passes) : graph_(&g)
   post({.what = kind::next_pass});
 }
 
-message_id world::id_of(std::uint8_t send) const { return {send, id_of_node(graph_->sends[send].node)}; }
+message_id world::id_of_send(std::uint8_t send) const { return {send, id_of_node(graph_->sends[send].node)}; }
 
 graph& graph::joined(std::uint8_t node, std::uint8_t caller) {
   parent[node] = caller;
@@ -205,15 +204,10 @@ void world::post(event what) {
 void world::start_pass() {
   if (left_early_ || nodes_[0].dead) return;
   const auto number = as_byte(started_.size());
-  if (number == passes_) return close(0);
-  if (number > 0) {  // the gradients of the earlier pass were taken
-    auto& before = part_of(0, as_byte(number - 1U));
-    before.routed = false;
-    before.closed = true;
-    if (before.protocol && !before.protocol->away()) before.protocol.reset();
-  }
+  if (number == passes_) return release(0);
+  if (number > 0) close(0, as_byte(number - 1U));  // the gradients of the earlier pass were taken
   pass next;
-  for (std::uint8_t n = 0; n < graph_->nodes; ++n) next.parts[n] = shared_value(part{});
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n) next.parts[n] = shared_value(model::part{});
   next.lossy = std::any_of(nodes_.begin(), nodes_.end(), [](const member& each) { return each.dead || each.cut != 0; });
   next.owed = graph_->owed();
   std::set<node_id> participants;
@@ -230,59 +224,57 @@ void world::start_pass() {
 void world::begin(std::uint8_t node, std::uint8_t number) {
   std::set<message_id> sends;
   for (std::uint8_t send = 0; send < graph_->sends.size(); ++send)
-    if (graph_->sends[send].node == node) sends.insert(id_of(send));
+    if (graph_->sends[send].node == node) sends.insert(id_of_send(send));
   nodes_[node].current = as_byte(number + 1U);
   auto& mine = part_of(node, number);
-  mine.protocol.emplace(id_of_node(node), std::move(sends), graph_->place(node));
+  mine.protocol.emplace(std::move(sends), graph_->place(node));
   mine.routed = true;
 }
 
 part& world::part_of(std::uint8_t node, std::uint8_t number) { return started_[number].parts[node].change(); }
 
-part* world::task_of(std::uint8_t node, std::uint8_t number) {
-  if (nodes_[node].current < number + 1) begin(node, number);
-  return started_[number].parts[node]->routed ? &part_of(node, number) : nullptr;
+bool world::reaches(std::uint8_t from, std::uint8_t to) const { return from == to || (nodes_[from].gone & bit(to)) == 0; }
+
+protocol::initiator* world::lead(std::uint8_t number) {
+  auto& now = started_[number];
+  return now.lead ? &now.lead.change() : nullptr;
 }
 
-void world::act(std::uint8_t node, std::uint8_t number, protocol::participant::steps steps) {
+protocol::participant* world::part(std::uint8_t node, std::uint8_t number) {
   auto& mine = part_of(node, number);
-  if ((steps.walk || steps.start_burst || steps.answer_abort) && mine.out) wrong_ = "a task that is away is used";
-  mine.out |= steps.walk.has_value() || steps.start_burst;
-  for (const auto& send : steps.drop) mine.drops.push_back(send_of(send));
-  if (steps.walk) {
-    const bool from_roots = *steps.walk == protocol::walk_from::roots;
-    event back{.what = kind::returned, .from = node, .to = node, .pass = number, .walk = true, .from_roots = from_roots};
-    std::vector<std::uint8_t> from;
-    if (from_roots) {
-      from = graph_->roots;
-    } else {
-      mine.walking = std::exchange(mine.asked, 0);
-      for (const auto send : std::exchange(mine.walk_from, {})) from.push_back(graph_->sends[send].target);
-    }
-    back.ids = walk(std::move(from), mine);
-    post(std::move(back));
-  }
-  if (steps.start_burst) burst(node, number);
-  if (steps.quiet) {
-    const auto parent = graph_->parent[node];
-    const bool to_parent = steps.quiet->to_parent && (nodes_[node].gone & bit(parent)) == 0;
-    if (to_parent || !protocol::is_empty(steps.quiet->carried))
-      post({.what = kind::quiet,
-            .from = node,
-            .to = to_parent ? parent : std::uint8_t{0},
-            .pass = number,
-            .carried = std::move(steps.quiet->carried),
-            .answers = steps.quiet->answers});
-  }
-  if (steps.failure) post({.what = kind::failed, .from = node, .pass = number});
-  if (steps.answer_abort) {
-    post({.what = kind::aborted, .from = node, .pass = number, .sent_to = mine.sent_to, .settled = mine.protocol->settled()});
-    if (node != 0) mine.protocol.reset();
-  }
+  return mine.protocol ? &*mine.protocol : nullptr;
+}
+
+protocol::participant* world::routed(std::uint8_t node, std::uint8_t number) {
+  return started_[number].parts[node]->routed ? &*part_of(node, number).protocol : nullptr;
+}
+
+protocol::participant* world::join(std::uint8_t node, std::uint8_t number) {
+  if (nodes_[node].current < number + 1) begin(node, number);
+  return routed(node, number);
+}
+
+protocol::participant* world::skip(std::uint8_t node, std::uint8_t number) {
+  nodes_[node].current = std::max(nodes_[node].current, as_byte(number + 1U));
+  auto* mine = routed(node, number);
+  if (mine != nullptr) part_of(node, number).routed = false;
+  return mine;
+}
+
+void world::keep(const event& what) { part_of(what.to, what.pass).deliveries.emplace_back(send_of(what.send), what.reached); }
+
+void world::free(std::uint8_t node, std::uint8_t number) {
+  if (part_of(node, number).out) wrong_ = "an abort is answered while a task is away";
+  forget(node, number);
+}
+
+void world::ended(std::uint8_t node, std::uint8_t number) {
+  if (part_of(node, number).out) wrong_ = "a task that is away ends";
+  part_of(node, number).protocol.reset();
 }
 
 // A recv to which nothing leads tells the node that sent its tensors, unless a discovery has not found the recv.
-void world::settle(pass& now, const part& mine, std::uint8_t function, bool given, tensors reached, work& open) const {
+void world::settle(pass& now, const model::part& mine, std::uint8_t function, bool given, tensors reached, work& open) const {
   now.reached[function] |= reached;
   if (given) now.given[function] = true;
   if (--now.owed[function] > 0) return;
@@ -294,7 +286,7 @@ void world::settle(pass& now, const part& mine, std::uint8_t function, bool give
       open.recvs.emplace_back(each.send, tensors{0});
 }
 
-void world::hand_on(pass& now, const part& mine, std::uint8_t function, work& open) const {
+void world::hand_on(pass& now, const model::part& mine, std::uint8_t function, work& open) const {
   for (std::size_t i = 0; i < graph_->next[function].size(); ++i) {
     const auto& each = graph_->next[function][i];
     const bool given = !graph_->is_send[function] || (now.reached[function] & bit(as_byte(i))) != 0;
@@ -308,10 +300,11 @@ void world::hand_on(pass& now, const part& mine, std::uint8_t function, work& op
 }
 
 // Runs the burst at once. Its messages and its return go into the bag, so they may come at any time.
-void world::burst(std::uint8_t node, std::uint8_t number) {
+void world::run(std::uint8_t node, std::uint8_t number, protocol::participant::run_burst& what) {
   auto& now = started_[number];
   auto& mine = part_of(node, number);
-  auto share = mine.protocol->take_burst();
+  if (std::exchange(mine.out, true)) wrong_ = "a task that is away runs";
+  auto& share = what.share;
   event back{.what = kind::returned, .from = node, .to = node, .pass = number};
   work open;
   if (std::exchange(mine.roots_due, false))
@@ -320,38 +313,45 @@ void world::burst(std::uint8_t node, std::uint8_t number) {
     const auto& [home, target, tensor] = graph_->sends[send];
     settle(now, mine, target, reached != 0, graph_->is_send[target] ? reached : reached != 0 ? tensor : tensors{0}, open);
   }
-  for (const auto send : std::exchange(mine.drops, {})) settle(now, mine, graph_->sends[send].target, false, 0, open);
-  for (std::size_t done = 0; done < open.ready.size() && !back.failed; ++done) {
+  for (const auto& send : what.drops) settle(now, mine, graph_->sends[send_of(send)].target, false, 0, open);
+  for (std::size_t done = 0; done < open.ready.size() && !back.why; ++done) {
     const auto f = open.ready[done];
     if (++now.runs[f] > 1) wrong_ = "function " + std::to_string(f) + " runs twice in a pass";
-    back.failed = number == 0 && f == left_.throwing;
-    if (!back.failed) hand_on(now, mine, f, open);
+    if (number == 0 && f == left_.throwing)
+      back.why = protocol::failure{errc::function_failed, ""};
+    else
+      hand_on(now, mine, f, open);
   }
   const auto& recvs = open.recvs;
-  for (std::size_t done = 0; done < recvs.size() && !back.failed; ++done) {
+  for (std::size_t done = 0; done < recvs.size() && !back.why; ++done) {
     const auto to = graph_->sends[recvs[done].first].node;
-    if (to != node && (nodes_[node].gone & bit(to)) != 0) {
-      back.failed = true;
+    if (!reaches(node, to)) {
+      back.why = protocol::failure{errc::peer_down, ""};
       break;
     }
-    back.sent_to |= bit(to);
     auto part = share.give(id_of_node(to), done + 1 < recvs.size());
     post({.what = kind::gradients,
           .from = node,
           .to = to,
           .pass = number,
-          .send = recvs[done].first,
+          .send = id_of_send(recvs[done].first),
           .reached = recvs[done].second,
           .carried = std::move(part.carried),
           .answers = part.answers});
   }
   back.share = std::move(share);
-  now.lossy |= back.failed && (number != 0 || left_.throwing == graph::none);
+  now.lossy |= back.why && (number != 0 || left_.throwing == graph::none);
   post(std::move(back));
 }
 
-std::vector<message_id> world::walk(std::vector<std::uint8_t> from, part& mine) const {
-  std::vector<message_id> recvs;
+void world::walk(std::uint8_t node, std::uint8_t number, const protocol::participant::run_walk& what) {
+  auto& mine = part_of(node, number);
+  if (std::exchange(mine.out, true)) wrong_ = "a task that is away walks";
+  if (what.where == protocol::walk_from::roots && std::exchange(started_[number].discovered, true))
+    wrong_ = "a second discovery in one pass";
+  auto from = what.where == protocol::walk_from::roots ? graph_->roots : std::vector<std::uint8_t>();
+  for (const auto& send : what.sends) from.push_back(graph_->sends[send_of(send)].target);
+  std::vector<message_id> ids;
   mine.has_walked = true;
   choice walked;
   while (!from.empty()) {
@@ -362,51 +362,22 @@ std::vector<message_id> world::walk(std::vector<std::uint8_t> from, part& mine) 
     mine.walked[f] = true;
     for (const auto& each : graph_->next[f])
       if (each.send != graph::none)
-        recvs.push_back(id_of(each.send));
+        ids.push_back(id_of_send(each.send));
       else
         from.push_back(each.to);
   }
-  std::sort(recvs.begin(), recvs.end());
-  return recvs;
-}
-
-void world::act(std::uint8_t number, protocol::initiator::steps steps) {
-  auto& now = started_[number];
-  const auto unreachable = [&](std::uint8_t who) { return who != 0 && (nodes_[0].gone & bit(who)) != 0; };
-  if (!steps.unused.empty()) found_unused(number, steps.unused);
-  if (steps.walk_roots) {
-    if (std::exchange(now.discovered, true)) wrong_ = "a second discovery in one pass";
-    act(0, number, part_of(0, number).protocol->walk(protocol::walk_from::roots));
-  }
-  for (auto& [who, sends] : steps.discover) {
-    if (unreachable(number_of(who))) act(number, now.lead.change().failed(who, errc::peer_down, ""));
-    post({.what = kind::discover, .to = number_of(who), .pass = number, .ids = std::move(sends)});
-  }
-  for (auto& [who, each] : steps.prune) {
-    if (unreachable(number_of(who))) act(number, now.lead.change().failed(who, errc::peer_down, ""));
-    post({.what = kind::prune,
-          .to = number_of(who),
-          .pass = number,
-          .carried = std::move(each.carried),
-          .ids = std::move(each.live)});
-  }
-  for (const auto who : steps.abort)
-    if (unreachable(number_of(who)))
-      post({.what = kind::news, .from = number_of(who), .to = 0});
-    else
-      post({.what = kind::abort, .to = number_of(who), .pass = number});
-  if (steps.complete) ended(number);
+  std::sort(ids.begin(), ids.end());
+  post({.what = kind::returned, .from = node, .to = node, .pass = number, .ids = std::move(ids)});
 }
 
 // Checks that all used functions have run, and that the named nodes are the ones whose sends wait.
-void world::found_unused(std::uint8_t number, const std::vector<node_id>& on) {
+void world::unused(std::uint8_t number, const std::vector<node_id>& on) {
   auto& now = started_[number];
   std::uint8_t named = 0;
   for (const auto who : on) named |= bit(number_of(who));
   if (named != graph_->waiting_undropped()) wrong_ = "other nodes are named than those with unused sends";
   check_runs(now, graph_->run_undropped().run);
   now.unused = true;
-  act(number, now.lead.change().failed(id_of_node(0), errc::misuse, ""));
 }
 
 void world::check_runs(const pass& now, const choice& expected) {
@@ -415,18 +386,12 @@ void world::check_runs(const pass& now, const choice& expected) {
       wrong_ = "all has come home, and function " + std::to_string(f) + " ran " + std::to_string(now.runs[f]) + " times";
 }
 
-void world::ended(std::uint8_t number) {
+void world::complete(std::uint8_t number) {
   auto& now = started_[number];
   if (now.lead->result()) {
     ++failures_;
     if (!now.lossy) check_abort(number);
     now.lossy = true;
-    auto& mine = part_of(0, number);
-    mine.routed = false;
-    if (mine.protocol && mine.protocol->away())
-      mine.closed = true;
-    else
-      mine.protocol.reset();
   } else {
     ++succeeded_;
     check_runs(now, graph_->reached());
@@ -479,173 +444,58 @@ void world::take(const step& next) {
       const auto number = as_byte(started_.size() - 1);
       auto& lead = started_.back().lead.change();
       started_.back().lossy = true;
-      return act(number, lead.aborting() ? lead.abort_timeout() : lead.failed(id_of_node(0), errc::deadline_passed, ""));
+      return act(number, lead.deadline_passed(""));
     }
     case kind::leave:
       --left_.releases;
       left_early_ = true;
-      return close(0);
+      return release(0);
     default: {
       auto what = std::move(bag_[next.place]);
       bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.place));
-      handle(what.change());
+      happen(what.change());
     }
   }
 }
 
-void world::handle(event& what) {
-  auto& here = nodes_[what.to];
+void world::happen(event& what) {
   switch (what.what) {
     case kind::next_pass:
       return start_pass();
     case kind::news:
       return heard(what.to, what.from);
     case kind::release:
-      return close(what.to);
-    default:
-      break;
-  }
-  auto& now = started_[what.pass];
-  switch (what.what) {
+      return release(what.to);
     case kind::returned:
-      return returned(what);
-    case kind::gradients: {
-      if (here.released) return refuse(what);
-      auto* task = task_of(what.to, what.pass);
-      if (task == nullptr) return;
-      task->heard_from |= bit(what.from);
-      if (!task->protocol->over()) task->deliveries.emplace_back(what.send, what.reached);
-      auto steps = task->protocol->gradients(id_of(what.send), std::move(what.carried), {id_of_node(what.from), what.answers});
-      if (steps.failure) task->deliveries.pop_back();
-      return act(what.to, what.pass, std::move(steps));
-    }
-    case kind::prune: {
-      if (here.released) return refuse(what);
-      if (auto* task = task_of(what.to, what.pass))
-        act(what.to, what.pass, task->protocol->prune({what.ids.begin(), what.ids.end()}, std::move(what.carried)));
-      return;
-    }
-    case kind::discover: {
-      auto* task = here.released ? nullptr : task_of(what.to, what.pass);
-      if (task == nullptr || task->protocol->over()) return post({.what = kind::not_quiet, .from = what.to, .pass = what.pass});
-      ++task->asked;
-      for (const auto& id : what.ids) task->walk_from.push_back(send_of(id));
-      return act(what.to, what.pass, task->protocol->walk(protocol::walk_from::sends));
-    }
-    case kind::abort: {
-      here.current = std::max(here.current, as_byte(what.pass + 1U));
-      auto& mine = part_of(what.to, what.pass);
-      if (!std::exchange(mine.routed, false))
-        return post({.what = kind::aborted, .from = what.to, .pass = what.pass, .settled = true});
-      return act(what.to, what.pass, mine.protocol->abort());
-    }
+      part_of(what.to, what.pass).out = false;
+      return handle(what);
     default:
-      break;
+      return handle(what);
   }
-  if (what.what == kind::failed && what.to != 0)  // from a node that cannot reach the initiator: passed on
-    return now.parts[what.to]->routed ? post({.what = kind::failed, .from = what.to, .pass = what.pass}) : void();
-  if (what.what == kind::quiet && what.to != 0) {  // to the parent
-    if (now.parts[what.to]->routed)
-      act(what.to, what.pass,
-          part_of(what.to, what.pass).protocol->reported(std::move(what.carried), {id_of_node(what.from), what.answers}));
-    return;
-  }
-  if (!now.lead)  // all other kinds go to the initiator
-    return;
-  switch (what.what) {
-    case kind::quiet:
-      return act(what.pass, now.lead.change().quiet(std::move(what.carried)));
-    case kind::failed:
-    case kind::not_quiet:
-      return act(what.pass, now.lead.change().failed(id_of_node(what.from), errc::function_failed, ""));
-    case kind::found:
-      return act(what.pass, now.lead.change().found(id_of_node(what.from), what.ids, what.settled));
-    case kind::aborted: {
-      std::vector<node_id> sent_to;
-      for (std::uint8_t n = 0; n < graph_->nodes; ++n)
-        if ((what.sent_to & bit(n)) != 0) sent_to.push_back(id_of_node(n));
-      return act(what.pass, now.lead.change().aborted(id_of_node(what.from), sent_to, what.settled));
-    }
-    default:
-      return;
-  }
-}
-
-// The context is gone: tells the initiator, or the sender if the initiator counts as down.
-void world::refuse(const event& what) {
-  if (what.to != 0)
-    post({.what = kind::failed,
-          .from = what.to,
-          .to = (nodes_[what.to].gone & 1) != 0 ? what.from : std::uint8_t{0},
-          .pass = what.pass});
-}
-
-void world::returned(event& what) {
-  auto& now = started_[what.pass];
-  auto& mine = part_of(what.to, what.pass);
-  mine.out = false;
-  if (!mine.protocol) return;
-  mine.sent_to |= what.sent_to;
-  if (mine.closed) return mine.protocol.reset();
-  if (what.walk) {
-    if (what.from_roots) act(what.pass, now.lead.change().found(id_of_node(0), what.ids, mine.protocol->settled()));
-    // One answer for each question. The first answer has all recvs.
-    for (auto questions = std::exchange(mine.walking, 0); questions > 0; --questions)
-      post({.what = kind::found,
-            .from = what.to,
-            .pass = what.pass,
-            .ids = std::exchange(what.ids, {}),
-            .settled = mine.protocol->settled()});
-    act(what.to, what.pass, mine.protocol->burst_ended({}));
-    return;
-  }
-  const bool was_over = mine.protocol->over();
-  if (!what.failed) {
-    act(what.to, what.pass, mine.protocol->burst_ended(std::move(what.share)));
-    if (!was_over && (mine.sent_to & nodes_[what.to].gone) != 0)
-      post({.what = kind::failed, .from = what.to, .pass = what.pass});
-    return;
-  }
-  act(what.to, what.pass, mine.protocol->burst_failed());
-  if (!was_over) post({.what = kind::failed, .from = what.to, .pass = what.pass});
 }
 
 void world::heard(std::uint8_t node, std::uint8_t about) {
   nodes_[node].gone |= bit(about);
-  if (about == 0) return close(node);
-  for (std::uint8_t number = 0; number < started_.size(); ++number) {
-    auto& now = started_[number];
-    if (node == 0 && now.lead) act(number, now.lead.change().peer_down(id_of_node(about), ""));
-    const auto& mine = *now.parts[node];
-    if (mine.routed && (mine.sent_to & bit(about)) != 0 && !mine.protocol->over())
-      post({.what = kind::failed, .from = node, .pass = number});
-  }
+  if (about == 0) return release(node);
+  for (std::uint8_t number = 0; number < started_.size(); ++number) hear(node, number, about);
 }
 
-void world::close(std::uint8_t node) {
+void world::release(std::uint8_t node) {
   if (std::exchange(nodes_[node].released, true)) return;
   for (std::uint8_t number = 0; number < started_.size(); ++number) {
-    auto& now = started_[number];
-    auto& mine = part_of(node, number);
-    const bool orphan = node != 0 && (nodes_[node].gone & 1) != 0 && mine.routed;
-    for (std::uint8_t n = 1; orphan && n < graph_->nodes; ++n)  // nodes that may reach the initiator
-      if ((mine.heard_from & bit(n)) != 0) post({.what = kind::failed, .from = node, .to = n, .pass = number});
-    mine.routed = false;
-    if (mine.protocol && mine.protocol->away())
-      mine.closed = true;
-    else
-      mine.protocol.reset();
     if (node == 0) {
-      now.lead.reset();
-      now.lossy = true;
+      started_[number].lead.reset();
+      started_[number].lossy = true;
     }
+    close(node, number);
   }
   if (node == 0)
     for (std::uint8_t n = 1; n < graph_->nodes; ++n) post({.what = kind::release, .to = n});
 }
 
 bool world::settled() const {
-  return nodes_[0].dead || nodes_[0].released || started_.empty() || !started_.back().lead || started_.back().lead->complete();
+  return nodes_[0].dead || nodes_[0].released || started_.empty() || !started_.back().lead ||
+         started_.back().lead->is_complete();
 }
 
 std::vector<step> world::outside() const {
@@ -710,7 +560,7 @@ class digest {
       word(value.number);
     else if constexpr (std::is_same_v<T, node_id>)
       word(value.value);
-    else if constexpr (std::is_same_v<T, protocol::initiator::failure>)
+    else if constexpr (std::is_same_v<T, protocol::failure>)
       word(1);
     else if constexpr (std::is_same_v<T, protocol::burst_share>)  // `place` never changes
       *this << value.carried << value.settles << value.answers << value.sent << value.answered;
@@ -748,15 +598,14 @@ void add_fields(digest& into, const Tuple& fields) {
 
 std::uint64_t digest_of(const event& each) {
   digest result;
-  result << each.what << each.from << each.to << each.pass << each.send << each.reached << each.sent_to << each.walk
-         << each.from_roots << each.failed << each.carried << each.ids << each.answers << each.settled << each.share;
+  result << each.what << each.from << each.to << each.pass << each.send << each.reached << each.carried << each.ids
+         << each.sent_to << each.answers << each.settled << each.why << each.share;
   return result.value();
 }
 
-std::uint64_t digest_of(const part& mine) {
+std::uint64_t digest_of(const model::part& mine) {
   digest result;
-  result << mine.protocol.has_value() << mine.deliveries << mine.drops << mine.walk_from << mine.sent_to << mine.heard_from
-         << mine.roots_due << mine.routed << mine.asked << mine.walking << mine.closed << mine.has_walked
+  result << mine.protocol.has_value() << mine.deliveries << mine.roots_due << mine.routed << mine.has_walked
          << mine.walked.to_ulong();
   if (mine.protocol) add_fields(result, mine.protocol->state());
   return result.value();
@@ -836,7 +685,7 @@ bool world::has_all_weight(const pass& now) const {
   for (const auto& each : bag_)
     if (each->pass == number) {
       all.add(each->carried);
-      all.add(each->share.carried);
+      if (each->share) all.add(each->share->carried);
     }
   return all.is_whole();
 }

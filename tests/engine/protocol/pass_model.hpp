@@ -14,6 +14,7 @@
 #include <troupe/engine/protocol/participant.hpp>
 
 #include "engine/protocol/shared_value.hpp"
+#include "simulation/pass_carrier.hpp"
 
 /// A model of distributed passes: the protocol's own state machines, and around them nodes, their functions and a network. A
 /// world is a value: a test can copy it, compare it by its hash, and advance it by any of the events that can happen next.
@@ -104,63 +105,19 @@ struct troubles {
   bool fast = false;                    // not a trouble: passes run in fast mode
 };
 
-enum class kind : std::uint8_t {
-  gradients,
-  returned,
-  quiet,
-  failed,
-  discover,
-  found,
-  not_quiet,
-  prune,
-  abort,
-  aborted,
-  news,
-  next_pass,
-  release,  // the kinds up to here are in the bag
-  lose,
-  crash,
-  cut,
-  deadline,
-  leave,  // the kinds from lose on may happen at any time
-};
+using simulation::kind;
+using event = simulation::event<std::uint8_t>;
 const char* name_of(kind what);
-
-/// A message under way, a burst that is away, or an action of a user or of the environment.
-struct event {
-  kind what;
-  std::uint8_t from = 0;
-  std::uint8_t to = 0;
-  std::uint8_t pass = 0;
-  std::uint8_t send = graph::none;
-  tensors reached = 0;       // for `gradients`: the tensors that functions of the pass lead to
-  std::uint8_t sent_to = 0;  // nodes, as bits
-  bool walk = false;         // for `returned`: from a walk, not a burst
-  bool from_roots = false;   // the walk started at the roots
-  bool failed = false;       // for `returned`: a function threw
-  purse carried = {};
-  std::vector<message_id> ids = {};
-  std::uint32_t answers = 0;
-  bool settled = false;              // for `found` and `aborted`
-  protocol::burst_share share = {};  // for `returned`
-};
 
 /// One node's side of one pass.
 struct part {
   std::optional<protocol::participant> protocol;             // created when the node hears of the pass
   std::vector<std::pair<std::uint8_t, tensors>> deliveries;  // for the next burst
-  std::vector<std::uint8_t> drops;
-  std::uint8_t heard_from = 0;          // nodes that have sent gradients, as bits
-  std::uint8_t sent_to = 0;             // nodes to which gradients were sent, as bits
-  std::vector<std::uint8_t> walk_from;  // sends to start a walk from
-  choice walked;                        // functions that walks have visited
+  choice walked;                                             // functions that walks have visited
   bool has_walked = false;
-  bool roots_due = false;    // for the next burst
-  bool out = false;          // the task is away, by the model's own count
-  bool routed = false;       // the context routes messages to this part
-  std::uint8_t asked = 0;    // number of discovers that wait for a walk to start
-  std::uint8_t walking = 0;  // number of discovers whose walk is away
-  bool closed = false;       // the context was released while a burst was away
+  bool roots_due = false;  // for the next burst
+  bool out = false;        // the task is away, by the model's own count
+  bool routed = false;     // the context routes messages to this part
 };
 
 struct pass {
@@ -183,7 +140,7 @@ struct step {
   std::size_t place = 0;
 };
 
-class world {
+class world : private simulation::pass_carrier<world, std::uint8_t> {
  public:
   /// `g` must outlive the world. `passes`: the number of passes, one after another; then the context is released.
   world(const graph& g, troubles allowed, std::uint8_t passes);
@@ -213,33 +170,49 @@ class world {
     std::uint8_t gone = 0;     // nodes that this node regards as down, as bits
   };
 
+  // What the carrier asks of a world.
+  friend pass_carrier;
   void post(event what);
-  void handle(event& what);
-  void refuse(const event& what);
-  void act(std::uint8_t node, std::uint8_t number, protocol::participant::steps steps);
-  void act(std::uint8_t number, protocol::initiator::steps steps);
-  void burst(std::uint8_t node, std::uint8_t number);
-  void returned(event& what);
+  bool reaches(std::uint8_t from, std::uint8_t to) const;
+  static node_id id_of(std::uint8_t node) { return {node + 1U}; }
+  static std::uint8_t number_of(node_id id) { return static_cast<std::uint8_t>(id.value - 1); }
+  std::uint8_t parent_of(std::uint8_t node) const { return graph_->parent[node]; }
+  bool is_released(std::uint8_t node) const { return nodes_[node].released; }
+  protocol::initiator* lead(std::uint8_t number);
+  protocol::participant* part(std::uint8_t node, std::uint8_t number);
+  protocol::participant* routed(std::uint8_t node, std::uint8_t number);
+  protocol::participant* join(std::uint8_t node, std::uint8_t number);
+  protocol::participant* skip(std::uint8_t node, std::uint8_t number);
+  void keep(const event& what);
+  void forget(std::uint8_t node, std::uint8_t number) { part_of(node, number).deliveries.clear(); }
+  void run(std::uint8_t node, std::uint8_t number, protocol::participant::run_burst& what);
+  void walk(std::uint8_t node, std::uint8_t number, const protocol::participant::run_walk& what);
+  void stop(std::uint8_t, std::uint8_t) {}
+  void free(std::uint8_t node, std::uint8_t number);
+  void ended(std::uint8_t node, std::uint8_t number);
+  void unused(std::uint8_t number, const std::vector<node_id>& on);
+  void complete(std::uint8_t number);
+  void await_abort(std::uint8_t, node_id) {}
+  void await_aborts(std::uint8_t) {}
+  void acted(std::uint8_t, std::uint8_t) {}
+  void acted(std::uint8_t) {}
+
+  void happen(event& what);
   /// What a burst still has to do.
   struct work {
     std::vector<std::uint8_t> ready;
     std::vector<std::pair<std::uint8_t, tensors>> recvs;  // by send: the tensors that are reached
   };
-  void settle(pass& now, const part& mine, std::uint8_t function, bool given, tensors reached, work& open) const;
-  void hand_on(pass& now, const part& mine, std::uint8_t function, work& open) const;
-  std::vector<message_id> walk(std::vector<std::uint8_t> from, part& mine) const;
-  message_id id_of(std::uint8_t send) const;
-  part& part_of(std::uint8_t node, std::uint8_t number);
-  part* task_of(std::uint8_t node, std::uint8_t number);
+  void settle(pass& now, const model::part& mine, std::uint8_t function, bool given, tensors reached, work& open) const;
+  void hand_on(pass& now, const model::part& mine, std::uint8_t function, work& open) const;
+  message_id id_of_send(std::uint8_t send) const;
+  model::part& part_of(std::uint8_t node, std::uint8_t number);
   void begin(std::uint8_t node, std::uint8_t number);
   void start_pass();
-  void found_unused(std::uint8_t number, const std::vector<node_id>& on);
   void check_runs(const pass& now, const choice& expected);
-  void ended(std::uint8_t number);
   void check_abort(std::uint8_t number);
   void heard(std::uint8_t node, std::uint8_t about);
-  void close(std::uint8_t node);
-  void separate(std::uint8_t a, std::uint8_t b);
+  void release(std::uint8_t node);
   std::vector<step> outside() const;
   bool has_all_weight(const pass& now) const;
   bool settled() const;

@@ -60,8 +60,8 @@ caf::actor make_delegating(caf::actor_system& in) {
   });
 }
 caf::actor make_own_thread(caf::actor_system& in) {
-  return support::spawn_handlers_with_thread(in, "bench.echo",
-                                             [](const caf::actor&) { return std::tuple{[](int number) { return number; }}; });
+  return support::spawn_handlers_with_thread<caf::actor>(
+    in, "bench.echo", [](const caf::actor&) { return std::tuple{[](int number) { return number; }}; });
 }
 
 template <class Answer>

@@ -242,11 +242,11 @@ contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
     return system.spawn([around](contracts::call_worker_actor::pointer self) -> contracts::call_worker_actor::behavior_type {
       return {[around, self](contracts::incoming_call_ptr& job) { serve_call(job, around, self); }};
     });
-  auto serve = [around](contracts::incoming_call_ptr& job, const caf::actor& self) {
-    serve_call(std::move(job), around, caf::actor_cast<contracts::call_worker_actor>(self));
+  auto serve = [around](contracts::incoming_call_ptr& job, const contracts::call_worker_actor& self) {
+    serve_call(std::move(job), around, self);
   };
-  return caf::actor_cast<contracts::call_worker_actor>(
-    support::spawn_with_thread<contracts::incoming_call_ptr>(system, "troupe.call", std::move(serve)));
+  return support::spawn_with_thread<contracts::incoming_call_ptr, contracts::call_worker_actor>(system, "troupe.call",
+                                                                                                std::move(serve));
 }
 
 }  // namespace troupe::calls

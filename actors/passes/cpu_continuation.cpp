@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include <ATen/core/grad_mode.h>
-#include <caf/actor_cast.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -49,9 +48,8 @@ void run_one(services::node_services& here, services::burst_threads::job what) {
 }  // namespace
 
 contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) {
-  auto make = [&here](const caf::actor& self) {
-    return std::tuple{[&here, me = caf::actor_cast<contracts::burst_thread_actor>(self)](contracts::burst_ptr& work,
-                                                                                         contracts::graph_task_actor& owner) {
+  auto make = [&here](const contracts::burst_thread_actor& me) {
+    return std::tuple{[&here, me](contracts::burst_ptr& work, contracts::graph_task_actor& owner) {
       services::burst_threads::order order{{{std::move(work), std::move(owner)}}};
       while (order.next) {
         run_one(here, std::move(*order.next));
@@ -60,15 +58,13 @@ contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) 
       if (order.ends) caf::anon_send_exit(me, caf::exit_reason::user_shutdown);
     }};
   };
-  return caf::actor_cast<contracts::burst_thread_actor>(
-    support::spawn_handlers_with_thread(here.system(), "troupe.backward", make));
+  return support::spawn_handlers_with_thread<contracts::burst_thread_actor>(here.system(), "troupe.backward", make);
 }
 
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here) {
   if (here.networked()) {
-    auto make = [&here](const caf::actor&) { return make_handlers(here); };
-    return caf::actor_cast<contracts::cpu_continuation_actor>(
-      support::spawn_handlers_with_thread(here.system(), "troupe.sums", make));
+    auto make = [&here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
+    return support::spawn_handlers_with_thread<contracts::cpu_continuation_actor>(here.system(), "troupe.sums", make);
   }
   return here.system().spawn([&here](contracts::cpu_continuation_actor::pointer) {
     const auto behave = [](auto... handlers) { return contracts::cpu_continuation_actor::behavior_type{handlers...}; };

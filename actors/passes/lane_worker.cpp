@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <caf/actor_cast.hpp>
 
 #include <troupe/actors/support/thread_actor.hpp>
 
@@ -14,13 +13,13 @@ namespace troupe::passes {
 namespace {
 
 lane_worker_actor spawn_worker(caf::actor_system& system, const char* name, c10::Device device, support::thread_stay_ptr stay) {
-  const auto make = [device, stay = std::move(stay)](const caf::actor&) {
+  const auto make = [device, stay = std::move(stay)](const lane_worker_actor&) {
     return std::tuple{[device, stay, is_bound = device.is_cpu()](lane_work_ptr& work) mutable {
       if (!std::exchange(is_bound, true)) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
       stay->outside([&] { (*std::exchange(work, nullptr))(); });
     }};
   };
-  return caf::actor_cast<lane_worker_actor>(support::spawn_handlers_with_thread(system, name, make));
+  return support::spawn_handlers_with_thread<lane_worker_actor>(system, name, make);
 }
 
 }  // namespace

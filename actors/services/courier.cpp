@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/services/parcel_line.hpp>
@@ -32,7 +31,7 @@ std::exception_ptr too_late() {
 }
 
 courier_actor spawn_courier(caf::actor_system& system) {
-  auto make_handlers = [](const caf::actor& self) {
+  auto make_handlers = [](const courier_actor& self) {
     auto line = std::make_shared<parcel_line>();
     auto closed = std::make_shared<bool>(false);
     return std::tuple{[=](parcel_ptr& next) {
@@ -53,8 +52,7 @@ courier_actor spawn_courier(caf::actor_system& system) {
                         line->send_rest(too_late());
                       }};
   };
-  return caf::actor_cast<courier_actor>(
-    support::spawn_handlers_with_thread(system, "troupe.courier", std::move(make_handlers)));
+  return support::spawn_handlers_with_thread<courier_actor>(system, "troupe.courier", std::move(make_handlers));
 }
 
 }  // namespace troupe::services

@@ -14,7 +14,7 @@
 namespace troupe::transfers {
 
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here) {
-  auto read = [&here](contracts::incoming_offer_ptr& job, const caf::actor&) {
+  auto read = [&here](contracts::incoming_offer_ptr& job, const contracts::memory_reader_actor&) {
     try {
       job->failure = here.arriving().read(job->offer, job->given);
     } catch (const std::exception& reason) {  // no memory for the tensor
@@ -22,8 +22,8 @@ contracts::memory_reader_actor spawn_memory_reader(services::node_services& here
     }
     caf::anon_send(here.gateway(), std::move(job));
   };
-  return caf::actor_cast<contracts::memory_reader_actor>(
-    support::spawn_with_thread<contracts::incoming_offer_ptr>(here.system(), "troupe.reader", std::move(read)));
+  return support::spawn_with_thread<contracts::incoming_offer_ptr, contracts::memory_reader_actor>(
+    here.system(), "troupe.reader", std::move(read));
 }
 
 bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {

@@ -6,9 +6,11 @@
 #include <functional>
 #include <string>
 
-#include "simulated_network.hpp"
+#include "simulation/simulated_network.hpp"
 
 namespace troupe::bench {
+
+using simulation::network_costs;
 
 /// What membership costs in a cluster whose nodes know each other and share no work.
 struct membership_figures {

@@ -9,7 +9,11 @@
 
 #include <troupe/engine/protocol/purse.hpp>
 
+#include "simulation/wire_bytes.hpp"
+
 namespace troupe::bench {
+
+using simulation::wire_bytes;
 
 std::string pass_costs::text() const {
   std::array<char, 200> line;

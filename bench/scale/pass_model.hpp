@@ -17,12 +17,15 @@
 #include <troupe/messages/messages.hpp>
 
 #include "simulation/pass_carrier.hpp"
+#include "simulation/simulated_network.hpp"
 
 #include "pass_shape.hpp"
-#include "simulated_network.hpp"
-#include "wire_bytes.hpp"
 
 namespace troupe::bench {
+
+using simulation::event_queue;
+using simulation::network_costs;
+using simulation::simulated_network;
 
 /// What a pass costs, beside its messages.
 struct pass_costs {

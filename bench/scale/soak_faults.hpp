@@ -12,6 +12,8 @@
 
 namespace troupe::bench {
 
+using simulation::simulated_network;
+
 /// Lets things go wrong in a simulated cluster, as drawn from a generator: processes end and are started again, nodes freeze, links
 /// are cut in one or both directions, parted, slow, and connections break. Each fault ends by itself. Knows who was in trouble.
 ///   SF-1  last_trouble() of two nodes is now while something is wrong with one of them or between them.

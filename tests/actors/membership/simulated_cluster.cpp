@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "bench/scale/wire_bytes.hpp"
+#include "simulation/wire_bytes.hpp"
 
 namespace troupe::test {
 
@@ -24,7 +24,7 @@ simulated_cluster::settings simulated_cluster::settings::meshed(std::size_t coun
 
 namespace {
 
-bench::network_costs with_jitter(bench::network_costs costs, std::int64_t jitter_ns) {
+simulation::network_costs with_jitter(simulation::network_costs costs, std::int64_t jitter_ns) {
   costs.jitter_ns = jitter_ns;
   return costs;
 }
@@ -206,18 +206,18 @@ std::uint64_t simulated_cluster::bytes_of(const message& what) const {
   const auto& self = hosts_[what.from].self;
   switch (what.what) {
     case message::kind::hello:
-      return bench::wire_bytes(hello{self.name, self.id, self.host, self.port, 1, what.digest, what.to_id, what.between,
-                                     "n" + hosts_[what.to].self.host, what.incarnation, self.formats, self.devices});
+      return simulation::wire_bytes(hello{self.name, self.id, self.host, self.port, 1, what.digest, what.to_id, what.between,
+                                          "n" + hosts_[what.to].self.host, what.incarnation, self.formats, self.devices});
     case message::kind::welcome:
-      return bench::wire_bytes(welcome{self, news, what.between, what.incarnation});
+      return simulation::wire_bytes(welcome{self, news, what.between, what.incarnation});
     case message::kind::beat:
-      return bench::wire_bytes(heartbeat{self.id, now_ns(), what.between});
+      return simulation::wire_bytes(heartbeat{self.id, now_ns(), what.between});
     case message::kind::seen:
-      return bench::wire_bytes(heartbeat_seen{self.id, now_ns(), now_ns(), what.between});
+      return simulation::wire_bytes(heartbeat_seen{self.id, now_ns(), now_ns(), what.between});
     case message::kind::farewell:
-      return bench::wire_bytes(farewell{self.id, "left"});
+      return simulation::wire_bytes(farewell{self.id, "left"});
     case message::kind::news:
-      return bench::wire_bytes(gossip{self.id, news, what.introduces});
+      return simulation::wire_bytes(gossip{self.id, news, what.introduces});
     case message::kind::refused:  // an error, as CAF writes it
       return 100;
   }

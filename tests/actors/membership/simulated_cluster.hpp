@@ -14,8 +14,8 @@
 
 #include <troupe/actors/membership/member_table.hpp>
 
-#include "bench/scale/event_queue.hpp"
-#include "bench/scale/simulated_network.hpp"
+#include "simulation/event_queue.hpp"
+#include "simulation/simulated_network.hpp"
 
 namespace troupe::test {
 
@@ -36,7 +36,7 @@ class simulated_cluster {
     bool share_work = true;                 // whether every two peers share work, so that they exchange heartbeats
     bool loses_what_is_cut = true;          // whether messages are lost on a way that is cut; with TCP they come late
     bool counts_bytes = false;              // whether messages have their bytes on the wire, or none
-    bench::network_costs costs = {};        // the jitter is longest_way_ns
+    simulation::network_costs costs = {};   // the jitter is longest_way_ns
 
     /// A cluster in which all nodes know each other and share no work, with the limits of a real node.
     static settings meshed(std::size_t count, std::uint64_t seed = 1);
@@ -44,8 +44,8 @@ class simulated_cluster {
 
   explicit simulated_cluster(settings how);
 
-  bench::event_queue& clock() noexcept { return clock_; }
-  bench::simulated_network& network() noexcept { return network_; }
+  simulation::event_queue& clock() noexcept { return clock_; }
+  simulation::simulated_network& network() noexcept { return network_; }
   /// Told of each change that the table of a node has told, after SC-1 was checked.
   std::function<void(std::size_t at, const membership::peer_change&)> on_change;
   /// Whether a node shares work with another one; empty: as settings::share_work says.
@@ -151,8 +151,8 @@ class simulated_cluster {
 
   settings how_;
   std::mt19937_64 random_;
-  bench::event_queue clock_{1};
-  bench::simulated_network network_;
+  simulation::event_queue clock_{1};
+  simulation::simulated_network network_;
   std::vector<host> hosts_;
   std::set<std::uint64_t> rejected_;
   std::uint64_t last_id_ = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "simulated_network.hpp"
+#include "simulation/simulated_network.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 network_costs network_costs::one_room() {
   // A small call between processes takes about 25 us on one machine (`small_call`): two messages, each sent and received. Between
@@ -234,4 +234,4 @@ void simulated_network::forget_counts() {
   for (auto& each : nodes_) each.counts = {};
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

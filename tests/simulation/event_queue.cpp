@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "event_queue.hpp"
+#include "simulation/event_queue.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 void event_queue::at(std::int64_t due_ns, action what) {
   std::size_t slot = slots_.size();
@@ -38,4 +38,4 @@ void event_queue::run_until(std::int64_t end_ns) {
   now_ = std::max(now_, end_ns);
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

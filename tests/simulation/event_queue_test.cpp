@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/scale/event_queue.hpp"
+#include "simulation/event_queue.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-using troupe::bench::event_queue;
+using troupe::simulation::event_queue;
 
 BOOST_AUTO_TEST_SUITE(event_queue_of_a_simulation)
 

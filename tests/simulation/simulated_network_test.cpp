@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/scale/simulated_network.hpp"
+#include "simulation/simulated_network.hpp"
 
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace troupe::bench;
+using namespace troupe::simulation;
 
 namespace {
 

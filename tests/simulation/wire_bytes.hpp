@@ -8,7 +8,7 @@
 
 #include <troupe/messages/inspect.hpp>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 /// The bytes of a struct of messages.hpp on the wire, without what CAF puts before it.
 template <travelling Struct>
@@ -20,4 +20,4 @@ std::uint64_t wire_bytes(const Struct& what) {
   return buffer.size();
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

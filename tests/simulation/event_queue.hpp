@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 /// The clock of a simulation, and what is planned on it.
 ///   EQ-1  events happen in the order of their times. Events of one time happen in the order in which they were planned.
@@ -51,4 +51,4 @@ class event_queue {
   std::vector<std::size_t> free_;
 };
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

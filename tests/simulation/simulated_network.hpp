@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "event_queue.hpp"
+#include "simulation/event_queue.hpp"
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 /// What the network and the nodes of a simulation cost. With the values of a default-constructed struct all is free.
 struct network_costs {
@@ -168,4 +168,4 @@ class simulated_network {
   std::uint64_t lost_of_ = 0;
 };
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -10,6 +10,7 @@
 
 #include <troupe/devices/device_map.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe {
 
@@ -300,7 +301,11 @@ std::span<const node_option> node_options() {
   return table;
 }
 
-const node_option& node_option_named(std::string_view name) { return *find_option(name); }
+const node_option& node_option_named(std::string_view name) {
+  const auto* const option = find_option(name);
+  TROUPE_EXPECT(option != nullptr);
+  return *option;
+}
 
 void check(const settings& options) {
   for (const auto& each : node_options())

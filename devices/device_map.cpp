@@ -6,6 +6,7 @@
 
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
@@ -156,6 +157,7 @@ std::string why_impossible(const device_map& map, const std::vector<c10::Device>
 
 std::vector<c10::Device> destinations(const std::vector<at::Tensor>& tensors, const device_map& map, const std::string& what,
                                       const std::string& other) {
+  TROUPE_EXPECT(!map.empty());
   std::vector<c10::Device> result(tensors.size(), c10::Device(c10::kCPU));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined()) continue;
@@ -171,6 +173,7 @@ std::vector<c10::Device> destinations(const std::vector<at::Tensor>& tensors, co
 
 std::vector<c10::Device> way_back(const std::vector<at::Tensor>& tensors, std::vector<c10::Device> devices,
                                   const device_map& map, const std::string& what, const std::string& other) {
+  TROUPE_EXPECT(!map.empty());
   devices.resize(tensors.size(), c10::Device(c10::kCPU));
   const auto back = map.inverse();
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -2,6 +2,7 @@
 #include <troupe/actors/logging/line_text.hpp>
 
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <cstdio>
 
@@ -17,6 +18,7 @@ struct character {
 
 /// The first character of a UTF-8 text. Pre: the text is not empty.
 character first_of(std::string_view text) {
+  assert(!text.empty());
   const auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80) return {lead, 1, true};
   const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;

@@ -26,6 +26,7 @@
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::nodes {
 
@@ -293,6 +294,7 @@ bool company::begin_end() {
 }
 
 void company::end() noexcept {
+  TROUPE_EXPECT(services().is_ending());
   const auto garbage = services().stop_discarding();  // destroyed last
   end_actors();
   services().actors_ended();

@@ -35,6 +35,7 @@
 #include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/residual_book.hpp>
 #include <troupe/messages/tensor_memory.hpp>
@@ -119,10 +120,16 @@ class node_services {
   /// What rounding took from gradients that left in 8 bits.
   residual_book& residuals() noexcept { return residuals_; }
   /// Pre: live_on() was called.
-  services::departures& departures() noexcept { return *departures_; }
+  services::departures& departures() noexcept {
+    TROUPE_EXPECT(departures_);
+    return *departures_;
+  }
   const device_maps& maps() const noexcept { return maps_; }
   /// Pre: networked().
-  arriving_tensors& arriving() noexcept { return *arriving_; }
+  arriving_tensors& arriving() noexcept {
+    TROUPE_EXPECT(networked());
+    return *arriving_;
+  }
 
   /// The number of a new message.
   std::uint64_t next_number() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <algorithm>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe::support {
 
 namespace {
@@ -37,7 +39,7 @@ void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
   std::unique_lock lock(mutex_);
   if (stopped_) return;
   start_thread();
-  alarms_.emplace(reserved, std::move(ring));
+  TROUPE_EXPECT(alarms_.emplace(reserved, std::move(ring)).second);
   const bool wake = reserved.first < wakes_;
   lock.unlock();
   if (wake) sooner_.notify_one();

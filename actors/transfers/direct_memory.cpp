@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
 namespace troupe::transfers {
@@ -31,6 +32,7 @@ bool direct_memory::reads_here(node_id reader) const {
 }
 
 void direct_memory::complete(tensor_offer& offer, node_id reader) const {
+  TROUPE_EXPECT(reads_here(reader));
   offer.process = this_process();
   offer.mark = reinterpret_cast<std::uintptr_t>(readers_.at(reader)->words.data());
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -29,6 +30,7 @@ bool outgoing_pieces::any_large(const std::vector<at::Tensor>& tensors) {
 }
 
 void outgoing_pieces::add(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last, send_message send) {
+  TROUPE_EXPECT(ahead.from != node_id{});
   wire::Tensors unused;
   travelling_tensors forms;
   describe_tensors(tensors, unused, forms);

@@ -15,6 +15,7 @@
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::apps::probe {
 
@@ -140,6 +141,7 @@ link link_of(const attributes& values) {
 }
 
 double percentile(std::vector<double> values, double share) {
+  TROUPE_EXPECT(!values.empty());
   const auto rank = static_cast<std::ptrdiff_t>(std::ceil(share * static_cast<double>(values.size())));
   const auto place = values.begin() + std::max<std::ptrdiff_t>(rank - 1, 0);
   std::nth_element(values.begin(), place, values.end());

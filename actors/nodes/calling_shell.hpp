@@ -189,7 +189,7 @@ struct calling_shell : gateway_shell<Self> {
     here.deadlines().call_off(job->expiry);
     parts.calls.fail(*job, reason);
     if (const auto question = std::exchange(job->asked, std::nullopt))
-      support::end_request(self, *question, make_error(reason.code(), reason.what()));
+      support::end_request(self->ctrl(), *question, make_error(reason.code(), reason.what()));
     leave(state.late.ended(*job));
     request_all(state.bulky.ended(*job));
   }

@@ -69,8 +69,7 @@ void went_down(Self self, const contracts::peer_down& news) {
   sh.state.leaving.erase(id);
   sh.state.windows.erase(id);
   sh.state.answers.forget(id);
-  for (const auto question : sh.state.asked.take(id))
-    support::end_request(self, question, make_error(errc::peer_down, "it went down"));
+  sh.state.asked.fail(self->ctrl(), id, make_error(errc::peer_down, "it went down"));
   if (sh.here.networked()) sh.here.arriving().drop(id);
   calling_shell(self).went_down(news);
   refuse_waiting(self, sh.state.waiting.from(id), error(errc::peer_down, "its caller went down (" + news.reason + ")"));

@@ -4,28 +4,28 @@
 #include <chrono>
 #include <utility>
 
-#include <caf/actor_cast.hpp>
 #include <caf/duration.hpp>
 #include <caf/error.hpp>
 #include <caf/sec.hpp>
 
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/support/open_requests.hpp>
 
 namespace troupe::services {
 
-/// A request with a deadline, like `self->request`, but without a timer of CAF: CAF keeps a timer for each request until the
+/// A request with a deadline, like desk_actor::request(), but without a timer of CAF: CAF keeps a timer for each request until the
 /// deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels `alarm`
 /// earlier has to end the request too, or the handlers of the request stay in memory. A node without a network runs on an actor
 /// system of the program. There the deadline goes by CAF's clock, because tests set CAF's clock.
-template <class Self, class To, class... Parts>
-auto timed_request(Self self, node_services& here, const To& to, std::chrono::milliseconds limit,
+template <class To, class... Parts>
+auto timed_request(support::desk_actor self, node_services& here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {
-  if (!here.networked()) return self->request(to, caf::duration{limit}, std::forward<Parts>(question)...);
-  auto handle = self->request(to, caf::duration{caf::infinite}, std::forward<Parts>(question)...);
+  if (!here.networked()) return self->request(to, limit, std::forward<Parts>(question)...);
+  auto handle = self->request(to, caf::infinite, std::forward<Parts>(question)...);
   alarm = here.deadlines().set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {
-    if (auto strong = weak.lock()) support::end_request(strong, id, caf::make_error(caf::sec::request_timeout));
+    if (auto strong = weak.lock()) support::end_request(strong.get(), id, caf::make_error(caf::sec::request_timeout));
   });
   return handle;
 }

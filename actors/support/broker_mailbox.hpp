@@ -8,6 +8,7 @@
 #include <caf/error.hpp>
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/scheduled_actor.hpp>
 
 namespace troupe::support {
 
@@ -15,8 +16,7 @@ namespace troupe::support {
 /// error at once. Every behaviour that may run as a broker calls this function first. CAF 0.17 closes the mailboxes of all
 /// actors except brokers. A message in the mailbox of an ended broker would keep its sender alive. If that sender has a thread
 /// of its own, the thread would keep the actor system from ending.
-template <class Self>
-void close_mailbox_at_exit(Self self) {
+inline void close_mailbox_at_exit(caf::scheduled_actor* self) {
   self->attach_functor([self](const caf::error& reason) {
     auto& mailbox = self->mailbox();
     if (mailbox.closed()) return;

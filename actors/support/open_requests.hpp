@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <caf/actor_control_block.hpp>
 #include <caf/error.hpp>
 #include <caf/make_message.hpp>
 #include <caf/message.hpp>
@@ -16,9 +17,8 @@ namespace troupe::support {
 
 /// Ends a request of the actor as if the answer were the error `why`. (CAF keeps the handlers of a request until the answer
 /// comes, with all that they hold. A node that went down never answers.)
-template <class Self>
-void end_request(Self self, caf::message_id which, caf::error why) {
-  self->enqueue(nullptr, which, caf::make_message(std::move(why)), nullptr);
+inline void end_request(caf::actor_control_block* actor, caf::message_id which, caf::error why) {
+  actor->enqueue(nullptr, which, caf::make_message(std::move(why)), nullptr);
 }
 
 /// The unanswered requests of an actor, by the node that was asked. When a node goes down the actor ends the requests to it.
@@ -38,6 +38,11 @@ class open_requests {
   std::set<caf::message_id> take(node_id to) {
     auto all = open_.extract(to);
     return all ? std::move(all.mapped()) : std::set<caf::message_id>{};
+  }
+
+  /// Ends the requests of the actor to a node that went down (see end_request).
+  void fail(caf::actor_control_block* actor, node_id to, const caf::error& why) {
+    for (const auto which : take(to)) end_request(actor, which, why);
   }
 
   bool empty() const noexcept { return open_.empty(); }

@@ -3,13 +3,13 @@
 
 #include <caf/actor.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/scheduled_actor.hpp>
 
 namespace troupe::support {
 
 /// Ends the actor when `other` ends, or now if `other` is empty. The spawner passes `other` as an argument. A lazy actor runs for the
 /// first time when its first message comes: a look-up by the actor itself could come after `other` has ended.
-template <class Self>
-void live_as_long_as(Self self, const caf::actor& other) {
+inline void live_as_long_as(caf::scheduled_actor* self, const caf::actor& other) {
   if (other)
     self->link_to(other);
   else

@@ -12,7 +12,7 @@
 namespace troupe::calls {
 
 /// Counts the bytes of answers that a node sends and that its callers have not taken yet. A caller has taken the bytes when it has
-/// answered a question that was sent after them (see serving_shell). Not every answer is followed by a question: small answers
+/// answered a question that was sent after them (see worker_desk). Not every answer is followed by a question: small answers
 /// share one.
 ///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start, so at
 ///         most `limit` bytes are under way, and the answers of the calls that ran already.

@@ -11,9 +11,9 @@
 
 #include <troupe/actors/calls/call_workers.hpp>
 #include <troupe/actors/calls/outgoing_calls.hpp>
+#include <troupe/actors/calls/peer_rights.hpp>
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/function_table.hpp>
-#include <troupe/actors/nodes/peer_rights.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -75,7 +75,7 @@ struct node_parts {
   passes::open_contexts contexts{services};
   calls::outgoing_calls calls{services, contexts};
   calls::call_workers workers;
-  const peer_rights rights{services, objects, contexts};
+  const calls::peer_rights rights{services, objects, contexts};
   transfers::lazy_memory_reader memory_reader{services};
   published_actors published;
   peer_news_handler on_peer_down{services.log(), "on_peer_down"};

@@ -6,8 +6,9 @@ add_room(nodes
   node_pages.cpp
   node_parts.cpp
   pass_workers.cpp
-  peer_rights.cpp
   gateway_actor.cpp
+  member_desk.cpp
+  status_desk.cpp
   status_survey.cpp
   ties.cpp
   trace_functions.cpp)

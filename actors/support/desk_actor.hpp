@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <chrono>
 #include <type_traits>
 #include <utility>
 
+#include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
 #include <caf/detail/profiled_send.hpp>
 #include <caf/duration.hpp>
 #include <caf/response_handle.hpp>
 #include <caf/response_type.hpp>
 #include <caf/scheduled_actor.hpp>
+#include <caf/send.hpp>
 #include <caf/typed_response_promise.hpp>
+
+#include <troupe/actors/support/deadline_clock.hpp>
 
 namespace troupe::support {
 
@@ -35,6 +40,14 @@ class desk_actor {
     auto& clock = system().clock();
     caf::detail::profiled_send(actor_, ctrl(), to, clock, clock.now() + delay, caf::make_message_id(),
                                std::forward<Parts>(message)...);
+  }
+
+  /// Sets an alarm that sends this actor the message. The alarm does not keep the actor.
+  template <class... Parts>
+  deadline_clock::alarm send_later(deadline_clock& clock, std::chrono::nanoseconds delay, Parts... message) const {
+    return clock.set(delay, [weak = caf::weak_actor_ptr{ctrl()}, message...] {
+      if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<caf::actor>(strong), message...);
+    });
   }
 
   /// As `request` of CAF's actors. (CAF's typed_actor_view has a `request` that does not compile.)

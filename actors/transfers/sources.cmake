@@ -3,4 +3,5 @@ add_room(transfers
   direct_memory.cpp
   memory_reader.cpp
   outgoing_pieces.cpp
-  piece_window.cpp)
+  piece_window.cpp
+  transfer_desk.cpp)

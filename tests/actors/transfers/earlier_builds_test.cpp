@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Earlier builds with the same protocol answer a piece with nothing; this one says when it took the piece. Both go on with each other.
 #include <cstdint>
-#include <utility>
+#include <optional>
 
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_cast.hpp>
-#include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
-#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_actor.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
-#include <troupe/actors/support/open_requests.hpp>
-#include <troupe/actors/transfers/ship.hpp>
+#include <troupe/actors/transfers/memory_reader.hpp>
+#include <troupe/actors/transfers/transfer_desk.hpp>
+
+#include "actors/lone_services.hpp"
 
 namespace {
 
@@ -23,19 +21,10 @@ constexpr troupe::node_id there{7};
 using sender_before = caf::typed_actor<caf::reacts_to<troupe::tensor_piece>>;
 
 struct sender_state {
-  troupe::support::open_requests asked;
+  std::optional<troupe::transfers::transfer_desk> desk;
 };
 
-/// An actor system in which the test runs each message.
-struct two_builds {
-  two_builds() : system(config()) {}
-
-  caf::actor_system_config& config() {
-    settings.set("scheduler.policy", caf::atom("testing"));
-    return settings;
-  }
-  void run() { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
-
+struct two_builds : troupe::test::lone_services {
   template <class Handle, class Answer>
   Handle receiver(Answer answer) {
     const auto made = system.spawn([answer](caf::event_based_actor*) -> caf::behavior {
@@ -46,17 +35,19 @@ struct two_builds {
   /// How often a sender of this build is told that its piece was taken.
   template <class Answer>
   int times_taken(Answer answer) {
-    const auto gateway = receiver<troupe::contracts::gateway_actor>(answer);
+    troupe::member who;
+    who.id = there;
+    services.directory().add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
     int taken = 0;
     system.spawn([&](caf::stateful_actor<sender_state>* self) {
-      troupe::transfers::request_taken(self, there, gateway, troupe::tensor_piece{}, [&] { ++taken; });
+      self->state.desk.emplace(self, services, reader).when_taken(there, [&] { ++taken; });
     });
     run();
     return taken;
   }
 
-  caf::actor_system_config settings;
-  caf::actor_system system;
+  troupe::transfers::lazy_memory_reader reader{services};
+  std::uint64_t period = 0;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/peer_rights.hpp>
+#include <troupe/actors/calls/peer_rights.hpp>
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
 
-namespace troupe::nodes {
+namespace troupe::calls {
 
 namespace {
 
@@ -84,7 +84,7 @@ std::string text_in(const attributes& values, const char* name) {
 
 /// The node in whose name the call acts; nothing if the call does not say it as it should, which the function itself refuses.
 std::optional<node_id> owner_in(const attributes& values) {
-  const auto found = values.find(calls::value_names::owner);
+  const auto found = values.find(value_names::owner);
   const auto* number = found == values.end() ? nullptr : std::get_if<std::int64_t>(&found->second.value);
   return number == nullptr ? std::nullopt : std::optional(node_id{static_cast<std::uint64_t>(*number)});
 }
@@ -95,14 +95,14 @@ std::string lacking(const role_rights& has, const rule& of, const call_request& 
     case need::nothing:
       return {};
     case need::create: {
-      const auto type = text_in(call.values, calls::value_names::type);
+      const auto type = text_in(call.values, value_names::type);
       return has.may_make(type) ? "" : "make modules of the type '" + type + "'";
     }
     case need::scripts:
       return has.scripts ? "" : "send TorchScript";
     case need::method: {
       const auto type = objects.type_of(call.target);
-      const auto method = text_in(call.values, calls::value_names::method);
+      const auto method = text_in(call.values, value_names::method);
       return has.may_call(type, method) ? "" : "call the method '" + method + "' of modules of the type '" + type + "'";
     }
     case need::read:
@@ -185,4 +185,4 @@ std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_
          " may not " + what + ": the policy does not let it";
 }
 
-}  // namespace troupe::nodes
+}  // namespace troupe::calls

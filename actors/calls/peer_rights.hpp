@@ -27,7 +27,7 @@ class node_services;
 
 }  // namespace troupe::services
 
-namespace troupe::nodes {
+namespace troupe::calls {
 
 /// What other nodes may do with this node: what the policy gives the roles in their certificates. Any thread may use it.
 ///   RB-1  without a policy every node may do everything. The node itself may do everything in any case.
@@ -58,4 +58,4 @@ class peer_rights {
   const passes::open_contexts& contexts_;
 };
 
-}  // namespace troupe::nodes
+}  // namespace troupe::calls

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/serving_desk.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include <caf/duration.hpp>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/calls/call_worker.hpp>
+#include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/services/meeting.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/refused_request.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::calls {
+
+namespace {
+
+// A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the other, are
+// taken for a recursion without an end, or for the claim of a node that is none of troupe's.
+constexpr std::uint32_t most_depth = 4096;
+
+}  // namespace
+
+caf::typed_response_promise<call_result> serving_desk::serve(call_request& request) {
+  here_.directory().received(request.payload.message.node, request.payload.tensors, request.payload.packings);
+  auto job = std::make_shared<contracts::incoming_call>();
+  job->request = std::move(request);
+  job->promise = self_->response_promise<call_result>();
+  job->owner = self_->handle<caf::strong_actor_ptr>();
+  job->arrived_ns = support::steady_ns();
+  job->number = ++last_;
+  job->use = here_.directory().hold(job->request.payload.message.node);
+  if (const auto why = why_not_taken(*job); !why.empty())
+    refuse(job, support::refused_request(why));
+  else
+    find_context(job);
+  return job->promise;
+}
+
+void serving_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }
+
+/// Why the node does not take the call; empty if it does. Then the call is in the queue.
+std::string serving_desk::why_not_taken(contracts::incoming_call& job) const {
+  if (auto why = rights_.why_not(job.request); !why.empty()) return why;
+  if (job.request.depth >= most_depth)
+    return "the call is " + std::to_string(job.request.depth) + " calls deep, and fewer than " + std::to_string(most_depth) +
+           " are taken";
+  return workers_.why_not_queued(job);
+}
+
+passes::open_context serving_desk::context_of(const contracts::incoming_call& job) {
+  const auto& payload = job.request.payload;
+  return payload.context ? contexts_.find_or_open(payload.context, payload.message.node) : passes::open_context{};
+}
+
+/// Whether node `who` may come up here soon (GW-19).
+bool serving_desk::may_meet(node_id who) const {
+  return who != node_id{} && who != here_.id() && membership_ && !here_.directory().gateway(who);
+}
+
+/// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5).
+void serving_desk::find_context(const call& job) {
+  const auto context = context_of(*job);
+  for (const auto who : {job->request.payload.message.node, job->request.payload.context.node})
+    if (job->request.payload.context && !context.actor && may_meet(who)) return find_context_when_met(who, job);
+  find_gradients(job, context);
+}
+
+void serving_desk::find_context_when_met(node_id who, const call& job) {
+  workers_.hold(job);
+  const auto met = [this, job, was_down = here_.directory().is_down(who)] {
+    if (!workers_.is_wanted(job)) return;
+    find_context(job);
+    // The call may be older than the time in which the nodes did not reach each other, and its context be released since.
+    if (was_down) contexts_.announce(job->request.payload.context);
+  };
+  const auto not_met = [this, job](const caf::error&) {
+    if (workers_.is_wanted(job)) find_gradients(job, context_of(*job));
+  };
+  services::meet(self_, here_, membership_, who, services::meeting_patience, met, not_met);
+}
+
+void serving_desk::find_gradients(const call& job, const passes::open_context& context) {
+  const auto& request = job->request;
+  if (!request.payload.context) return workers_.run(job);
+  if (!context.actor) return refuse(job, contexts_.unknown(request.payload.context));
+  job->record = context.record;
+  const bool is_believed = believes(request, *context.record);  // before the call gives its caller a part
+  try {
+    if (is_believed) learn(context, {request.completed, request.failed});
+  } catch (const error& too_much) {
+    return refuse(job, support::refused_request(too_much.what()));
+  }
+  context.record->called_by(request.payload.message.node);
+  if (request.span != 0) context.record->profile();
+  if (!is_believed && context.record->lacks(request.completed, request.failed)) return ask_opener(job, context);
+  gather(job, context);
+}
+
+/// Whether this node takes over what the call says about the passes of its context (GW-18).
+bool serving_desk::believes(const call_request& request, const passes::context_record& record) const {
+  const auto caller = request.payload.message.node;
+  if (here_.policy() == nullptr || caller == record.id().node) return true;
+  const auto is_possible = [&](pass_number number) { return record.is_possible(number); };
+  return rights_.has_part(caller, record.id()) && is_possible(request.completed) &&
+         std::all_of(request.failed.begin(), request.failed.end(), is_possible);
+}
+
+void serving_desk::learn(const passes::open_context& context, const contracts::pass_history& known) {
+  for (const auto& task : context.record->learn(known.completed, known.failed)) self_->send(task, support::close_atom::value);
+}
+
+/// Asks the node that opened the context which of its passes have ended. Then the call goes on.
+void serving_desk::ask_opener(const call& job, const passes::open_context& context) {
+  const auto context_id = context.record->id();
+  const auto opener = context_id.node;
+  const auto gateway = here_.directory().gateway(opener);
+  if (opener == here_.id()) return gather(job, context);
+  workers_.hold(job);
+  if (!gateway) return hear_nothing_of_passes(job, context, make_error(errc::peer_down, "the opener of its context is down"));
+  call_request question;
+  question.function = "troupe.passes";
+  question.values = {{value_names::object, to_attribute(context_id.number)}};
+  question.payload.message = {here_.next_number(), here_.id()};
+  question.depth = job->request.depth + 1;
+  here_.directory().sent(opener);
+  auto asked = self_->request(gateway, patience_for_part(*job), std::move(question));
+  asked_.add(opener, asked.id());
+  const auto answered = [this, opener, number = asked.id()] { asked_.answered(opener, number); };
+  asked.then(
+    [this, job, context, answered](const call_result& told) {
+      answered();
+      hear_of_passes(job, context, told);
+    },
+    [this, job, context, answered](const caf::error& why) {
+      answered();
+      hear_nothing_of_passes(job, context, why);
+    });
+}
+
+void serving_desk::hear_of_passes(const call& job, const passes::open_context& context, const call_result& told) {
+  try {
+    learn(context, history_from(told.values));
+  } catch (const error& unreadable) {
+    return hear_nothing_of_passes(job, context, make_error(unreadable.code(), unreadable.what()));
+  }
+  if (workers_.is_wanted(job)) gather(job, context);
+}
+
+/// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the context. A
+/// call can go on if no gradients wait to be gathered.
+void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
+  if (!context.record->tasks().empty()) return refuse_held(job, why);
+  if (workers_.is_wanted(job)) gather(job, context);
+}
+
+void serving_desk::gather(const call& job, const passes::open_context& context) {
+  if (!context.record->has_gradients()) return workers_.run(job);
+  workers_.hold(job);
+  // No deadline: the context actor always answers (CO-7).
+  self_->request(context.actor, caf::infinite, support::gradients_atom::value)
+    .then(
+      [this, job](contracts::gradients_ptr& gathered) {
+        if (!workers_.is_wanted(job)) return;
+        job->gradients = std::move(gathered);
+        workers_.run(job);
+      },
+      [this, job](const caf::error& why) { refuse_held(job, why); });
+}
+
+void serving_desk::refuse_held(const call& job, const caf::error& why) {
+  if (workers_.is_wanted(job)) refuse(job, to_exception(why));
+}
+
+template <class Reason>
+void serving_desk::refuse(const call& job, const Reason& why) {
+  here_.deadlines().call_off(job->expiry);
+  refuse_call(*job, why, here_);
+}
+
+/// The deadline of a question on behalf of a call: the reason of its failure comes before the call ends.
+std::chrono::milliseconds serving_desk::patience_for_part(const contracts::incoming_call& job) const {
+  const auto deadline = here_.options().deadline;
+  if (job.request.deadline_ns <= 0) return deadline;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time_left(job));
+  return std::min(deadline, support::time_of_part(left, job.request.depth));
+}
+
+}  // namespace troupe::calls

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/serving_test.cpp, tests/actors/nodes/gateway_actor_test.cpp, tests/actors/orderings_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <caf/error.hpp>
+
+#include <troupe/actors/calls/peer_rights.hpp>
+#include <troupe/actors/calls/worker_desk.hpp>
+#include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/passes/context_desk.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
+#include <troupe/actors/support/open_requests.hpp>
+
+namespace troupe::calls {
+
+/// The desk of the `gateway` actor where the calls of other nodes arrive. A call waits here for its context and for the gradients of earlier
+/// passes. Then it goes to the desk of the workers.
+class serving_desk {
+ public:
+  serving_desk(support::desk_actor self, services::node_services& here, const contracts::membership_actor& membership,
+               const peer_rights& rights, passes::context_desk& contexts, worker_desk& workers)
+      : self_(self), here_(here), membership_(membership), rights_(rights), contexts_(contexts), workers_(workers) {}
+
+  caf::typed_response_promise<call_result> serve(call_request& request);
+  void went_down(node_id who);
+
+ private:
+  using call = contracts::incoming_call_ptr;
+
+  std::string why_not_taken(contracts::incoming_call& job) const;
+  passes::open_context context_of(const contracts::incoming_call& job);
+  bool may_meet(node_id who) const;
+  void find_context(const call& job);
+  void find_context_when_met(node_id who, const call& job);
+  void find_gradients(const call& job, const passes::open_context& context);
+  bool believes(const call_request& request, const passes::context_record& record) const;
+  void learn(const passes::open_context& context, const contracts::pass_history& known);
+  void ask_opener(const call& job, const passes::open_context& context);
+  void hear_of_passes(const call& job, const passes::open_context& context, const call_result& told);
+  void hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why);
+  void gather(const call& job, const passes::open_context& context);
+  void refuse_held(const call& job, const caf::error& why);
+  template <class Reason>
+  void refuse(const call& job, const Reason& why);
+  std::chrono::milliseconds patience_for_part(const contracts::incoming_call& job) const;
+
+  support::desk_actor self_;
+  services::node_services& here_;
+  const contracts::membership_actor membership_;
+  const peer_rights& rights_;
+  passes::context_desk& contexts_;
+  worker_desk& workers_;
+  support::open_requests asked_;  // questions to openers
+  std::uint64_t last_ = 0;        // number of the newest call that came
+};
+
+}  // namespace troupe::calls

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/nodes/gateway_actor_test.cpp, tests/actors/returning_peers_test.cpp, tests/actors/gate/forged_senders_test.cpp
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include <caf/result.hpp>
+
+#include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/passes/context_desk.hpp>
+#include <troupe/actors/services/note_refusal.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+namespace troupe::nodes {
+
+/// The desk of the `gateway` actor for news of members, and for what other nodes send to the membership.
+class member_desk {
+ public:
+  /// `on_down`: called when a peer went down, after the directory knows so.
+  member_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
+              passes::context_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
+      : self_(self),
+        parts_(parts),
+        here_(parts.services),
+        membership_(membership),
+        contexts_(contexts),
+        on_down_(std::move(on_down)) {}
+
+  caf::result<welcome> greet(hello& greeting, caf::strong_actor_ptr& gateway);
+  /// Hands a message of another node to the membership, which answers with an `Answer`.
+  template <class Answer, class... Parts>
+  caf::result<Answer> pass_on(Parts&&... message) {
+    if (membership_) return self_->delegate(membership_, std::forward<Parts>(message)...);
+    return make_error(errc::misuse, "node '" + here_.name() + "' has no network and no membership");
+  }
+
+  void is_up(contracts::peer_up& news);
+  void went_down(const contracts::peer_down& news);
+  /// Other nodes say that a member is up, or is not up any more. This node is not connected to the member.
+  void heard(const contracts::member_heard& news);
+  /// For another node, this node is up again. The other node names the objects that it holds; calls that were to drop other objects
+  /// were lost. For this node, the other node may still be unreachable: then is_up() names the contexts once more.
+  void settle(const held_objects& news);
+
+ private:
+  void tell_gone(const member& who, const std::string& reason) const;
+
+  support::desk_actor self_;
+  node_parts& parts_;
+  services::node_services& here_;
+  const contracts::membership_actor membership_;
+  passes::context_desk& contexts_;
+  const std::function<void(const contracts::peer_down&)> on_down_;
+};
+
+}  // namespace troupe::nodes

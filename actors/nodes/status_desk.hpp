@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/status_test.cpp
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <caf/result.hpp>
+
+#include <troupe/actors/calls/worker_desk.hpp>
+#include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
+#include <troupe/actors/support/open_requests.hpp>
+
+namespace troupe::nodes {
+
+/// The desk of the `gateway` actor that says what the node does, and which actors it has published.
+///   SH-1  the outline of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
+///   SH-2  an outline lists no member that the node was never connected to, but for 64 that it can't connect to. So the outlines of all
+///         members of a large cluster take no more room than their connections do; `members_up` counts all members.
+class status_desk {
+ public:
+  status_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
+              const calls::worker_desk& workers)
+      : self_(self), parts_(parts), here_(parts.services), membership_(membership), workers_(workers) {}
+
+  caf::result<node_status> own() const;
+  caf::result<node_status> outline() const;
+  /// Asks a peer for its outline.
+  caf::result<node_status> of_peer(node_id who, std::int64_t left_ns);
+  caf::result<caf::strong_actor_ptr> find_published(const std::string& name) const;
+
+  void went_down(node_id who);
+
+ private:
+  caf::error why_not(bool rights::role_rights::*right = &rights::role_rights::status,
+                     const char* what = "ask for the status of this node or of others") const;
+  node_status with(std::vector<peer_status> peers) const;
+  void ask(node_id who, std::chrono::milliseconds limit, caf::typed_response_promise<node_status> promise);
+
+  support::desk_actor self_;
+  node_parts& parts_;
+  services::node_services& here_;
+  const contracts::membership_actor membership_;
+  const calls::worker_desk& workers_;
+  support::open_requests asked_;  // peers for their outlines
+};
+
+}  // namespace troupe::nodes

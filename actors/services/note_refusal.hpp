@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <caf/actor_control_block.hpp>
+#include <caf/node_id.hpp>
+
+#include <troupe/actors/services/node_services.hpp>
+
+namespace troupe::services {
+
+/// Counts and logs what the node has refused. `sender`: the actor that has sent it, if it is known: a flood of one node then hides no line
+/// about another.
+inline void note_refusal(node_services& here, const std::string& why, const caf::strong_actor_ptr& sender) {
+  ++here.counts().requests_refused;
+  here.log().warn(
+    "nodes", [&] { return "refused a message: " + why; },
+    [&] { return sender ? std::hash<caf::node_id>()(sender->node()) : 0; });
+}
+
+}  // namespace troupe::services

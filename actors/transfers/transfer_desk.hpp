@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/transfers/earlier_builds_test.cpp, tests/actors/direct_reads_test.cpp, tests/actors/slow_readers_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <caf/error.hpp>
+#include <caf/result.hpp>
+
+#include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
+#include <troupe/actors/support/open_requests.hpp>
+#include <troupe/actors/transfers/direct_memory.hpp>
+#include <troupe/actors/transfers/memory_reader.hpp>
+#include <troupe/actors/transfers/outgoing_pieces.hpp>
+#include <troupe/actors/transfers/piece_window.hpp>
+
+namespace troupe::transfers {
+
+/// The desk of the `gateway` actor for large tensors. They leave ahead of their messages (GW-6), in pieces or as offers, and come as pieces,
+/// or are read out of the memory of the process that offers them (GW-8). outgoing_pieces decides what leaves.
+class transfer_desk {
+ public:
+  transfer_desk(support::desk_actor self, services::node_services& here, lazy_memory_reader& reader)
+      : self_(self), here_(here), reader_(reader) {}
+
+  /// Whether some of these tensors are large and have to leave ahead of their message.
+  bool goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const;
+  /// Sends the large tensors of a message, then calls `send`. Pre: the node is up.
+  void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, outgoing_pieces::send_message send);
+  /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
+  void call_off(node_id to, const sent_ahead& ahead) const;
+  /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).
+  void send(const contracts::outgoing_gradients_ptr& what);
+  /// Calls `taken` when the node has taken what was sent to it before: asks by a piece of no transfer, which changes nothing. No effect if the
+  /// node goes down before.
+  void when_taken(node_id by, std::function<void()> taken);
+
+  /// To be called when a piece has come. The elements are in arriving_tensors already, because reading the message put them
+  /// there. Returns the time by the clock of this process, in nanoseconds (see piece_window).
+  std::int64_t came(const tensor_piece& piece);
+  caf::result<memory_mark> draw_mark(const request_mark& from);
+  /// Gives the offer to the memory reader. was_read() answers the offer later.
+  caf::result<void> read(const tensor_offer& offer);
+  void was_read(contracts::incoming_offer& job);
+
+  /// Fulfils a wish for room (GW-15). CAF sends the messages of a user's own actors, so the node can only tell those that send them when to
+  /// wait.
+  void wish(const contracts::room_wish_ptr& what);
+
+  void went_down(node_id who);
+
+ private:
+  void send_now(const contracts::outgoing_gradients_ptr& what);
+  void ask_for_mark(node_id to);
+  void send_pieces(node_id to);
+  void send(node_id to, const contracts::gateway_actor& gateway, tensor_piece piece);
+  void send(node_id to, const contracts::gateway_actor& gateway, tensor_offer offer);
+  caf::error why_not_read(node_id from, std::uint64_t process) const;
+  void look_for_room(const contracts::room_wish_ptr& what) const;
+
+  support::desk_actor self_;
+  services::node_services& here_;
+  lazy_memory_reader& reader_;
+  std::unordered_map<node_id, outgoing_pieces> leaving_;
+  std::unordered_map<node_id, piece_window> windows_;  // of the pieces in `leaving_`
+  support::open_requests asked_;
+  direct_memory direct_;
+  std::uint64_t last_ = 0;  // number of the newest transfer
+};
+
+}  // namespace troupe::transfers

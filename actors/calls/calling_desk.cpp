@@ -133,7 +133,11 @@ void calling_desk::request(const contracts::outgoing_call_ptr& job) {
   const auto question = services::timed_request(self_, here_, gateway, left, job->expiry, job->request);
   job->asked = question.id();
   question.then([this, job](call_result& result) { answered(job, result); },
-                [this, job](const caf::error& reason) { not_answered(job, reason); });
+                [this, job](const caf::error& reason) {
+                  job->asked = std::nullopt;
+                  // Only the own alarm is a timeout of CAF: a deadline that passed for the other node is an error of troupe's.
+                  if (ended(job)) fail(job, reason == caf::sec::request_timeout ? no_answer(*job) : to_exception(reason));
+                });
   job->request.payload.tensors.clear();
 }
 
@@ -144,12 +148,6 @@ void calling_desk::answered(const contracts::outgoing_call_ptr& job, call_result
   if (job->record && result.is_child) job->record->adopt(job->to);
   calls_.finish(*job, result);
   request_all(bulky_.ended(*job));
-}
-
-void calling_desk::not_answered(const contracts::outgoing_call_ptr& job, const caf::error& reason) {
-  job->asked = std::nullopt;
-  // Only the caller's own alarm is a timeout of CAF: a deadline that passed for the other node is an error of troupe's.
-  if (ended(job)) fail(job, reason == caf::sec::request_timeout ? no_answer(*job) : to_exception(reason));
 }
 
 bool calling_desk::is_open(const contracts::outgoing_call_ptr& job) const {

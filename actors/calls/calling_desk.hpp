@@ -44,7 +44,6 @@ class calling_desk {
   void leave(const contracts::outgoing_call_ptr& job);
   void request(const contracts::outgoing_call_ptr& job);
   void answered(const contracts::outgoing_call_ptr& job, call_result& result);
-  void not_answered(const contracts::outgoing_call_ptr& job, const caf::error& reason);
   bool is_open(const contracts::outgoing_call_ptr& job) const;
   bool ended(const contracts::outgoing_call_ptr& job);
   void fail(const contracts::outgoing_call_ptr& job, const error& reason);

@@ -60,16 +60,13 @@ passes::open_context serving_desk::context_of(const contracts::incoming_call& jo
   return payload.context ? contexts_.find_or_open(payload.context, payload.message.node) : passes::open_context{};
 }
 
-/// Whether node `who` may come up here soon (GW-19).
-bool serving_desk::may_meet(node_id who) const {
-  return who != node_id{} && who != here_.id() && membership_ && !here_.directory().gateway(who);
-}
-
-/// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5).
+/// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5). A node that is not may come up soon (GW-19).
 void serving_desk::find_context(const call& job) {
+  const auto& payload = job->request.payload;
   const auto context = context_of(*job);
-  for (const auto who : {job->request.payload.message.node, job->request.payload.context.node})
-    if (job->request.payload.context && !context.actor && may_meet(who)) return find_context_when_met(who, job);
+  if (payload.context && !context.actor && membership_)
+    for (const auto who : {payload.message.node, payload.context.node})
+      if (who != node_id{} && who != here_.id() && !here_.directory().gateway(who)) return find_context_when_met(who, job);
   find_gradients(job, context);
 }
 
@@ -133,32 +130,27 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
   here_.directory().sent(opener);
   auto asked = self_->request(gateway, patience_for_part(*job), std::move(question));
   asked_.add(opener, asked.id());
-  const auto answered = [this, opener, number = asked.id()] { asked_.answered(opener, number); };
-  asked.then(
-    [this, job, context, answered](const call_result& told) {
-      answered();
-      hear_of_passes(job, context, told);
-    },
-    [this, job, context, answered](const caf::error& why) {
-      answered();
-      hear_nothing_of_passes(job, context, why);
-    });
-}
-
-void serving_desk::hear_of_passes(const call& job, const passes::open_context& context, const call_result& told) {
-  try {
-    learn(context, history_from(told.values));
-  } catch (const error& unreadable) {
-    return hear_nothing_of_passes(job, context, make_error(unreadable.code(), unreadable.what()));
-  }
-  if (workers_.is_wanted(job)) gather(job, context);
+  const auto unheard = [this, job, context, opener, number = asked.id()](const caf::error& why) {
+    asked_.answered(opener, number);
+    hear_nothing_of_passes(job, context, why);
+  };
+  const auto heard = [this, job, context, opener, number = asked.id(), unheard](const call_result& told) {
+    try {
+      learn(context, history_from(told.values));
+    } catch (const error& unreadable) {
+      return unheard(make_error(unreadable.code(), unreadable.what()));
+    }
+    asked_.answered(opener, number);
+    if (workers_.is_wanted(job)) gather(job, context);
+  };
+  asked.then(heard, unheard);
 }
 
 /// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the context. A
 /// call can go on if no gradients wait to be gathered.
 void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
-  if (!context.record->tasks().empty()) return refuse_held(job, why);
-  if (workers_.is_wanted(job)) gather(job, context);
+  if (!workers_.is_wanted(job)) return;
+  context.record->tasks().empty() ? gather(job, context) : refuse(job, to_exception(why));
 }
 
 void serving_desk::gather(const call& job, const passes::open_context& context) {
@@ -172,11 +164,9 @@ void serving_desk::gather(const call& job, const passes::open_context& context) 
         job->gradients = std::move(gathered);
         workers_.run(job);
       },
-      [this, job](const caf::error& why) { refuse_held(job, why); });
-}
-
-void serving_desk::refuse_held(const call& job, const caf::error& why) {
-  if (workers_.is_wanted(job)) refuse(job, to_exception(why));
+      [this, job](const caf::error& why) {
+        if (workers_.is_wanted(job)) refuse(job, to_exception(why));
+      });
 }
 
 template <class Reason>

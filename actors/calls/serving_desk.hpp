@@ -32,17 +32,14 @@ class serving_desk {
 
   std::string why_not_taken(contracts::incoming_call& job) const;
   passes::open_context context_of(const contracts::incoming_call& job);
-  bool may_meet(node_id who) const;
   void find_context(const call& job);
   void find_context_when_met(node_id who, const call& job);
   void find_gradients(const call& job, const passes::open_context& context);
   bool believes(const call_request& request, const passes::context_record& record) const;
   void learn(const passes::open_context& context, const contracts::pass_history& known);
   void ask_opener(const call& job, const passes::open_context& context);
-  void hear_of_passes(const call& job, const passes::open_context& context, const call_result& told);
   void hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why);
   void gather(const call& job, const passes::open_context& context);
-  void refuse_held(const call& job, const caf::error& why);
   template <class Reason>
   void refuse(const call& job, const Reason& why);
   std::chrono::milliseconds patience_for_part(const contracts::incoming_call& job) const;

@@ -2,6 +2,7 @@
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -47,6 +48,21 @@ void transfer_desk::call_off(node_id to, const sent_ahead& ahead) const {
     if (number != 0) caf::anon_send(gateway, tensor_piece{here_.id(), number, 0, 0, {}});
 }
 
+/// Asks, and calls then(error, answer) when the node has answered. `answer`: 0 if there is none. No effect if the node goes down before.
+template <class Question, class F>
+void transfer_desk::ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then) {
+  const auto request = self_->request(gateway, caf::infinite, std::move(question));
+  asked_.add(to, request.id());
+  auto answered = [this, to, id = request.id(), then = std::move(then)](const caf::error& why, std::int64_t answer) {
+    if (asked_.answered(to, id)) then(why, answer);
+  };
+  auto failed = [answered](const caf::error& why) { answered(why, 0); };
+  if constexpr (std::same_as<Question, tensor_piece>)
+    request.then([answered](std::int64_t answer) { answered({}, answer); }, failed);
+  else
+    request.then([answered] { answered({}, 0); }, failed);
+}
+
 void transfer_desk::send(const contracts::outgoing_gradients_ptr& what) {
   auto& message = what->message;
   if (!goes_ahead(what->to, message.gradients)) return send_now(what);
@@ -58,23 +74,13 @@ void transfer_desk::send_now(const contracts::outgoing_gradients_ptr& what) {
   const auto gateway = here_.directory().gateway(to);
   if (!gateway) return;
   if (!what->credit) return caf::anon_send(gateway, std::move(what->message));
-  const auto request = self_->request(gateway, caf::infinite, std::move(what->message));
-  asked_.add(to, request.id());
-  auto taken = [this, to, what, id = request.id()] {
-    if (asked_.answered(to, id)) what->credit.give_back();
-  };
-  request.then(taken, [taken](const caf::error&) { taken(); });
+  ask(to, gateway, std::move(what->message), [what](const caf::error&, std::int64_t) { what->credit.give_back(); });
 }
 
 void transfer_desk::when_taken(node_id by, std::function<void()> taken) {
-  const auto gateway = here_.directory().gateway(by);
-  if (!gateway) return;
-  const auto request = self_->request(gateway, caf::infinite, tensor_piece{here_.id(), 0, 0, 0, {}});
-  asked_.add(by, request.id());
-  auto answered = [this, by, taken = std::move(taken), id = request.id()] {
-    if (asked_.answered(by, id)) taken();
-  };
-  request.then([answered](std::int64_t) { answered(); }, [answered](const caf::error&) { answered(); });
+  if (const auto gateway = here_.directory().gateway(by))
+    ask(by, gateway, tensor_piece{here_.id(), 0, 0, 0, {}},
+        [taken = std::move(taken)](const caf::error&, std::int64_t) { taken(); });
 }
 
 /// Asks the node for a mark, once, if the node listens on loopback and settings::direct_memory is on. Large tensors are offered to
@@ -116,30 +122,23 @@ void transfer_desk::send_pieces(node_id to) {
 /// pass fails at its deadline at the latest.
 void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
   const auto bytes = static_cast<std::uint64_t>(piece.elements.nbytes());
-  const auto request = self_->request(gateway, caf::infinite, std::move(piece));
-  asked_.add(to, request.id());
   const auto measured = windows_[to].leaves(bytes, leaving_.at(to).under_way(), support::steady_ns());
-  auto taken = [this, to, measured, id = request.id()](std::optional<std::int64_t> taken_ns) {
-    if (!asked_.answered(to, id)) return;  // the node went down meanwhile
-    if (const auto at = windows_.find(to); at != windows_.end()) at->second.answered(measured, support::steady_ns(), taken_ns);
+  ask(to, gateway, std::move(piece), [this, to, measured](const caf::error& why, std::int64_t taken_ns) {
+    if (const auto at = windows_.find(to); at != windows_.end())
+      at->second.answered(measured, support::steady_ns(), why ? std::nullopt : std::optional(taken_ns));
     if (const auto at = leaving_.find(to); at != leaving_.end()) at->second.piece_taken(measured.bytes);
     send_pieces(to);
-  };
-  request.then([taken](std::int64_t taken_ns) { taken(taken_ns); }, [taken](const caf::error&) { taken(std::nullopt); });
+  });
 }
 
 void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, tensor_offer offer) {
   direct_.complete(offer, to);
   const auto number = offer.transfer;
-  const auto request = self_->request(gateway, caf::infinite, std::move(offer));
-  asked_.add(to, request.id());
-  auto answered = [this, to, number, id = request.id()](const caf::error& why) {
-    if (!asked_.answered(to, id)) return;
+  ask(to, gateway, std::move(offer), [this, to, number](const caf::error& why, std::int64_t) {
     if (why == errc::refused) direct_.refused(to);
     if (const auto at = leaving_.find(to); at != leaving_.end()) why ? at->second.refused(number) : at->second.taken(number);
     send_pieces(to);
-  };
-  request.then([answered] { answered({}); }, answered);
+  });
 }
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {

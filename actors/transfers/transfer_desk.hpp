@@ -57,6 +57,8 @@ class transfer_desk {
   void went_down(node_id who);
 
  private:
+  template <class Question, class F>
+  void ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then);
   void send_now(const contracts::outgoing_gradients_ptr& what);
   void ask_for_mark(node_id to);
   void send_pieces(node_id to);

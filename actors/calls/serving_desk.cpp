@@ -46,13 +46,13 @@ caf::typed_response_promise<call_result> serving_desk::serve(call_request& reque
 
 void serving_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }
 
-/// Why the node does not take the call; empty if it does. Then the call is in the queue.
+/// Why the node does not take the call; empty if it does.
 std::string serving_desk::why_not_taken(contracts::incoming_call& job) const {
   if (auto why = rights_.why_not(job.request); !why.empty()) return why;
   if (job.request.depth >= most_depth)
     return "the call is " + std::to_string(job.request.depth) + " calls deep, and fewer than " + std::to_string(most_depth) +
            " are taken";
-  return workers_.why_not_queued(job);
+  return workers_.why_no_room(job);
 }
 
 passes::open_context serving_desk::context_of(const contracts::incoming_call& job) {

@@ -40,16 +40,16 @@ worker_desk::worker_desk(support::desk_actor self, services::node_services& here
       workers_(workers),
       transfers_(transfers),
       pool_(here.options().workers, most_idle_workers, most_calls_of_depth),
-      queued_(calls_in_queue * std::max(here.options().send_limit, least_send_limit)),
+      waiting_(calls_in_queue * std::max(here.options().send_limit, least_send_limit)),
       answers_(here.options().send_limit) {}
 
-std::string worker_desk::why_not_queued(contracts::incoming_call& job) {
+std::string worker_desk::why_no_room(contracts::incoming_call& job) const {
   const auto caller = job.request.payload.message.node;
   if (!here_.networked() || caller == here_.id()) return {};
-  job.queued = queued_.add(caller, bytes_of(job.request));
-  if (job.queued) return {};
-  return "calls of " + std::to_string(queued_.waiting(caller)) + " bytes of the caller wait here, and no more than " +
-         std::to_string(queued_.limit()) + " may";
+  job.bytes = bytes_of(job.request);
+  if (waiting_.has_room(caller, job.bytes)) return {};
+  return "calls of " + std::to_string(waiting_.bytes_of(caller)) + " bytes of the caller wait here, and no more than " +
+         std::to_string(waiting_.limit()) + " may";
 }
 
 void worker_desk::hold(const contracts::incoming_call_ptr& job) {
@@ -142,7 +142,6 @@ void worker_desk::start_calls() {
   while (auto next = pool_.next([this](node_id caller) { return answers_.has_room(caller); })) {
     next->call->has_started = true;
     waiting_.erase(next->call);
-    next->call->queued = nullptr;
     here_.deadlines().call_off(next->call->expiry);
     const auto worker = worker_for(*next);
     if (!worker) continue;

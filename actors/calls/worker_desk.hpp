@@ -9,7 +9,6 @@
 #include <troupe/actors/calls/answers_under_way.hpp>
 #include <troupe/actors/calls/call_pool.hpp>
 #include <troupe/actors/calls/call_workers.hpp>
-#include <troupe/actors/calls/queued_calls.hpp>
 #include <troupe/actors/calls/waiting_calls.hpp>
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
@@ -26,8 +25,8 @@ class worker_desk {
   worker_desk(support::desk_actor self, services::node_services& here, call_workers& workers,
               transfers::transfer_desk& transfers);
 
-  /// Why calls of the caller have no room here; empty if they have. Then the call is in the queue.
-  std::string why_not_queued(contracts::incoming_call& job);
+  /// Why the call may not wait here; empty if it may.
+  std::string why_no_room(contracts::incoming_call& job) const;
   /// Keeps the call until its context or its gradients are there.
   void hold(const contracts::incoming_call_ptr& job);
   /// Ends hold(). False if the call was refused meanwhile.
@@ -65,7 +64,6 @@ class worker_desk {
   transfers::transfer_desk& transfers_;
   pool pool_;
   waiting_calls waiting_;
-  queued_calls queued_;
   answers_under_way answers_;
   bool will_tick_ = false;  // whether a tick_atom is on its way
 };

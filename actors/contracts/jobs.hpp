@@ -80,7 +80,7 @@ struct incoming_call {
   std::uint64_t number = 0;                          // of its arrival: calls that arrive later have a higher one
   std::uint64_t ticket = 0;                          // see call_pool::add; 0 before the call waits for a worker
   std::shared_ptr<void> use;                         // see peer_directory::hold
-  std::shared_ptr<void> queued;                      // see queued_calls; null once the call has started
+  std::uint64_t bytes = 0;                           // that count for the limit on waiting calls of a caller
   bool has_started = false;
   support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
   call_result result;

@@ -29,6 +29,7 @@ std::vector<std::uint64_t> numbers(const std::vector<waiting_calls::call>& of) {
   return result;
 }
 
+std::uint64_t last = 0;  // number of the newest call
 constexpr node_id one{1};
 constexpr node_id two{2};
 constexpr context_id of_one{one, 7};
@@ -61,6 +62,40 @@ BOOST_AUTO_TEST_CASE(a_call_leaves_once) {
   BOOST_TEST(all.erase(call));
   BOOST_TEST(!all.erase(call));
   BOOST_TEST(all.size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(each_caller_has_a_limit_of_its_own) {  // QL-1
+  waiting_calls all(100);
+  const auto add = [&](node_id caller, std::uint64_t bytes) {
+    const auto call = call_of(++last, caller);
+    call->bytes = bytes;
+    all.add(call);
+    all.add(call);  // counts once
+    return call;
+  };
+  const auto first = add(one, 60);
+  BOOST_TEST(!all.has_room(one, 41));
+  BOOST_TEST(all.has_room(one, 40));
+  const auto second = add(one, 40);
+  BOOST_TEST(all.bytes_of(one) == 100u);
+  BOOST_TEST(all.has_room(two, 100));
+  all.erase(first);
+  all.erase(first);
+  BOOST_TEST(all.bytes_of(one) == 40u);
+  BOOST_TEST(all.has_room(one, 60));
+  all.erase(second);
+  BOOST_TEST(all.bytes_of(one) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_single_call_is_taken_whatever_its_size) {  // QL-1
+  waiting_calls all(100);
+  BOOST_TEST(all.has_room(one, 1000));
+  const auto large = call_of(1, one);
+  large->bytes = 1000;
+  all.add(large);
+  BOOST_TEST(!all.has_room(one, 1));
+  all.erase(large);
+  BOOST_TEST(all.has_room(one, 1));
 }
 
 // HW-1: a peer that makes many calls and then releases one context after another would hold up all others.

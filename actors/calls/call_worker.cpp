@@ -229,10 +229,11 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   auto compress = [job, to, &here] {
     here.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
   };
-  if (job->arriving.events.empty())
-    give_back(nullptr);
-  else
-    here.departures().post(std::exchange(job->arriving, {}), std::move(compress), std::move(give_back));
+  if (job->arriving.events.empty()) {
+    job->worker = caf::actor_cast<caf::strong_actor_ptr>(worker);
+    return give_back(nullptr);
+  }
+  here.departures().post(std::exchange(job->arriving, {}), std::move(compress), std::move(give_back));
   caf::anon_send(here.gateway(), support::free_atom::value, worker, depth);
 }
 

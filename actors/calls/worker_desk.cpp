@@ -64,6 +64,12 @@ void worker_desk::run(const contracts::incoming_call_ptr& job) {
 }
 
 void worker_desk::done(const contracts::incoming_call_ptr& job) {
+  const auto worker = caf::actor_cast<contracts::call_worker_actor>(std::exchange(job->worker, nullptr));
+  answer(job);
+  if (worker) is_free(worker, job->request.depth);
+}
+
+void worker_desk::answer(const contracts::incoming_call_ptr& job) {
   if (job->failure) {
     job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
     return;

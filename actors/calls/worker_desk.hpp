@@ -33,7 +33,7 @@ class worker_desk {
   bool is_wanted(const contracts::incoming_call_ptr& job) { return waiting_.erase(job); }
   /// Runs the call once a worker is free.
   void run(const contracts::incoming_call_ptr& job);
-  /// To be called when a worker has returned the call.
+  /// To be called when a worker has returned the call. The worker is free then, if the call names it.
   void done(const contracts::incoming_call_ptr& job);
   /// To be called when the deadline of a call has passed. No effect if the call has started.
   void deadline_passed(const contracts::incoming_call_ptr& job);
@@ -51,6 +51,7 @@ class worker_desk {
  private:
   using pool = call_pool<contracts::call_worker_actor, contracts::incoming_call_ptr>;
 
+  void answer(const contracts::incoming_call_ptr& job);
   void start_calls();
   contracts::call_worker_actor worker_for(pool::start& next);
   void answer_left(node_id caller, std::uint64_t bytes);

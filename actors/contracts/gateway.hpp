@@ -77,9 +77,9 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
   caf::reacts_to<support::room_atom, room_wish_ptr>,                     // also later, to look again
-  caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call
+  caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call, and is free if it says so
   caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
-  caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // the worker has run a call of this depth
+  caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // of a call of this depth; its result is late
   caf::reacts_to<support::tick_atom>,                                    // time to end workers that were idle for long
   caf::reacts_to<support::blocked_atom>, caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>,
   caf::reacts_to<peer_down>, caf::reacts_to<member_heard>, caf::reacts_to<member_out_of_reach>>;

@@ -86,6 +86,7 @@ struct incoming_call {
   call_result result;
   devices::staged arriving;  // elements of the result that are still on their way from a device
   std::optional<error> failure;
+  caf::strong_actor_ptr worker;  // that has run the call, and is free since the call has returned
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
 

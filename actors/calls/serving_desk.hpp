@@ -10,7 +10,7 @@
 #include <troupe/actors/calls/peer_rights.hpp>
 #include <troupe/actors/calls/worker_desk.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
-#include <troupe/actors/passes/context_desk.hpp>
+#include <troupe/actors/passes/routing_desk.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/support/open_requests.hpp>
 
@@ -21,7 +21,7 @@ namespace troupe::calls {
 class serving_desk {
  public:
   serving_desk(support::desk_actor self, services::node_services& here, const contracts::membership_actor& membership,
-               const peer_rights& rights, passes::context_desk& contexts, worker_desk& workers)
+               const peer_rights& rights, passes::routing_desk& contexts, worker_desk& workers)
       : self_(self), here_(here), membership_(membership), rights_(rights), contexts_(contexts), workers_(workers) {}
 
   caf::typed_response_promise<call_result> serve(call_request& request);
@@ -48,7 +48,7 @@ class serving_desk {
   services::node_services& here_;
   const contracts::membership_actor membership_;
   const peer_rights& rights_;
-  passes::context_desk& contexts_;
+  passes::routing_desk& contexts_;
   worker_desk& workers_;
   support::open_requests asked_;  // questions to openers
   std::uint64_t last_ = 0;        // number of the newest call that came

@@ -15,7 +15,7 @@
 #include <troupe/actors/nodes/member_desk.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/nodes/status_desk.hpp>
-#include <troupe/actors/passes/context_desk.hpp>
+#include <troupe/actors/passes/routing_desk.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/transfers/transfer_desk.hpp>
@@ -58,7 +58,7 @@ struct gateway_desks {
 
   services::node_services& here;
   transfers::transfer_desk transfers;
-  passes::context_desk contexts;
+  passes::routing_desk contexts;
   calls::calling_desk calling;
   calls::worker_desk workers;
   calls::serving_desk serving;

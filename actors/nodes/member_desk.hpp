@@ -9,7 +9,7 @@
 
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
-#include <troupe/actors/passes/context_desk.hpp>
+#include <troupe/actors/passes/routing_desk.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -21,7 +21,7 @@ class member_desk {
  public:
   /// `on_down`: called when a peer went down, after the directory knows so.
   member_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
-              passes::context_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
+              passes::routing_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
       : self_(self),
         parts_(parts),
         here_(parts.services),
@@ -52,7 +52,7 @@ class member_desk {
   node_parts& parts_;
   services::node_services& here_;
   const contracts::membership_actor membership_;
-  passes::context_desk& contexts_;
+  passes::routing_desk& contexts_;
   const std::function<void(const contracts::peer_down&)> on_down_;
 };
 

@@ -3,7 +3,6 @@ add_room(passes
   burst.cpp
   burst_runner.cpp
   context_actor.cpp
-  context_desk.cpp
   context_record.cpp
   cpu_continuation.cpp
   lane_threads.cpp
@@ -13,4 +12,5 @@ add_room(passes
   pass_outcome.cpp
   pass_start.cpp
   pass_terms.cpp
-  released_contexts.cpp)
+  released_contexts.cpp
+  routing_desk.cpp)

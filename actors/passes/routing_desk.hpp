@@ -16,11 +16,11 @@
 namespace troupe::passes {
 
 /// The desk of the `gateway` actor that opens and releases contexts, and that routes the messages of passes to graph tasks.
-class context_desk {
+class routing_desk {
  public:
   /// `has_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a context was
   /// released.
-  context_desk(support::desk_actor self, services::node_services& here, open_contexts& contexts,
+  routing_desk(support::desk_actor self, services::node_services& here, open_contexts& contexts,
                std::function<bool(node_id, const context_id&)> has_part, std::function<void(const context_id&)> on_closed)
       : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/passes/context_desk.hpp>
+#include <troupe/actors/passes/routing_desk.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -28,7 +28,7 @@ contracts::graph_task_actor task_for(services::node_services& here, const open_c
 
 }  // namespace
 
-open_context context_desk::find_or_open(const context_id& id, node_id by) {
+open_context routing_desk::find_or_open(const context_id& id, node_id by) {
   auto known = contexts_.find(id);
   if (!known.actor && by.value != 0 && !here_.directory().gateway(by)) return known;  // GW-5
   if (known.actor || id.node == here_.id() || released_.contains(id) || !here_.directory().gateway(id.node)) return known;
@@ -39,24 +39,24 @@ open_context context_desk::find_or_open(const context_id& id, node_id by) {
   return {};
 }
 
-void context_desk::add(contracts::outgoing_joint& joint) {
+void routing_desk::add(contracts::outgoing_joint& joint) {
   if (auto context = find_or_open(joint.context, joint.to); context.record)
     context.record->add(std::move(joint.send), joint.to, std::move(joint.recordings));
 }
 
-void context_desk::gradients(propagate_gradients& message) {
+void routing_desk::gradients(propagate_gradients& message) {
   here_.directory().received(message.from, message.gradients, message.packings);
   if (const auto why = why_not_from(message); !why.empty()) return refuse(why);
   to_pass(message, message.from);
 }
 
-void context_desk::leave_out(prune& message) {
+void routing_desk::leave_out(prune& message) {
   here_.directory().received(message.context.node);
   to_pass(message, {});
 }
 
 template <class Report>
-void context_desk::report(Report& message) {
+void routing_desk::report(Report& message) {
   here_.directory().received(message.from);
   const auto context = contexts_.find(message.context);
   if (!context.record) return say_failed(message, {}, errc::unknown_context, contexts_.unknown(message.context).what());
@@ -65,10 +65,10 @@ void context_desk::report(Report& message) {
   if (auto task = context.record->task_of(message.pass)) self_->send(task, std::move(message));
 }
 
-template void context_desk::report(participant_quiet& message);
-template void context_desk::report(participant_failed& message);
+template void routing_desk::report(participant_quiet& message);
+template void routing_desk::report(participant_failed& message);
 
-caf::result<discovered> context_desk::walk(discover& question) {
+caf::result<discovered> routing_desk::walk(discover& question) {
   here_.directory().received(question.context.node);
   const auto context = contexts_.find(question.context);
   if (!context.record) {
@@ -84,14 +84,14 @@ caf::result<discovered> context_desk::walk(discover& question) {
   return make_error(errc::pass_aborted, "the pass is over on this node");
 }
 
-caf::result<pass_aborted> context_desk::abort(abort_pass& message) {
+caf::result<pass_aborted> routing_desk::abort(abort_pass& message) {
   here_.directory().received(message.context.node);
   if (const auto context = contexts_.find(message.context); context.record)
     if (auto task = context.record->skip(message.pass)) return self_->delegate(task, std::move(message));
   return pass_aborted{message.context, message.pass, here_.id(), {}, true};
 }
 
-void context_desk::joined(const context_joined& news) {
+void routing_desk::joined(const context_joined& news) {
   const auto context = contexts_.find(news.context);
   const auto gateway = here_.directory().gateway(news.from);
   if (news.context.node != here_.id()) {
@@ -105,21 +105,21 @@ void context_desk::joined(const context_joined& news) {
   }
 }
 
-void context_desk::announce(const context_id& id) {
+void routing_desk::announce(const context_id& id) {
   if (auto gateway = here_.directory().gateway(id.node)) caf::anon_send(gateway, context_joined{id, here_.id()});
 }
 
-context_released context_desk::release(const release_context& message) {
+context_released routing_desk::release(const release_context& message) {
   if (auto context = close(message.context)) self_->send(context, support::close_atom::value);
   return {message.context, here_.id()};
 }
 
-void context_desk::release(const context_id& id, const contracts::context_actor& actor) {
+void routing_desk::release(const context_id& id, const contracts::context_actor& actor) {
   close(id);
   self_->send(actor, support::close_atom::value);
 }
 
-void context_desk::went_down(const contracts::peer_down& news) {
+void routing_desk::went_down(const contracts::peer_down& news) {
   for (const auto& [record, actor] : contexts_.all()) {
     const auto id = record->id();
     record->left(news.who.id);
@@ -130,19 +130,19 @@ void context_desk::went_down(const contracts::peer_down& news) {
   if (news.is_gone) released_.forget(news.who.id);
 }
 
-void context_desk::is_up_again(node_id who) {
+void routing_desk::is_up_again(node_id who) {
   for (const auto& context : contexts_.all())
     if (context.record->id().node == who) announce(context.record->id());
 }
 
 /// Whether the node may send gradients and reports in the context. A message in a context that is not open here does nothing.
-bool context_desk::may_take_part(node_id who, const context_id& id) const {
+bool routing_desk::may_take_part(node_id who, const context_id& id) const {
   return has_part_(who, id) || !contexts_.find(id).record;
 }
 
 /// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is far
 /// ahead: this node ignores all passes before one that it has followed.
-std::string context_desk::why_not_from(const propagate_gradients& message) {
+std::string routing_desk::why_not_from(const propagate_gradients& message) {
   if (here_.policy() == nullptr) return {};
   const auto what = "gradients of node '" + message.from + "'";
   const auto from = here_.proven_id_of(message.from);
@@ -158,7 +158,7 @@ std::string context_desk::why_not_from(const propagate_gradients& message) {
 
 /// Starts the pass on this node if the pass is new here. `sender`: of gradients.
 template <class Message>
-void context_desk::to_pass(Message& message, const std::string& sender) {
+void routing_desk::to_pass(Message& message, const std::string& sender) {
   const auto context = contexts_.find(message.context);
   if (!context.record) return say_failed(message, sender, errc::unknown_context, contexts_.unknown(message.context).what());
   if (context.record->lacks_room_for(message.pass)) {
@@ -169,7 +169,7 @@ void context_desk::to_pass(Message& message, const std::string& sender) {
   if (auto task = task_for(here_, context, message)) self_->send(task, std::move(message));
 }
 
-std::string context_desk::without_room(const context_id& id) const {
+std::string routing_desk::without_room(const context_id& id) const {
   return "node '" + here_.name() + "' has " + std::to_string(context_record::most_parts) + " parts in passes of node '" +
          here_.directory().name(id.node) +
          "' whose gradients are not gathered, and takes part in no more; release some contexts";
@@ -178,7 +178,7 @@ std::string context_desk::without_room(const context_id& id) const {
 /// Tells the initiator that this node takes no part in the pass. If the initiator is down for this node, tells the sender of the message
 /// instead, which may still reach the initiator.
 template <class Message>
-void context_desk::say_failed(const Message& message, const std::string& sender, errc code, const std::string& why) {
+void routing_desk::say_failed(const Message& message, const std::string& sender, errc code, const std::string& why) {
   const auto initiator = message.context.node;
   if (initiator == here_.id() && code == errc::unknown_context) return;
   participant_failed what{message.context, message.pass, here_.id(), static_cast<std::uint8_t>(code), why};
@@ -188,10 +188,10 @@ void context_desk::say_failed(const Message& message, const std::string& sender,
   services::report_to(self_, here_, initiator, std::move(what));
 }
 
-void context_desk::refuse(const std::string& why) const { services::note_refusal(here_, why, self_->current_sender()); }
+void routing_desk::refuse(const std::string& why) const { services::note_refusal(here_, why, self_->current_sender()); }
 
 /// Forgets the context and remembers that it was released.
-contracts::context_actor context_desk::close(const context_id& id) {
+contracts::context_actor routing_desk::close(const context_id& id) {
   auto known = contexts_.find(id).actor;
   contexts_.forget(id);
   if (id.node != here_.id()) released_.add(id);  // no message opens a context of this node

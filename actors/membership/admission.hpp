@@ -3,24 +3,73 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
 
-#include <troupe/actors/membership/membership_state.hpp>
+#include <caf/actor_addr.hpp>
+#include <caf/actor_control_block.hpp>
+#include <caf/result.hpp>
+#include <caf/typed_response_promise.hpp>
 
-/// How nodes get to know each other: greet() answers a `hello`, join() sends it. Parts of the membership actor, for any host.
+#include <troupe/actors/membership/greetings.hpp>
+#include <troupe/actors/membership/membership_options.hpp>
+#include <troupe/actors/support/desk_actor.hpp>
+
 namespace troupe::membership {
 
-/// Answers a greeting: admits the node that greets, or refuses it with a reason. A node may take the name of another node only
-/// if that node does not answer (ME-4).
-template <class Self>
-void greet(Self self, const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
+class member_desk;
 
-/// Takes in news that a peer has passed on.
-template <class Self>
-void hear(Self self, const gossip& from);
+/// Lets nodes get to know each other: carries out what the greetings decide, in the membership actor.
+class admission {
+ public:
+  admission(support::desk_actor self, const membership_options& options, member_desk& members);
 
-/// Connects to host:port, greets the node there and then this node's neighbours in the cluster, and answers the task's promise.
-template <class Self>
-void join(Self self, const std::shared_ptr<join_task>& task, const std::string& host, std::uint16_t port);
+  /// Who is told about a join.
+  struct listener {
+    std::function<void(const join_progress&)> ended;
+    std::function<void(const join_progress&)> changed = {};  // empty: is not told
+  };
+  /// Returns the number of the join.
+  std::uint64_t join(join_progress how, const std::string& host, std::uint16_t port, listener told);
+  /// The join, while it runs; null otherwise.
+  join_progress* find_join(std::uint64_t number) { return greetings_.find_join(number); }
+  /// Something has happened: a dial or a greeting is wanted.
+  void take(greeting_event event);
+  void answer(const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
+  /// Takes in news that a peer has passed on.
+  void hear(const gossip& from);
+  /// A gateway has ended, or its connection. CAF leaves a request unanswered when its connection is lost.
+  void lost(const caf::actor_addr& gateway);
+
+ private:
+  struct caller {
+    caf::typed_response_promise<welcome> promise;
+    std::optional<route> by;
+  };
+
+  void carry_out(const member_steps& what);
+  void carry_out(const dial_address& what);
+  void carry_out(say_hello& what);
+  void carry_out(const ask_rival& what);
+  void carry_out(const ask_holder& what);
+  void carry_out(const begin_pause& what);
+  void carry_out(accept_hello& what);
+  void carry_out(refuse_hello& what);
+  void carry_out(const say_farewell& what);
+  void carry_out(introduce& what);
+  void carry_out(const join_changed& what);
+  void carry_out(const join_ended& what);
+
+  support::desk_actor self_;
+  const membership_options& options_;
+  member_desk& members_;
+  greetings greetings_;
+  std::unordered_map<std::uint64_t, caller> callers_;
+  std::unordered_map<std::uint64_t, listener> joins_;
+  std::map<std::uint64_t, caf::actor_addr> asked_;  // the gateways of greetings that wait for an answer
+};
 
 }  // namespace troupe::membership

@@ -2,6 +2,8 @@
 add_room(membership
   admission.cpp
   dialer.cpp
+  greetings.cpp
+  member_desk.cpp
   member_table.cpp
   membership.cpp
   node_connection.cpp

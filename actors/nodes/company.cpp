@@ -14,6 +14,7 @@
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/logging/reopen_logs.hpp>
+#include <troupe/actors/membership/member_table.hpp>
 #include <troupe/actors/membership/membership.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/nodes/gateway_actor.hpp>

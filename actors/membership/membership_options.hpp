@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include <caf/actor.hpp>
+#include <caf/actor_control_block.hpp>
+#include <caf/node_id.hpp>
+
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/greetings.hpp>
+#include <troupe/actors/membership/route.hpp>
+#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::membership {
+
+struct membership_options : greeting_settings {
+  member self;                          // name, id and host of this node; the port too if `gateway` is set
+  caf::strong_actor_ptr gateway;        // `gateway` actor; null: greetings and joins wait for (listen, gateway, port)
+  caf::actor connector;                 // answers (connect, host, port, deadline in ns) like a dialer; null: spawns a dialer
+  std::function<std::int64_t()> clock;  // steady, ns; empty: std::chrono::steady_clock
+  std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
+  std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
+  std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
+  std::function<network::own_actors::hold(caf::actor_id)>
+    guard;  // keeps others from sending to the dialer; empty: nothing does
+  logging::node_log log;
+};
+
+}  // namespace troupe::membership

@@ -163,7 +163,6 @@ class member_table {
   const roster& heard_of() const noexcept { return roster_; }
   const member& self() const noexcept { return self_; }
   void set_port(std::uint16_t port);
-  std::uint32_t incarnation() const noexcept { return roster_.incarnation(); }
 
   /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if it
   /// can. `own`: this node, as `who` reaches it.
@@ -199,9 +198,6 @@ class member_table {
 
   /// What a node that greets lacks: all news, or none if its digest shows that it has heard the same.
   std::vector<member_news> news_for(node_id who, std::uint64_t digest) const;
-  /// What a node lacks that has just told `theirs`, which was all of its news.
-  std::vector<member_news> beyond(const std::vector<member_news>& theirs) const { return roster_.beyond(theirs); }
-  std::uint64_t digest(node_id of_other) const { return roster_.digest(self_.id, of_other); }
   /// Takes in news that a peer has passed on.
   member_steps hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// Takes in all news of another node, in a greeting.

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
+
+#include <caf/sec.hpp>
 
 #include "simulation/wire_bytes.hpp"
 
 namespace troupe::test {
 
+using membership::greetings;
 using membership::member_table;
 using membership::peer_change;
 
@@ -36,6 +40,9 @@ simulated_cluster::simulated_cluster(settings how)
       random_(how.seed),
       network_(clock_, how.count, with_jitter(how.costs, how.longest_way_ns), how.seed + 1),
       hosts_(how.count) {
+  greeting_.heartbeat = how_.limits.heartbeat;
+  greeting_.forget_after = how_.limits.forget_after;
+  greeting_.accept = [this](node_id) { return how_.overtaken_one_of == 0 || below(how_.overtaken_one_of) != 0; };
   if (how_.loses_what_is_cut) network_.lose_what_is_cut();
   network_.on_lost = [this](std::size_t at, std::size_t other) { lost(at, other); };
   for (std::size_t i = 0; i < how_.count; ++i) {
@@ -84,7 +91,7 @@ void simulated_cluster::heal() {
   lossy_ = false;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     network_.thaw(i);
-    if (!network_.is_running(i)) start(i);
+    if (!network_.is_running(i) || hosts_[i].self.name != "n" + hosts_[i].self.host) start(i);
   }
 }
 
@@ -92,18 +99,18 @@ void simulated_cluster::kill(std::size_t which) { network_.end(which); }
 
 void simulated_cluster::leave(std::size_t which) {
   for (std::size_t other = 0; other < hosts_.size(); ++other)
-    if (network_.connection(which, other) != 0) send(from(which, message::kind::farewell, other));
+    if (network_.connection(which, other) != 0) send(which, other, farewell{hosts_[which].self.id, "left"});
   network_.end_quietly(which);
 }
 
-void simulated_cluster::start(std::size_t which) {
+void simulated_cluster::start(std::size_t which, const std::string& name) {
   auto& each = hosts_[which];
   if (network_.is_running(which)) kill(which);
   network_.start(which);
   const auto joins_by = each.joins_by;
   each = host();
   each.joins_by = joins_by;
-  each.self = new_self(which);
+  each.self = new_self(which, name);
   each.table = member_table(each.self, how_.limits);
   begin(which);
 }
@@ -137,12 +144,14 @@ void simulated_cluster::forget_counts() {
 }
 
 // Ids in a drawn order: whose id is lower must not depend on who starts first.
-member simulated_cluster::new_self(std::size_t which) {
+member simulated_cluster::new_self(std::size_t which, const std::string& name) {
   const auto id = (random_() << 24 >> 1 | ++last_id_) + 1;
-  return {"n" + std::to_string(which), node_id{id}, std::to_string(which), 4000};
+  const auto host = std::to_string(which);
+  return {name.empty() ? "n" + host : name, node_id{id}, host, 4000};
 }
 
 void simulated_cluster::begin(std::size_t which) {
+  hosts_[which].greetings = std::make_unique<greetings>(hosts_[which].table, greeting_);
   network_.after(which, static_cast<std::int64_t>(below(static_cast<std::uint64_t>(interval_ns()))),
                  [=, this] { beat(which); });
 }
@@ -182,90 +191,128 @@ void simulated_cluster::go_wrong() {
     case 10:
       if (below(8) == 0) part(network_.parted() == 0 ? 1 + below(hosts_.size() - 1) : 0);
       break;
+    case 11:
+      if (how_.has_rivals && below(4) == 0) start(a, hosts_[b].self.name);
+      break;
   }
 }
 
-simulated_cluster::message simulated_cluster::from(std::size_t sender, message::kind what, std::size_t to) const {
-  message result{what, sender, to, hosts_[sender].self.id, hosts_[to].self.id};
-  result.between = hosts_[sender].table.between(result.to_id);
-  result.incarnation = hosts_[sender].table.incarnation();
-  return result;
-}
-
-void simulated_cluster::send(message what) {
+template <class What>
+void simulated_cluster::send(std::size_t from, std::size_t to, What what, std::uint64_t number) {
   ++sent_;
-  ++hosts_[what.from].sent;
-  hosts_[what.from].news_sent += what.what == message::kind::news;
-  if (what.what == message::kind::news && !what.introduces) hosts_[what.from].members_told += what.news->size();
-  const auto [from, to, bytes] = std::tuple(what.from, what.to, how_.counts_bytes ? bytes_of(what) : 0);
-  network_.send(from, to, bytes, [this, carried = std::make_shared<const message>(std::move(what))] { receive(*carried); });
+  auto& sender = hosts_[from];
+  ++sender.sent;
+  if constexpr (std::is_same_v<What, gossip>) {
+    ++sender.news_sent;
+    if (!what.introduces) sender.members_told += what.news.size();
+  }
+  std::uint64_t bytes = 0;
+  if constexpr (std::is_same_v<What, caf::error>)
+    bytes = how_.counts_bytes ? 100 : 0;  // as CAF writes it
+  else
+    bytes = how_.counts_bytes ? simulation::wire_bytes(what) : 0;
+  const auto carried =
+    std::make_shared<const message>(message{from, to, sender.self.id, hosts_[to].self.id, number, std::move(what)});
+  network_.send(from, to, bytes, [this, carried] { receive(*carried); });
 }
 
-std::uint64_t simulated_cluster::bytes_of(const message& what) const {
-  const auto news = what.news == nullptr ? std::vector<member_news>() : *what.news;
-  const auto& self = hosts_[what.from].self;
-  switch (what.what) {
-    case message::kind::hello:
-      return simulation::wire_bytes(hello{self.name, self.id, self.host, self.port, 1, what.digest, what.to_id, what.between,
-                                          "n" + hosts_[what.to].self.host, what.incarnation, self.formats, self.devices});
-    case message::kind::welcome:
-      return simulation::wire_bytes(welcome{self, news, what.between, what.incarnation});
-    case message::kind::beat:
-      return simulation::wire_bytes(heartbeat{self.id, now_ns(), what.between});
-    case message::kind::seen:
-      return simulation::wire_bytes(heartbeat_seen{self.id, now_ns(), now_ns(), what.between});
-    case message::kind::farewell:
-      return simulation::wire_bytes(farewell{self.id, "left"});
-    case message::kind::news:
-      return simulation::wire_bytes(gossip{self.id, news, what.introduces});
-    case message::kind::refused:  // an error, as CAF writes it
-      return 100;
-  }
-  return 0;
+/// Whether the connection to this very process stands.
+bool simulated_cluster::is_connected(std::size_t at, const member& to) const {
+  return hosts_[host_of(to)].self.id == to.id && network_.connection(at, host_of(to)) != 0;
 }
 
 void simulated_cluster::lost(std::size_t at, std::size_t other) {
+  for (const auto& [wait, to] : std::map(hosts_[at].asked))
+    if (to == other) unanswered(at, wait);
   act(at, hosts_[at].table.connection_lost(hosts_[other].self.id, now_ns()));
 }
 
-void simulated_cluster::dial(std::size_t from, const member& who) {
-  auto& me = hosts_[from];
-  const auto to = host_of(who);
-  if (to == from) return;
-  me.dials[who.id] = now_ns() + 10 * interval_ns();
-  me.addresses[who.id] = static_cast<std::uint32_t>(to);
-  network_.after(from, 10 * interval_ns(), [=, this] {
-    for (const auto& [id, deadline] : std::map(hosts_[from].dials))
-      if (now_ns() >= deadline) end_dial(from, id, member_table::dial_end::not_reached);
+void simulated_cluster::take(std::size_t at, membership::greeting_event event) {
+  for (auto& each : hosts_[at].greetings->on(std::move(event), now_ns()))
+    std::visit([this, at](auto& effect) { carry_out(at, effect); }, each);
+}
+
+void simulated_cluster::take_later(std::size_t at, std::int64_t delay_ns, membership::greeting_event event) {
+  network_.after(at, delay_ns, [=, this] { take(at, event); });
+}
+
+void simulated_cluster::carry_out(std::size_t at, const membership::dial_address& what) {
+  const auto to = std::stoul(what.host);
+  if (to != at && (network_.is_cut(at, to) || network_.is_cut(to, at) || network_.is_frozen(to)))
+    return take_later(at, what.patience.count(), membership::try_failed{what.wait, caf::sec::request_timeout});
+  if (!network_.is_running(to) || rejected_.contains(way_of(at, to)))
+    return take_later(at, how_.longest_way_ns, membership::try_failed{what.wait, caf::sec::cannot_connect_to_node});
+  if (to != at) network_.connect(at, to);
+  take(at, membership::address_connected{what.wait, nullptr, to == at});
+}
+
+void simulated_cluster::carry_out(std::size_t at, membership::say_hello& what) {
+  const auto to = host_of(what.whom);
+  hosts_[at].asked[what.wait] = to;
+  network_.after(at, what.patience.count(), [=, this, wait = what.wait] { unanswered(at, wait); });
+  if (network_.connection(at, to) != 0) send(at, to, std::move(what.greeting), what.wait);
+}
+
+void simulated_cluster::unanswered(std::size_t at, std::uint64_t wait) {
+  hosts_[at].asked.erase(wait);
+  take(at, membership::try_failed{wait, caf::sec::request_timeout});
+}
+
+void simulated_cluster::carry_out(std::size_t at, const membership::ask_rival& what) {
+  const auto& me = hosts_[at];
+  const auto& rival = *me.table.find(what.whom);
+  take_later(at, what.patience.count(), membership::holder_silent{what.wait});
+  if (is_connected(at, rival.who)) send(at, host_of(rival.who), heartbeat{me.self.id, now_ns(), rival.between}, what.wait);
+}
+
+void simulated_cluster::carry_out(std::size_t at, const membership::ask_holder& what) {
+  auto& me = hosts_[at];
+  me.searches[what.wait] = what.whom;
+  network_.after(at, what.patience.count(), [=, this, wait = what.wait] {
+    if (hosts_[at].searches.erase(wait) > 0) take(at, membership::holder_silent{wait});
   });
-  greet(from, to, who.id);
+  act(at, me.table.want(what.whom, now_ns() + what.patience.count(), now_ns()));
 }
 
-void simulated_cluster::greet(std::size_t from, std::size_t to, node_id expected) {
-  if (network_.is_cut(from, to) || network_.is_cut(to, from) || network_.is_frozen(to)) return;
-  if (!network_.is_running(to) || rejected_.contains(way_of(from, to))) {
-    network_.after(from, how_.longest_way_ns, [=, this] {
-      if (hosts_[from].dials.contains(expected)) end_dial(from, expected, member_table::dial_end::nobody_listens);
-    });
-    return;
-  }
-  network_.connect(from, to);
-  auto greeting = this->from(from, message::kind::hello, to);
-  if (greeting.to_id != expected) greeting.between = {};
-  greeting.digest = hosts_[from].table.digest(expected);
-  send(greeting);
+void simulated_cluster::carry_out(std::size_t at, const membership::begin_pause& what) {
+  take_later(at, what.time.count(), membership::pause_over{what.wait});
 }
 
-void simulated_cluster::end_dial(std::size_t at, node_id whom, member_table::dial_end how) {
-  hosts_[at].dials.erase(whom);
-  act(at, hosts_[at].table.dialled(whom, how, now_ns()));
+template <class Answer>
+void simulated_cluster::answer(std::size_t at, std::uint64_t caller, Answer what) {
+  const auto whom = std::move(hosts_[at].callers.extract(caller).mapped());
+  if (hosts_[whom.from].self.id == whom.id) send(at, whom.from, std::move(what), whom.number);
 }
 
-/// A node that a dial was to reach, or another node at its address, has answered.
-void simulated_cluster::end_dials(std::size_t at, const member& who) {
-  using end = member_table::dial_end;
-  for (const auto& [id, deadline] : std::map(hosts_[at].dials))
-    if (hosts_[at].addresses.at(id) == host_of(who)) end_dial(at, id, id == who.id ? end::reached : end::another_listens);
+void simulated_cluster::carry_out(std::size_t at, membership::accept_hello& what) {
+  answer(at, what.caller, std::move(what.answer));
+}
+
+void simulated_cluster::carry_out(std::size_t at, const membership::refuse_hello& what) {
+  names_refused_ += what.warning.find("is taken by") != std::string::npos;
+  answer(at, what.caller, what.why);
+}
+
+void simulated_cluster::carry_out(std::size_t at, const membership::say_farewell& what) {
+  send(at, host_of(what.whom), farewell{hosts_[at].self.id, what.reason});
+}
+
+void simulated_cluster::carry_out(std::size_t at, membership::introduce& what) {
+  tell(at, what.to, std::move(what.news), true);
+}
+
+void simulated_cluster::carry_out(std::size_t at, const membership::join_ended& what) {
+  auto& me = hosts_[at];
+  if (what.join != me.join) return;
+  me.join = 0;
+  me.has_joined = !what.how.failure;
+}
+
+/// Tells a peer the news.
+void simulated_cluster::tell(std::size_t at, node_id to, std::vector<member_news> news, bool introduces) {
+  const auto* peer = hosts_[at].table.find(to);
+  if (peer == nullptr || news.empty() || !is_connected(at, peer->who)) return;
+  send(at, host_of(peer->who), gossip{hosts_[at].self.id, std::move(news), introduces});
 }
 
 void simulated_cluster::check_heard(std::size_t at, const peer_change& news) {  // MT-7
@@ -283,6 +330,10 @@ void simulated_cluster::check(std::size_t at, const peer_change& news) {
   using kind = peer_change::kind;
   if (news.what == kind::known || news.what == kind::lost) return check_heard(at, news);
   if (news.what == kind::clash) return;
+  if (news.what == kind::up)
+    for (const auto& [id, peer] : hosts_[at].table.peers())
+      if (id != news.who.id && peer.who.name == news.who.name && hosts_[at].table.find(news.who.id) != nullptr)
+        throw std::logic_error("seed " + std::to_string(how_.seed) + ": two peers have the name '" + news.who.name + "'");
   hosts_[at].last_heard.erase(news.who.id);
   auto& last = hosts_[at].last[news.who.id];
   const std::string now = news.what == kind::gone ? "gone" : news.what == kind::unreachable ? "unreachable" : "up";
@@ -297,39 +348,38 @@ void simulated_cluster::check(std::size_t at, const peer_change& news) {
 
 void simulated_cluster::act(std::size_t at, membership::member_steps steps) {
   auto& me = hosts_[at];
+  using kind = peer_change::kind;
   for (const auto& news : steps.changes) {
     check(at, news);
     if (on_change) on_change(at, news);
+    const bool is_up = news.what == kind::up || news.what == kind::up_again;
+    if (!is_up && news.what != kind::gone && !news.is_gone) continue;
+    for (const auto& [wait, whom] : std::map(me.searches)) {
+      if (whom != news.who.id || me.searches.erase(wait) == 0) continue;
+      if (is_up)
+        take(at, membership::holder_answered{wait});
+      else
+        take(at, membership::holder_silent{wait});
+    }
   }
-  for (const auto id : steps.beats) {
-    const auto* peer = me.table.find(id);
-    if (peer == nullptr) continue;
-    const auto to = host_of(peer->who);
-    if (hosts_[to].self.id == id && network_.connection(at, to) != 0) send(from(at, message::kind::beat, to));
-  }
-  for (const auto id : steps.greets) {
-    const auto* peer = me.table.find(id);
-    if (peer == nullptr) continue;
-    const auto to = host_of(peer->who);
-    if (hosts_[to].self.id == id && network_.connection(at, to) != 0) greet(at, to, id);
-  }
-  for (auto& [id, news] : steps.tells) {
-    const auto* peer = me.table.find(id);
-    if (peer == nullptr) continue;
-    const auto to = host_of(peer->who);
-    if (hosts_[to].self.id != id || network_.connection(at, to) == 0) continue;
-    auto what = from(at, message::kind::news, to);
-    what.news = std::make_shared<std::vector<member_news>>(std::move(news));
-    send(what);
-  }
+  for (const auto id : steps.beats)
+    if (const auto* peer = me.table.find(id); peer != nullptr && is_connected(at, peer->who))
+      send(at, host_of(peer->who), heartbeat{me.self.id, now_ns(), peer->between});
+  for (const auto id : steps.greets) take(at, membership::greeting_wanted{id});
+  for (auto& [id, news] : steps.tells) tell(at, id, std::move(news), false);
   if (steps.passes_on) network_.after(at, interval_ns() / 8, [=, this] { act(at, hosts_[at].table.pass_on()); });
-  for (const auto& who : steps.dials) dial(at, who);
+  for (const auto& who : steps.dials) take(at, membership::dial_wanted{who});
 }
 
 void simulated_cluster::beat(std::size_t which) {
   auto& me = hosts_[which];
   network_.after(which, interval_ns(), [=, this] { beat(which); });
-  if (!me.has_joined && me.joins_by != which) greet(which, me.joins_by, hosts_[me.joins_by].self.id);
+  if (!me.has_joined && me.joins_by != which && me.join == 0) {
+    me.join = me.greetings->new_number();
+    constexpr std::int64_t for_ever = 1'000'000'000'000'000'000;
+    take(which,
+         membership::join_begun{me.join, {.deadline_ns = for_ever, .is_patient = true}, std::to_string(me.joins_by), 4000});
+  }
   const auto shares = [&](node_id with) { return this->shares ? this->shares(which, with) : how_.share_work; };
   std::vector<node_id> connected;
   for (const auto& [id, peer] : me.table.peers())
@@ -342,61 +392,53 @@ void simulated_cluster::beat(std::size_t which) {
   act(which, std::move(steps));
 }
 
-void simulated_cluster::meet(std::size_t at, const message& got, member_table::way how) {
-  auto& me = hosts_[at];
-  const auto& other = hosts_[got.from].self;
-  if (me.table.find(got.from_id) == nullptr)
-    if (const auto* rival = me.table.rival(other)) act(at, me.table.left(rival->who.id, "replaced", now_ns()));
-  act(at, me.table.met(other, nullptr, got.between, how, now_ns(), got.incarnation));
-}
-
-/// Takes in what the other node has heard, and greets the new neighbours.
-void simulated_cluster::learn(std::size_t at, const message& got) {
-  auto& table = hosts_[at].table;
-  act(at, table.hear_all(got.from_id, *got.news, now_ns()));
-  for (const auto& other : table.take_strangers(now_ns())) dial(at, other);
-}
-
 void simulated_cluster::receive(const message& got) {
+  if (got.to_id == hosts_[got.to].self.id && got.from_id == hosts_[got.from].self.id)
+    std::visit([&](const auto& what) { receive(got, what); }, got.what);
+}
+
+void simulated_cluster::receive(const message& got, const hello& what) {
   auto& me = hosts_[got.to];
-  if (got.to_id != me.self.id || got.from_id != hosts_[got.from].self.id) return;
-  switch (got.what) {
-    case message::kind::hello: {
-      meet(got.to, got, member_table::way::hears);
-      auto answer = from(got.to, message::kind::welcome, got.from);
-      if (auto news = me.table.news_for(got.from_id, got.digest); !news.empty())
-        answer.news = std::make_shared<std::vector<member_news>>(std::move(news));
-      return send(answer);
-    }
-    case message::kind::welcome:
-      end_dials(got.to, hosts_[got.from].self);
-      meet(got.to, got, member_table::way::answers);
-      if (me.table.between(got.from_id) != got.between) return greet(got.to, got.from, got.from_id);
-      me.has_joined = me.has_joined || got.from == me.joins_by;
-      if (got.news == nullptr) return;
-      learn(got.to, got);
-      if (auto more = me.table.beyond(*got.news); !more.empty()) {
-        auto introduction = from(got.to, message::kind::news, got.from);
-        introduction.news = std::make_shared<std::vector<member_news>>(std::move(more));
-        introduction.introduces = true;
-        send(introduction);
-      }
-      return;
-    case message::kind::beat:
-      act(got.to, me.table.heard(got.from_id, got.between, now_ns()));
-      return send(from(got.to, me.table.find(got.from_id) != nullptr ? message::kind::seen : message::kind::refused, got.from));
-    case message::kind::seen:
-      return act(got.to, me.table.answered(got.from_id, got.between, now_ns()));
-    case message::kind::refused:
-      return greet(got.to, got.from, got.from_id);
-    case message::kind::farewell:
-      act(got.to, me.table.left(got.from_id, "left", now_ns()));
-      network_.disconnect_quietly(got.from, got.to);
-      return;
-    case message::kind::news:
-      if (me.table.find(got.from_id) == nullptr) return;
-      return got.introduces ? learn(got.to, got) : act(got.to, me.table.hear(got.from_id, *got.news, now_ns()));
-  }
+  const auto number = me.greetings->new_number();
+  me.callers[number] = {got.from, got.from_id, got.number};
+  take(got.to, membership::hello_came{number, what, nullptr, {}});
+}
+
+void simulated_cluster::receive(const message& got, const welcome& what) {
+  hosts_[got.to].asked.erase(got.number);
+  take(got.to, membership::hello_welcomed{got.number, what, nullptr, {}});
+}
+
+/// The answer to a greeting or a heartbeat.
+void simulated_cluster::receive(const message& got, const caf::error& what) {
+  if (got.number == 0) return take(got.to, membership::greeting_wanted{got.from_id});
+  if (hosts_[got.to].asked.erase(got.number) == 0) return take(got.to, membership::holder_silent{got.number});
+  take(got.to, membership::try_failed{got.number, what});
+}
+
+void simulated_cluster::receive(const message& got, const heartbeat& what) {
+  auto& me = hosts_[got.to];
+  act(got.to, me.table.heard(got.from_id, what.between, now_ns()));
+  if (me.table.find(got.from_id) == nullptr)
+    send(got.to, got.from, make_error(errc::unknown_peer, "not greeted"), got.number);
+  else
+    send(got.to, got.from, heartbeat_seen{me.self.id, what.sent_ns, now_ns(), me.table.between(got.from_id)}, got.number);
+}
+
+void simulated_cluster::receive(const message& got, const heartbeat_seen& what) {
+  if (got.number != 0) return take(got.to, membership::holder_answered{got.number});
+  act(got.to, hosts_[got.to].table.answered(got.from_id, what.between, now_ns()));
+}
+
+void simulated_cluster::receive(const message& got, const farewell& what) {
+  act(got.to, hosts_[got.to].table.left(got.from_id, what.reason, now_ns()));
+  if (!network_.is_running(got.from)) network_.disconnect_quietly(got.from, got.to);
+}
+
+void simulated_cluster::receive(const message& got, const gossip& what) {
+  if (hosts_[got.to].table.find(got.from_id) == nullptr) return;
+  if (what.introduces) return take(got.to, membership::news_introduced{got.from_id, what.news, {}});
+  act(got.to, hosts_[got.to].table.hear(got.from_id, what.news, now_ns()));
 }
 
 }  // namespace troupe::test

@@ -107,6 +107,29 @@ BOOST_AUTO_TEST_CASE(six_nodes_in_two_rings_know_all_members_again_whatever_went
   BOOST_TEST(partings > 200u);
 }
 
+// GN-1, GN-2, GN-3, GN-4, SC-1: nodes restart under names of others, and some greetings are overtaken by a second process
+BOOST_AUTO_TEST_CASE(names_have_one_owner_and_greetings_one_answer_whatever_went_wrong) {
+  std::size_t refused = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    simulated_cluster::settings how;
+    how.count = 4;
+    how.seed = seed;
+    how.has_rivals = true;
+    how.overtaken_one_of = seed % 2 == 0 ? 4 : 0;
+    simulated_cluster world(how);
+    world.pass(20'000 * simulated_cluster::ms, true);
+    world.heal();
+    world.pass(100'000 * simulated_cluster::ms);
+    for_all_pairs(world, [&](std::size_t a, std::size_t b) {
+      BOOST_TEST_REQUIRE(world.is_peer(a, b), "seed " << seed << ": " << b << " is not up for " << a);
+      BOOST_TEST_REQUIRE((world.between(a, b) == world.between(b, a)), "seed " << seed << ": two bonds");
+    });
+    for (std::size_t i = 0; i < world.size(); ++i) BOOST_TEST_REQUIRE(world.callers(i) == 0u, "seed " << seed);
+    refused += world.names_refused();
+  }
+  BOOST_TEST(refused > 200u);
+}
+
 BOOST_AUTO_TEST_CASE(a_node_sends_no_more_in_a_large_cluster_than_in_a_small_one) {  // RT-4, MT-4
   const auto small = messages_of_a_node(100);
   const auto large = messages_of_a_node(1000);

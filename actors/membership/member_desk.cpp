@@ -161,7 +161,7 @@ void member_desk::send_heartbeat(node_id to) {
   const auto* peer = table_.find(to);
   if (peer == nullptr) return;
   // If the answers of a peer are late, an old answer counts too: patience is longer then.
-  const bool late = peer->missed >= member_table::allowed_misses;
+  const bool late = peer->signs.missed >= member_table::allowed_misses;
   const auto patience = options_.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = now();
   self_->request(caf::actor_cast<caf::actor>(peer->gateway), patience, heartbeat{table_.self().id, sent_ns, peer->between})
@@ -169,7 +169,7 @@ void member_desk::send_heartbeat(node_id to) {
       [=, this](const heartbeat_seen& seen) {
         auto* answering = table_.find(to);
         if (answering == nullptr || seen.from != to) return;
-        answering->clock.add(sent_ns, seen.answered_ns, now());
+        answering->signs.clock.add(sent_ns, seen.answered_ns, now());
         act(table_.answered(to, seen.between, now()));
       },
       [=, this](const caf::error& problem) {
@@ -190,7 +190,7 @@ caf::result<heartbeat_seen> member_desk::answer(const heartbeat& from) {
 
 caf::result<std::int64_t> member_desk::clock_of(node_id peer) const {
   if (peer == table_.self().id) return std::int64_t{0};
-  if (const auto* found = table_.find_up(peer)) return found->clock.offset_ns();
+  if (const auto* found = table_.find_up(peer)) return found->signs.clock.offset_ns();
   return make_error(errc::unknown_peer, "no peer has the id " + to_string(peer) + "; up are: " + table_.names());
 }
 

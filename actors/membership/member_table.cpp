@@ -2,130 +2,29 @@
 #include <troupe/actors/membership/member_table.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-
-#include <troupe/actors/settings.hpp>
 
 namespace troupe::membership {
 
 namespace {
 
-constexpr std::int64_t furthest_ns = 1'000'000'000'000'000'000;  // 31 years: no clock is ahead by more
 // Pauses between two dials of a node that does not answer, and how long a node that is gone is dialled.
 constexpr std::int64_t shortest_pause_ns = 1'000'000'000;
 constexpr std::int64_t longest_pause_ns = 30'000'000'000;
 constexpr std::int64_t longest_wait_ns = 3'600'000'000'000;
 
-/// a - b; empty if the difference is larger than clocks differ.
-std::optional<std::int64_t> difference(std::int64_t a, std::int64_t b) noexcept {
-  std::int64_t result = 0;
-  if (__builtin_sub_overflow(a, b, &result) || result > furthest_ns || result < -furthest_ns) return std::nullopt;
-  return result;
-}
-
 }  // namespace
-
-void clock_estimate::add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept {
-  allowed_ns_ *= 1.05;
-  const auto round_trip = difference(received_ns, sent_ns);
-  if (!round_trip || *round_trip < 0 || (known_ && static_cast<double>(*round_trip) > allowed_ns_)) return;
-  const auto offset = difference(answered_ns, sent_ns + *round_trip / 2);
-  if (!offset) return;
-  known_ = true;
-  allowed_ns_ = static_cast<double>(*round_trip);
-  offset_ns_ = *offset;
-}
-
-std::string address_text(const std::string& host, std::uint16_t port) {
-  const bool is_v6 = host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-std::string describe(const member& who) {
-  return "'" + who.name + "' (" + to_string(who.id) + ") at " + address_text(who.host, who.port);
-}
-
-std::string milliseconds_text(std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; }
 
 member_table::member_table(member self, times limits)
     : member_table(roster(std::move(self), {intervals_of_patience * limits.heartbeat, limits.forget_after, limits.forget_after,
                                             limits.most_in_mesh, limits.rings}),
                    limits) {}
 
-member_table::member_table(roster known, times limits) : self_(known.self()), limits_(limits), roster_(std::move(known)) {}
+member_table::member_table(roster known, times limits) : known_members(std::move(known)), limits_(limits) {}
 
 void member_table::set_port(std::uint16_t port) {
   self_.port = port;
   roster_.set_port(port);
-}
-
-std::string member_table::objection(const member& who, const member& own) const {
-  if (who.id.value == 0) return "expected a node with an id, got id 0 from " + describe(who);
-  if (who.id == self_.id) return "node '" + self_.name + "' can't join itself; give the address of another node";
-  if (!valid_node_name(who.name))
-    return "a node's name is 1 to 64 letters, digits, '.', '_' or '-', got one of " + std::to_string(who.name.size()) +
-           " characters that is not";
-  if (who.name == self_.name) return "the name '" + who.name + "' is taken by node " + describe(own) + other_name;
-  return {};
-}
-
-const known_peer* member_table::rival(const member& who) const {
-  for (const auto& [id, peer] : peers_)
-    if (peer.who.name == who.name && id != who.id) return &peer;
-  return nullptr;
-}
-
-const known_peer* member_table::living_rival(const member& who) const {
-  const auto* other = rival(who);
-  if (other == nullptr || other->is_up || other->who.host != who.host || other->who.port != who.port) return other;
-  return nullptr;
-}
-
-known_peer* member_table::find(node_id id) {
-  const auto found = peers_.find(id);
-  return found == peers_.end() ? nullptr : &found->second;
-}
-
-const known_peer* member_table::find(node_id id) const { return const_cast<member_table*>(this)->find(id); }
-
-known_peer* member_table::find_gateway(const caf::actor_addr& gateway) {
-  for (auto& [id, peer] : peers_)
-    if (gateway == peer.gateway) return &peer;
-  return nullptr;
-}
-
-const known_peer* member_table::find_up(const std::string& name) const {
-  for (const auto& [id, peer] : peers_)
-    if (peer.is_up && peer.who.name == name) return &peer;
-  return nullptr;
-}
-
-const known_peer* member_table::find_up(node_id id) const {
-  const auto* peer = find(id);
-  return peer != nullptr && peer->is_up ? peer : nullptr;
-}
-
-bond member_table::between(node_id id) const {
-  if (const auto* peer = find(id)) return peer->between;
-  const auto found = gone_.find(id);
-  return found == gone_.end() ? bond{} : found->second.between;
-}
-
-const member* member_table::holder(const member& who) const {
-  const auto* found = roster_.find(who.name);
-  return found == nullptr || found->id == who.id || find(found->id) != nullptr ? nullptr : found;
-}
-
-/// Whether the node was a peer and is dialled from time to time already, or has said farewell.
-bool member_table::is_awaited(node_id id) const {
-  const auto found = gone_.find(id);
-  return found != gone_.end() && (found->second.has_left || found->second.is_awaited);
-}
-
-const std::string* member_table::gone(node_id id) const {
-  const auto found = gone_.find(id);
-  return found == gone_.end() ? nullptr : &found->second.reason;
 }
 
 member_steps member_table::met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how,
@@ -160,14 +59,10 @@ void member_table::meet(const member& who, caf::strong_actor_ptr gateway, const 
   added.who = who;
   added.gateway = std::move(gateway);
   added.between = mine;
-  added.seen_ns = now_ns;
+  added.signs.seen_ns = now_ns;
   added.period = ++last_period_;
   to.changes.push_back({peer_change::kind::up, who, added.gateway, {}, added.period});
   to.beats.push_back(who.id);
-}
-
-std::vector<member_news> member_table::news_for(node_id who, std::uint64_t digest) const {
-  return digest == roster_.digest(self_.id, who) ? std::vector<member_news>{} : roster_.all();
 }
 
 member_steps member_table::hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns) {
@@ -189,8 +84,8 @@ std::vector<member> member_table::take_strangers(std::int64_t now_ns) {
   for (const auto id : roster_.neighbours()) {
     if (find(id) != nullptr || is_awaited(id) || living_rival(*roster_.find(id)) != nullptr) continue;
     auto& other = strangers_[id];
-    if (std::exchange(other.is_dialled, true)) continue;
-    other.dial_ns = now_ns;
+    if (!other.dial.begin()) continue;
+    other.dial.next_ns = now_ns;
     result.push_back(*roster_.find(id));
   }
   return result;
@@ -208,8 +103,8 @@ member_steps member_table::want(node_id who, std::int64_t until_ns, std::int64_t
   auto& other = strangers_[who];
   if (other.wanted_until_ns <= now_ns) other.is_tried = false;
   other.wanted_until_ns = std::max(other.wanted_until_ns, until_ns);
-  other.dial_ns = now_ns;
-  if (living_rival(*found) == nullptr && !std::exchange(other.is_dialled, true)) steps.dials.push_back(*found);
+  other.dial.next_ns = now_ns;
+  if (living_rival(*found) == nullptr && other.dial.begin()) steps.dials.push_back(*found);
   return steps;
 }
 
@@ -239,8 +134,8 @@ member_steps member_table::answered(node_id by, const bond& theirs, std::int64_t
   take_over(by, theirs, now_ns, steps);
   auto* peer = find(by);
   if (peer == nullptr || peer->between != theirs) return steps;  // an answer of the time before the bond changed
-  peer->answered = true;
-  peer->seen_ns = now_ns;
+  peer->signs.answered = true;
+  peer->signs.seen_ns = now_ns;
   if (!peer->is_up) revive(*peer, now_ns, steps);
   return steps;
 }
@@ -253,24 +148,23 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   ++beats_;
   for (auto& [id, peer] : peers_) {
     const auto how = watch_of(peer, shares);
+    auto& signs = peer.signs;
     if (how == watch::none) {
-      peer.answered = true;
-      peer.missed = 0;
-      peer.seen_ns = now_ns;
+      signs.seen(now_ns);
       continue;
     }
-    if (how == watch::in_turn && peer.answered && !has_turn(id)) continue;
-    peer.missed = peer.answered ? 0 : peer.missed + 1;
-    peer.answered = false;
-    if (peer.is_up && peer.missed >= allowed_misses) {
-      const bool mute = peer.missed >= most_misses;
-      const auto silence = milliseconds_text(now_ns - peer.seen_ns);
+    if (how == watch::in_turn && signs.answered && !has_turn(id)) continue;
+    signs.missed = signs.answered ? 0 : signs.missed + 1;
+    signs.answered = false;
+    if (peer.is_up && signs.missed >= allowed_misses) {
+      const bool mute = signs.missed >= most_misses;
+      const auto silence = milliseconds_text(now_ns - signs.seen_ns);
       // On a slow network answers may wait behind many other bytes.
       if (mute || !hears(peer))
         lose(peer, (mute ? "no answer to a heartbeat for " : "no sign of life for ") + silence, now_ns, steps);
     }
     const auto away = now_ns - peer.lost_ns;
-    if (!peer.is_up && (peer.missed >= allowed_misses || !peer.is_connected)) roster_.accuse(id, now_ns);
+    if (!peer.is_up && (signs.missed >= allowed_misses || !peer.is_connected)) roster_.accuse(id, now_ns);
     if (!peer.is_up && away >= limits_.forget_after.count()) {
       forgotten.push_back(id);
       continue;
@@ -281,8 +175,8 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
     }
     if (peer.is_connected) steps.beats.push_back(id);
     if (peer.is_up && peer.is_connected && roster_.doubts(id)) steps.tells.emplace_back(id, roster_.about(id));
-    if (!peer.is_connected && !peer.is_dialled && now_ns >= peer.dial_ns) {
-      peer.is_dialled = true;
+    if (!peer.is_connected && peer.dial.is_due(now_ns)) {
+      peer.dial.begin();
       steps.dials.push_back(peer.who);
     }
   }
@@ -318,22 +212,24 @@ bool member_table::has_turn(node_id neighbour) const {
   return at % turns == beats_ % turns;
 }
 
-void member_table::wait_longer(absent& node, std::int64_t now_ns) {
-  node.pause_ns = std::clamp(2 * node.pause_ns, shortest_pause_ns, longest_pause_ns);
-  node.dial_ns = now_ns + node.pause_ns;
+void member_table::wait_longer(redialling& dial, std::int64_t now_ns) {
+  dial.pause_ns = std::clamp(2 * dial.pause_ns, shortest_pause_ns, longest_pause_ns);
+  dial.next_ns = now_ns + dial.pause_ns;
 }
 
 void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
+  using state = absent::state;
   for (auto& [id, node] : gone_) {
-    if (now_ns - node.since_ns >= longest_wait_ns) node.is_awaited = false;
-    if (!node.is_awaited || node.is_dialled || now_ns < node.dial_ns) continue;
+    if (node.is == state::awaited && now_ns - node.since_ns >= longest_wait_ns) node.is = state::given_up;
+    if (node.is != state::awaited || !node.dial.is_due(now_ns)) continue;
     if (const auto* successor = living_rival(node.who)) {
       const auto& at = successor->who;
-      node.is_awaited = at.host != node.who.host || at.port != node.who.port;  // a successor that is up listens there
-      wait_longer(node, now_ns);
+      if (at.host == node.who.host && at.port == node.who.port)
+        node.is = state::given_up;  // a successor that is up listens there
+      wait_longer(node.dial, now_ns);
       continue;
     }
-    node.is_dialled = true;
+    node.dial.begin();
     to.dials.push_back(node.who);
   }
 }
@@ -341,7 +237,7 @@ void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
 /// If both nodes dialled at once, CAF might drop both connections: the node with the higher id waits for longer.
 member_table::stranger& member_table::add_stranger(node_id id, std::int64_t now_ns) {
   auto& added = strangers_[id];
-  added.dial_ns = now_ns + (self_.id < id ? 1 : 2) * intervals_to_meet * limits_.heartbeat.count();
+  added.dial.next_ns = now_ns + (self_.id < id ? 1 : 2) * intervals_to_meet * limits_.heartbeat.count();
   return added;
 }
 
@@ -352,11 +248,11 @@ void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
     auto& [id, other] = *i;
     const auto* who = roster_.find(id);
     const bool is_needed = who != nullptr && (other.wanted_until_ns > now_ns || (roster_.is_neighbour(id) && !is_awaited(id)));
-    if (is_needed && !other.is_dialled && now_ns >= other.dial_ns && living_rival(*who) == nullptr) {
-      other.is_dialled = true;
+    if (is_needed && other.dial.is_due(now_ns) && living_rival(*who) == nullptr) {
+      other.dial.begin();
       to.dials.push_back(*who);
     }
-    const bool is_over = !is_needed && !other.is_dialled;
+    const bool is_over = !is_needed && !other.dial.is_under_way;
     if (is_over && other.is_out_of_reach && who != nullptr && roster_.is_up(id) && find(id) == nullptr) tell_known(*who, to);
     if (is_over && !other.why.empty()) {
       auto& over = to.obstacles.emplace_back();
@@ -391,7 +287,7 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
     if (find(id) != nullptr || is_awaited(id)) continue;  // this node sees for itself
     if (each.what == heard::contested) {
       contest(id, now_ns);
-      if (living_rival(each.who) == nullptr && !std::exchange(strangers_[id].is_dialled, true)) to.dials.push_back(each.who);
+      if (living_rival(each.who) == nullptr && strangers_[id].dial.begin()) to.dials.push_back(each.who);
     } else if (each.what != heard::arrived) {
       tell_lost(each.who, each.reason, each.what == heard::gone, to);
     } else if (roster_.is_neighbour(id)) {
@@ -441,9 +337,9 @@ member_steps member_table::connection_lost(node_id of, std::int64_t now_ns) {
   peer->is_connected = false;
   peer->has_hung_up = true;
   if (peer->is_up) lose(*peer, "connection lost", now_ns, steps);
-  peer->dial_ns = now_ns + (self_.id < of ? 0 : limits_.heartbeat.count());
-  if (peer->is_dialled || now_ns < peer->dial_ns) return steps;
-  peer->is_dialled = true;
+  peer->dial.next_ns = now_ns + (self_.id < of ? 0 : limits_.heartbeat.count());
+  if (!peer->dial.is_due(now_ns)) return steps;
+  peer->dial.begin();
   steps.dials.push_back(peer->who);
   return steps;
 }
@@ -453,30 +349,22 @@ void member_table::forget_stranger(const member& who, member_steps& to) {
   if (found && !found.mapped().why.empty()) to.obstacles.push_back({who, {}});
 }
 
-std::string member_table::obstacle_to(const std::string& name, node_id id) const {
-  const auto* who = name.empty() ? roster_.find(id) : roster_.find(name);
-  const auto found = who == nullptr ? strangers_.end() : strangers_.find(who->id);
-  return found == strangers_.end() || found->second.why.empty()
-           ? std::string()
-           : "this node can't connect to node " + describe(*who) + ": " + found->second.why;
-}
-
 member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_ns, const std::string& why) {
   member_steps steps;
   if (auto* peer = find(who)) {
-    peer->is_dialled = false;
+    peer->dial.is_under_way = false;
     if (peer->is_up || how == dial_end::reached) return steps;
     if (how == dial_end::another_listens)
       forget(who, "another program listens at its address", end::replaced, now_ns, steps);
     else if (how == dial_end::nobody_listens)
       forget(who, "its process has ended: no program listens at its address", end::ended, now_ns, steps);
     else
-      peer->dial_ns = now_ns + limits_.heartbeat.count();
+      peer->dial.next_ns = now_ns + limits_.heartbeat.count();
     return steps;
   }
   if (const auto found = strangers_.find(who); found != strangers_.end()) {
     auto& other = found->second;
-    other.is_dialled = false;
+    other.dial.is_under_way = false;
     const bool is_wanted = other.wanted_until_ns > now_ns;
     const bool is_first = !std::exchange(other.is_tried, true);
     if (how == dial_end::nobody_listens && other.is_contested) {
@@ -486,12 +374,11 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     }
     if (how == dial_end::not_reached && is_wanted && is_first) {
       // The other node may have dialled this one at the same moment.
-      other.dial_ns = now_ns + (self_.id < who ? 1 : 2) * limits_.heartbeat.count();
+      other.dial.next_ns = now_ns + (self_.id < who ? 1 : 2) * limits_.heartbeat.count();
       return steps;
     }
-    other.pause_ns =
-      is_wanted ? limits_.heartbeat.count() : std::clamp(2 * other.pause_ns, shortest_pause_ns, longest_pause_ns);
-    other.dial_ns = now_ns + other.pause_ns;
+    wait_longer(other.dial, now_ns);
+    if (is_wanted) other.dial.next_ns = now_ns + (other.dial.pause_ns = limits_.heartbeat.count());
     if (how != dial_end::reached) {
       other.is_out_of_reach = true;
       const bool is_new = other.why.empty();
@@ -507,12 +394,12 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
   const auto found = gone_.find(who);
   if (found == gone_.end()) return steps;
   auto& node = found->second;
-  node.is_dialled = false;
-  if (how == dial_end::another_listens) node.is_awaited = false;
+  node.dial.is_under_way = false;
+  if (how == dial_end::another_listens && node.is == absent::state::awaited) node.is = absent::state::given_up;
   if (how == dial_end::reached) return steps;
   roster_.accuse(who, now_ns);
   note_news(now_ns, steps);
-  wait_longer(node, now_ns);
+  wait_longer(node.dial, now_ns);
   return steps;
 }
 
@@ -530,7 +417,7 @@ void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_
     if (const auto found = gone_.find(from); found != gone_.end())
       found->second.between = theirs;
     else
-      gone_[from] = {{}, theirs, "it held this node for gone", false, false, false, now_ns};
+      gone_[from] = {{}, theirs, "it held this node for gone", absent::state::given_up, now_ns};
     return drop_oldest();
   }
   if (theirs.partings > peer->between.partings)
@@ -553,7 +440,7 @@ void member_table::lose(known_peer& peer, const std::string& reason, std::int64_
 void member_table::separate(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
   peer.is_up = false;
   peer.lost_ns = now_ns;
-  peer.dial_ns = now_ns;
+  peer.dial.next_ns = now_ns;
   ++peer.between.separations;
   to.changes.push_back({peer_change::kind::unreachable, peer.who, peer.gateway, reason, peer.period});
 }
@@ -564,9 +451,7 @@ void member_table::revive(known_peer& peer, std::int64_t now_ns, member_steps& t
   peer.is_up = true;
   peer.has_hung_up = false;
   peer.period = ++last_period_;
-  peer.answered = true;
-  peer.missed = 0;
-  peer.seen_ns = now_ns;
+  peer.signs.seen(now_ns);
   to.changes.push_back({peer_change::kind::up_again, peer.who, peer.gateway, {}, peer.period, away});
 }
 
@@ -584,9 +469,10 @@ void member_table::forget(node_id who, const std::string& reason, end how, std::
   to.changes.push_back({peer_change::kind::gone, lost.who, lost.gateway, reason, lost.period});
   const bond ended{lost.between.partings + 1, 0};
   auto& node = gone_[who];
-  node = {lost.who, ended, reason, how == end::out_of_reach || how == end::ended, how == end::left, lost.is_dialled, now_ns};
-  node.pause_ns = shortest_pause_ns;
-  node.dial_ns = now_ns + shortest_pause_ns;
+  const auto state = how == end::left       ? absent::state::left
+                     : how == end::replaced ? absent::state::given_up
+                                            : absent::state::awaited;
+  node = {lost.who, ended, reason, state, now_ns, {lost.dial.is_under_way, now_ns + shortest_pause_ns, shortest_pause_ns}};
   drop_oldest();
   note_news(now_ns, to);
 }
@@ -595,31 +481,6 @@ void member_table::drop_oldest() {
   if (gone_.size() <= most_gone) return;
   gone_.erase(std::min_element(gone_.begin(), gone_.end(),
                                [](const auto& a, const auto& b) { return a.second.since_ns < b.second.since_ns; }));
-}
-
-bool member_table::is_up(node_id id) const {
-  if (const auto* peer = find(id)) return peer->is_up;
-  const auto tried = strangers_.find(id);
-  const bool is_out_of_reach = tried != strangers_.end() && tried->second.is_out_of_reach;
-  return !is_out_of_reach && !is_awaited(id) && roster_.is_up(id);
-}
-
-std::vector<member> member_table::members() const {
-  auto result = roster_.members();
-  std::erase_if(result, [&](const member& who) { return find(who.id) != nullptr || !is_up(who.id); });
-  for (const auto& [id, peer] : peers_)
-    if (peer.is_up) result.push_back(peer.who);
-  std::sort(result.begin(), result.end(), [](const member& a, const member& b) { return a.name < b.name; });
-  return result;
-}
-
-std::string member_table::names() const {
-  constexpr std::size_t most_named = 10;
-  std::string result;
-  const auto all = members();
-  for (std::size_t i = 0; i < std::min(all.size(), most_named); ++i) result += (i == 0 ? "" : ", ") + all[i].name;
-  if (all.size() > most_named) result += " and " + std::to_string(all.size() - most_named) + " more";
-  return result.empty() ? "none" : result;
 }
 
 }  // namespace troupe::membership

@@ -4,57 +4,16 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include <caf/actor_addr.hpp>
 #include <caf/actor_control_block.hpp>
 
-#include <troupe/actors/membership/roster.hpp>
+#include <troupe/actors/membership/known_members.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
-
-/// What to do about a name that another node has.
-inline constexpr const char* other_name = "; choose another one, and with certificates make it a kit of its own";
-
-/// How far the steady clock of a peer is ahead of this node's, by the heartbeat with the shortest round trip. The error bound
-/// of that heartbeat grows a little with each later one, so the estimate follows clocks that drift.
-class clock_estimate {
- public:
-  /// Takes in a heartbeat: sent and received by this node's clock, answered by the peer's clock, in nanoseconds. A heartbeat
-  /// with impossible times is ignored: a peer may send any numbers.
-  void add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept;
-  bool known() const noexcept { return known_; }
-  std::int64_t offset_ns() const noexcept { return offset_ns_; }
-
- private:
-  bool known_ = false;
-  std::int64_t offset_ns_ = 0;
-  double allowed_ns_ = 0;
-};
-
-/// A peer that is up or unreachable.
-struct known_peer {
-  member who;
-  caf::strong_actor_ptr gateway;
-  bond between;
-  std::uint64_t period = 0;     // see contracts::peer_up
-  bool is_up = true;            // false: unreachable
-  bool is_connected = true;     // whether `gateway` belongs to a connection that stands
-  bool is_dialled = false;      // whether this node dials the peer now
-  std::int64_t seen_ns = 0;     // when the peer answered last, by the clock of this node
-  std::int64_t lost_ns = 0;     // since when the peer is unreachable
-  std::int64_t dial_ns = 0;     // when the peer is dialled next
-  int missed = 0;               // heartbeats in a row without an answer
-  bool answered = true;         // whether the peer has answered the last heartbeat
-  bool has_hung_up = false;     // whether the connection ended by itself since the peer was up: its process may have ended
-  std::uint64_t last_news = 0;  // news up to this number were compared when the two nodes greeted each other
-  clock_estimate clock;
-};
 
 /// News about a peer, or about a member that this node is not connected to (`known`, `lost`, `clash`).
 struct peer_change {
@@ -131,7 +90,7 @@ struct member_steps {
 ///         node claims is dialled at once, and is gone if no program listens at its address: the other node is its successor.
 ///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
 ///   MT-10 a member that this node can't connect to and was never connected to is told once, with the reason, and once when that is over.
-class member_table {
+class member_table : public known_members {
  public:
   static constexpr int allowed_misses = 3;
   /// A peer that leaves this many heartbeats in a row unanswered is unreachable, even if other bytes come from it: after a
@@ -160,44 +119,13 @@ class member_table {
   /// A table that knows of other members already.
   member_table(roster known, times limits);
 
-  const roster& heard_of() const noexcept { return roster_; }
-  const member& self() const noexcept { return self_; }
   void set_port(std::uint16_t port);
-
-  /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if it
-  /// can. `own`: this node, as `who` reaches it.
-  std::string objection(const member& who, const member& own) const;
-
-  /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
-  const known_peer* rival(const member& who) const;
-  /// The rival of `who`, unless `who` is that peer after a restart; null otherwise. An unreachable peer at the address of `who` has
-  /// been restarted: no two programs listen there.
-  const known_peer* living_rival(const member& who) const;
-  /// Another member that has the name of `who` and is no peer; null if there is none.
-  const member* holder(const member& who) const;
-
-  /// The peer, if it is up or unreachable; null otherwise.
-  known_peer* find(node_id id);
-  const known_peer* find(node_id id) const;
-  known_peer* find_gateway(const caf::actor_addr& gateway);
-  /// The peer with this name, if it is up.
-  const known_peer* find_up(const std::string& name) const;
-  const known_peer* find_up(node_id id) const;
-  const std::unordered_map<node_id, known_peer>& peers() const noexcept { return peers_; }
-
-  /// The bond of this node with another node.
-  bond between(node_id id) const;
-  /// Why a node has gone; null if it has not.
-  const std::string* gone(node_id id) const;
-
   /// `who` has greeted this node (`hears`) or has answered a greeting (`answers`); its bond with this node is `theirs`. An
   /// unreachable peer that greets is not up yet: this node may hear the peer and not reach it. Pre: no objection, no rival.
   enum class way { hears, answers };
   member_steps met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
                    std::uint32_t incarnation = 0);
 
-  /// What a node that greets lacks: all news, or none if its digest shows that it has heard the same.
-  std::vector<member_news> news_for(node_id who, std::uint64_t digest) const;
   /// Takes in news that a peer has passed on.
   member_steps hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// Takes in all news of another node, in a greeting.
@@ -226,43 +154,10 @@ class member_table {
   /// How a dial ended. The table has to be told for each dial.
   enum class dial_end { reached, not_reached, nobody_listens, another_listens };
   member_steps dialled(node_id who, dial_end how, std::int64_t now_ns, const std::string& why = {});
-  /// Why this node can't connect to a member, of which each has this name or id. Empty if nothing is known.
-  std::string obstacle_to(const std::string& name, node_id id) const;
   /// The peer is gone for a reason that it gave itself, or because another node has taken its address.
   member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);
 
-  /// Whether the member is up, peer or not.
-  bool is_up(node_id id) const;
-  /// The members that are up, peers or not, sorted by name.
-  std::vector<member> members() const;
-  /// The names of the members that are up for an error text: "a, b", or "none"; ten of them at most.
-  std::string names() const;
-
  private:
-  struct absent {
-    member who;
-    bond between;
-    std::string reason;
-    bool is_awaited = false;  // whether this node still dials the node
-    bool has_left = false;
-    bool is_dialled = false;
-    std::int64_t since_ns = 0;
-    std::int64_t dial_ns = 0;
-    std::int64_t pause_ns = 0;
-  };
-
-  /// A member that is dialled and is no peer yet.
-  struct stranger {
-    bool is_dialled = false;
-    std::int64_t dial_ns = 0;
-    std::int64_t pause_ns = 0;
-    bool is_contested = false;     // whether another node has its name
-    bool is_tried = false;         // whether this node has dialled it since somebody looks for it
-    bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
-    std::string why;               // the last dial ended (MT-10)
-    std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
-  };
-
   void meet(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
             member_steps& to);
   std::vector<node_id> listeners() const;
@@ -270,10 +165,9 @@ class member_table {
   enum class watch { always, in_turn, none };
   watch watch_of(const known_peer& peer, const std::function<bool(node_id)>& shares) const;
   bool has_turn(node_id neighbour) const;
-  bool is_awaited(node_id id) const;
   void meet_strangers(std::int64_t now_ns, member_steps& to);
   void dial_gone(std::int64_t now_ns, member_steps& to);
-  static void wait_longer(absent& node, std::int64_t now_ns);
+  static void wait_longer(redialling& dial, std::int64_t now_ns);
   void note_news(std::int64_t now_ns, member_steps& to);
   void tell_known(const member& who, member_steps& to);
   void tell_lost(const member& who, const std::string& reason, bool is_gone, member_steps& to);
@@ -288,25 +182,11 @@ class member_table {
   void greet_next(member_steps& to);
   void drop_oldest();
 
-  member self_;
   times limits_;
   std::uint64_t last_period_ = 0;
   std::uint64_t beats_ = 0;
   node_id last_greeted_;
-  std::unordered_map<node_id, known_peer> peers_;
-  std::unordered_map<node_id, absent> gone_;
-  roster roster_;
-  std::unordered_map<node_id, stranger> strangers_;
   bool will_pass_on_ = false;
 };
-
-/// "750 ms".
-std::string milliseconds_text(std::int64_t ns);
-
-/// "host:port", with brackets around an address of IPv6.
-std::string address_text(const std::string& host, std::uint16_t port);
-
-/// "'name' (id) at host:port".
-std::string describe(const member& who);
 
 }  // namespace troupe::membership

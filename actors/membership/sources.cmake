@@ -3,6 +3,7 @@ add_room(membership
   admission.cpp
   dialer.cpp
   greetings.cpp
+  known_members.cpp
   member_desk.cpp
   member_table.cpp
   membership.cpp

@@ -55,7 +55,7 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   const auto came = message_head::read(head);
   next_ = came.payload;
   if (came.operation == message_head::fragment) {
-    if (rules_ && !rules_->has_shaken_hands()) return wrong("a fragment before its handshake");
+    if (rules_ && rules_->now() == message_rules::state::waiting) return wrong("a fragment before its handshake");
     const bool fits = next_ > 0 && next_ <= write_lanes::fragment_bytes && ahead_.size() + next_ < most_payload;
     if (fits) state_ = state::fragment;
     return fits ? outcome::kept : wrong("a fragment of " + std::to_string(next_) + " bytes");

@@ -42,6 +42,14 @@ constexpr std::string_view types_of_question_for_service = "@<>+@atom+@atom+@str
 /// The other end answers once, by a message to an actor of CAF, which has no number of its own here.
 constexpr std::string_view types_of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
 
+message_type kind_of(const message_head& of) { return static_cast<message_type>(of.operation); }
+
+caf::message_id id_of(const message_head& of) { return caf::make_message_id(of.message); }
+
+bool is_answer(const message_head& of) { return id_of(of).is_response(); }
+
+bool is_for_service(const message_head& of) { return (of.flags & caf::io::basp::header::named_receiver_flag) != 0; }
+
 bool may_nest(const std::optional<message_outline>& outline) {
   if (!outline) return true;
   const auto types = outline->types.substr(message_outline::begin_of_types.size());
@@ -76,38 +84,43 @@ bool is_for_gateway(const message_outline& of) {
 }  // namespace
 
 void message_rules::leaves(const message_head& next) {
-  const auto id = caf::make_message_id(next.message);
-  if (own_id_ && id.is_request()) own_id_->add(next.source, id.request_id().integer_value());
-  if ((next.flags & caf::io::basp::header::named_receiver_flag) != 0) asker_ = next.source;
+  if (proof_ && proof_->own_id && id_of(next).is_request())
+    proof_->own_id->add(next.source, id_of(next).request_id().integer_value());
+  if (!is_for_service(next)) return;
+  asker_ = next.source;
+  if (asked_ != question::answered) asked_ = question::open;
+}
+
+message_rules::receiver message_rules::receiver_of(const message_head& next) const {
+  if (is_for_service(next)) return receiver::service;
+  if (const auto found = own_ ? own_->find(next.target) : std::nullopt)
+    return *found == own_actors::kind::gateway ? receiver::gateway : receiver::inner;
+  const bool may_answer = asked_ == question::open && asker_ != 0 && next.target == asker_ && !id_of(next).is_request();
+  return may_answer ? receiver::asker : receiver::program;
+}
+
+/// Whether the message that came last is for no actor of the node itself, and no answer.
+bool message_rules::is_for_program() const noexcept {
+  return !is_answer(last_) && (to_ == receiver::program || to_ == receiver::asker);
 }
 
 std::string message_rules::why_not(const message_head& next) {
   look_at_policy();
-  const auto kind = static_cast<message_type>(next.operation);
+  const auto kind = kind_of(next);
   const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
   const bool is_handshake = kind == message_type::server_handshake || kind == message_type::client_handshake;
-  if (ids_ && !place_) return "one more connection of a certificate that has " + std::to_string(node_ids::most_connections);
-  if (!has_shaken_hands_ && kind != expected) return "a message before its handshake";
+  if (proof_ && !proof_->place)
+    return "one more connection of a certificate that has " + std::to_string(node_ids::most_connections);
+  if (state_ == state::waiting && kind != expected) return "a message before its handshake";
   // A caller that has two connections says once more by a handshake which one counts.
-  const bool chooses = kind == message_type::client_handshake && expected == kind && !has_chosen_ &&
+  const bool chooses = state_ == state::met && kind == message_type::client_handshake && expected == kind &&
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
-  if (has_shaken_hands_ && is_handshake && !chooses) return "a second handshake";
-  kind_ = kind;
+  if (state_ != state::waiting && is_handshake && !chooses) return "a second handshake";
+  state_ = chooses ? state::chosen : state_ == state::waiting ? state::met : state_;
+  last_ = next;
+  to_ = receiver_of(next);
   owed_ = 0;
   is_walked_ = false;
-  const auto id = caf::make_message_id(next.message);
-  const bool is_answer = id.is_response();
-  is_answer_ = is_answer;
-  is_request_ = id.is_request();
-  is_for_service_ = (next.flags & caf::io::basp::header::named_receiver_flag) != 0;
-  is_of_stream_ = id.is_stream_message();
-  const auto target = own_ ? own_->find(next.target) : std::nullopt;
-  to_ = is_answer ? std::nullopt : target;
-  answers_own_ = is_answer && target;
-  is_to_asker_ = asker_ != 0 && next.target == asker_ && !is_request_;
-  is_to_itself_ = next.source == next.target;
-  has_chosen_ = has_chosen_ || (has_shaken_hands_ && chooses);
-  has_shaken_hands_ = true;
   switch (kind) {
     case message_type::server_handshake:
     case message_type::client_handshake:
@@ -118,16 +131,16 @@ std::string message_rules::why_not(const message_head& next) {
       return {};
     case message_type::direct_message:
     case message_type::routed_message:
-      if ((next.flags & caf::io::basp::header::named_receiver_flag) != 0 &&
-          (next.target != known_service || next.payload > most_of_service))
+      if (to_ == receiver::service && (next.target != known_service || next.payload > most_of_service))
         return "a message to a service of CAF";
-      if (is_for_service_ && ++for_service_ > most_for_service) return "one more message to a service of CAF";
+      if (to_ == receiver::service && ++for_service_ > most_for_service) return "one more message to a service of CAF";
       if (next.payload == 0) return "an empty message";
-      if (is_answer && own_id_ && !own_id_->take(next.target, id.request_id().integer_value()))
+      if (is_answer(next) && proof_ && proof_->own_id &&
+          !proof_->own_id->take(next.target, id_of(next).request_id().integer_value()))
         return "an answer to a question that was not asked there, or that has been answered";
-      if (id.is_stream_message() && (is_answer || to_)) return "a message of a stream to an actor that takes none";
-      is_for_program_ = !is_answer && !to_ && (next.flags & caf::io::basp::header::named_receiver_flag) == 0;
-      return is_for_program_ && !may_use_actors_ && next.payload > most_of_service ? not_for_program() : std::string();
+      if (id_of(next).is_stream_message() && (is_answer(next) || is_for_node()))
+        return "a message of a stream to an actor that takes none";
+      return is_for_program() && !may_use_actors() && next.payload > most_of_service ? not_for_program() : std::string();
     case message_type::heartbeat:
       return next.payload == 0 ? std::string() : "a heartbeat of CAF with a payload";
     default:
@@ -136,46 +149,45 @@ std::string message_rules::why_not(const message_head& next) {
 }
 
 void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
-  ids_ = std::move(all);
-  who_ = std::move(who);
-  place_ = ids_->add_connection(who_.node);
-  unfinished_ = std::make_shared<node_ids::unfinished_message>(ids_, who_.node);
-  policy_ = policy;
+  auto place = all->add_connection(who.node);
+  auto unfinished = std::make_shared<node_ids::unfinished_message>(all, who.node);
+  proof_ = proof{std::move(all), std::move(who), policy, std::move(place), std::move(unfinished)};
 }
 
 /// Looks the role up only if another policy counts than at the last look.
 void message_rules::look_at_policy() {
-  if (policy_ == nullptr) return;
-  const auto& now = policy_->now();
-  if (std::exchange(looked_at_, &now) != &now) may_use_actors_ = now.of(who_.role).actors;
+  if (!proof_ || proof_->policy == nullptr) return;
+  const auto& now = proof_->policy->now();
+  if (std::exchange(proof_->looked_at, &now) != &now) proof_->may_use_actors = now.of(proof_->who.role).actors;
 }
 
 std::string message_rules::why_not(std::span<const char> payload) {
   look_at_policy();
   const std::string_view bytes(payload.data(), payload.size());
   const auto node = std::string(bytes.substr(0, message_outline::node_bytes));
-  switch (kind_) {
+  const auto kind = kind_of(last_);
+  switch (kind) {
     case message_type::server_handshake:
     case message_type::client_handshake:
       if (bytes.size() < message_outline::node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
-      if (ids_ && !is_actor_system(node)) return "a handshake of no node";
+      if (proof_ && !is_actor_system(node)) return "a handshake of no node";
       if (!handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
-      if (handshake_.empty() && ids_ && !(own_id_ = ids_->take(node, who_)))
+      if (handshake_.empty() && proof_ && !(proof_->own_id = proof_->ids->take(node, proof_->who)))
         return "a handshake of a node that has another certificate";
       handshake_ = bytes;
       return {};
     case message_type::routed_message:
     case message_type::monitor_message:
     case message_type::down_message: {  // these begin with the node that they are from, and the node that they are for
-      if (!ids_) break;
+      if (!proof_) break;
       if (bytes.size() < 2 * message_outline::node_bytes) return "a message of CAF that is too short";
-      const auto own = ids_->own();
+      const auto own = proof_->ids->own();
       if (bytes.substr(message_outline::node_bytes, message_outline::node_bytes) != own)
         return "a message that is for another node";
-      const bool may_be_link = node == own && kind_ == message_type::routed_message;
+      const bool may_be_link = node == own && kind == message_type::routed_message;
       if (!handshake_.starts_with(node) && !(may_be_link && is_link(outline_of(bytes, true))))
         return "a message of another node";
-      if (kind_ == message_type::down_message) {
+      if (kind == message_type::down_message) {
         const auto reason = message_values::of_error(bytes.substr(2 * message_outline::node_bytes));
         if (const auto why = why_not_hold(reason); !why.empty()) return "the end of an actor, and in the reason " + why;
       }
@@ -184,10 +196,10 @@ std::string message_rules::why_not(std::span<const char> payload) {
     default:
       break;
   }
-  if (kind_ == message_type::monitor_message) owed_ = owed_for_monitor;
-  const bool is_routed = kind_ == message_type::routed_message;
+  if (kind == message_type::monitor_message) owed_ = owed_for_monitor;
+  const bool is_routed = kind == message_type::routed_message;
   const auto outline = outline_of(bytes, is_routed);
-  if (is_routed || kind_ == message_type::direct_message)
+  if (is_routed || kind == message_type::direct_message)
     if (auto why = why_not_for_actor(bytes, outline); !why.empty()) return why;
   if (is_walked_ || bytes.size() <= never_deep || !may_nest(outline)) return {};
   std::size_t found = 0;
@@ -201,29 +213,29 @@ std::string message_rules::why_not(std::span<const char> payload) {
 std::string message_rules::why_not_hold(const message_values& values) {
   if (values.is_wrong) return "values that no node sends";
   is_walked_ = !values.has_own_types;
-  if (may_use_actors_) return {};
+  if (may_use_actors()) return {};
   const auto refused = [this](const char* what) {
-    return what + (", which the policy allows no node of the role '" + who_.role) + "'";
+    return what + (", which the policy allows no node of the role '" + proof_->who.role) + "'";
   };
   if (values.has_own_types) return refused("a value of a type of a program");
   if (values.pointers > 1) return refused("more than one actor");
-  if (values.pointers == 1 && !handshake_.starts_with(values.node) && values.node != ids_->own())
+  if (values.pointers == 1 && !handshake_.starts_with(values.node) && values.node != proof_->ids->own())
     return refused("an actor of a third node");
   return {};
 }
 
 std::string message_rules::not_for_program() const {
-  return "a message to an actor of a program, which the policy allows no node of the role '" + who_.role + "'";
+  return "a message to an actor of a program, which the policy allows no node of the role '" + proof_->who.role + "'";
 }
 
 /// Why CAF can't read a message to an actor; empty if it can. Pre: the connection has certificates.
 std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (!outline) {
     // This is what CAF writes of a message with a type that the sender's program has not registered. CAF reads an empty message from it.
-    const std::size_t begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
-    return bytes.size() == begin + 1 && !to_ && !answers_own_ ? "" : "a message that is not as CAF writes it";
+    const std::size_t begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
+    return bytes.size() == begin + 1 && !is_for_node() ? "" : "a message that is not as CAF writes it";
   }
-  if (answers_own_ && outline->types != types_of_error && !is_answer_of_node(outline->types))
+  if (is_answer(last_) && is_for_node() && outline->types != types_of_error && !is_answer_of_node(outline->types))
     return "an answer of a type that no node answers";
   const auto why = why_not_hold(message_values::of(outline->types, outline->values));
   return why.empty() ? why : "a message with " + why;
@@ -235,38 +247,38 @@ bool message_rules::may_link(std::string_view bytes, const message_outline& outl
   front_reader values(outline.values);
   const auto atom = values.take_number();
   const auto actor = values.take_number();
-  return kind_ == message_type::routed_message && bytes.starts_with(ids_->own()) && is_to_itself_ && !is_answer_ &&
-         !is_request_ && !to_ && atom && actor && *actor != 0 && values.left().size() == message_outline::node_bytes &&
-         handshake_.starts_with(values.left());
+  return kind_of(last_) == message_type::routed_message && bytes.starts_with(proof_->ids->own()) &&
+         last_.source == last_.target && !is_answer(last_) && !id_of(last_).is_request() && !is_for_node() && atom && actor &&
+         *actor != 0 && values.left().size() == message_outline::node_bytes && handshake_.starts_with(values.left());
 }
 
 /// As why_not(), for the payload of a message to an actor. Looks last at what takes time: who may not send the message does not get so far.
 std::string message_rules::why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline) {
-  if (ids_) {
-    const auto begin = kind_ == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
+  if (proof_) {
+    const auto begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     if (bytes.size() <= begin || bytes[begin] != 0) return "a message for further actors";
     if (is_link(outline) && !may_link(bytes, *outline)) return "a link that CAF does not send";
-    if (is_answer_ && !may_use_actors_ && bytes.size() > most_answer && !(outline && is_one_of_troupe(*outline)))
+    if (is_answer(last_) && !may_use_actors() && bytes.size() > most_answer && !(outline && is_one_of_troupe(*outline)))
       return "an answer of " + std::to_string(bytes.size()) + " bytes, which is none of troupe's";
-    if (is_request_) owed_ = owed_for_request;
+    if (id_of(last_).is_request()) owed_ = owed_for_request;
   }
-  if (is_for_service_ &&
+  if (to_ == receiver::service &&
       (!outline || outline->types != types_of_question_for_service || outline->first != caf::sys_atom::uint_value()))
     return "a message to a service of CAF that is not CAF's question";
-  if (to_) {
-    if (*to_ == own_actors::kind::inner || !outline || !is_for_gateway(*outline))
+  if (is_for_node() && !is_answer(last_)) {
+    if (to_ == receiver::inner || !outline || !is_for_gateway(*outline))
       return "a message that other nodes may not send to an actor of this node";
     if (outline->begins_with_atom() || outline->types == types_of_greeting) owed_ = owed_for_status;
   }
-  if (is_of_stream_ && (!outline || outline->types != types_of_stream))
+  if (id_of(last_).is_stream_message() && (!outline || outline->types != types_of_stream))
     return "a message that says that it belongs to a stream, and is none of a stream";
-  if (is_for_program_ && !may_use_actors_) {
-    const bool tells_of_service = is_to_asker_ && !has_told_of_service_ && outline && bytes.size() <= most_of_service &&
+  if (is_for_program() && !may_use_actors()) {
+    const bool tells_of_service = to_ == receiver::asker && outline && bytes.size() <= most_of_service &&
                                   outline->types == types_of_service && outline->first == caf::ok_atom::uint_value();
     if (!tells_of_service) return not_for_program();
-    has_told_of_service_ = true;
+    asked_ = question::answered;
   }
-  return ids_ ? why_not_read(bytes, outline) : std::string();
+  return proof_ ? why_not_read(bytes, outline) : std::string();
 }
 
 }  // namespace troupe::network

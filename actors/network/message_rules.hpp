@@ -11,8 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include <caf/io/basp/message_type.hpp>
-
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_outline.hpp>
@@ -63,6 +61,14 @@ class message_rules {
   /// CAF asks once after each handshake.
   static constexpr int most_for_service = 8;
 
+  /// What has come of the handshakes of the other end:
+  ///
+  ///   state    meaning                                  next state
+  ///   waiting  the handshake may come, nothing else     its header: met
+  ///   met      messages may come                        a caller's second header that chooses this connection: chosen
+  ///   chosen   messages may come                        none
+  enum class state { waiting, met, chosen };
+
   /// `which`: the end of the connection that this process has. `own`: the actors for which BR-6 counts; null: none.
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
@@ -78,9 +84,10 @@ class message_rules {
   std::string why_not(std::span<const char> payload);
   /// So many bytes of the message that came last, or of the fragments of one, are here and not with CAF yet. False: the connections of the
   /// certificate have too many (NI-3).
-  bool may_hold(std::size_t unfinished) noexcept { return !unfinished_ || unfinished_->has(unfinished); }
-  /// Whether the handshake of the other end has come.
-  bool has_shaken_hands() const noexcept { return has_shaken_hands_; }
+  bool may_hold(std::size_t unfinished) noexcept { return !proof_ || proof_->unfinished->has(unfinished); }
+  state now() const noexcept { return state_; }
+  /// The header of the message that came last.
+  const message_head& last() const noexcept { return last_; }
   /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see broker_notes).
   std::size_t owed() const noexcept { return owed_; }
 
@@ -89,7 +96,27 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
+  /// Whom a message names as its receiver; `asker`: the actor of CAF here that waits for an answer of the other end's service (BR-2).
+  enum class receiver { program, asker, service, gateway, inner };
+  /// CAF's own question for the service of the other end (BR-2).
+  enum class question { none, open, answered };
+  /// Whose a connection with certificates is.
+  struct proof {
+    std::shared_ptr<node_ids> ids;
+    certificates::identity who;
+    const rights::policy_file* policy;
+    node_ids::place place;  // null: the certificate has too many connections
+    std::shared_ptr<node_ids::unfinished_message> unfinished;
+    node_ids::hold own_id{};                   // once the handshake has come
+    const rights::policy* looked_at{nullptr};  // the policy that says may_use_actors
+    bool may_use_actors = true;
+  };
+
   void look_at_policy();
+  bool may_use_actors() const noexcept { return !proof_ || proof_->may_use_actors; }
+  receiver receiver_of(const message_head& next) const;
+  bool is_for_node() const noexcept { return to_ == receiver::gateway || to_ == receiver::inner; }
+  bool is_for_program() const noexcept;
   std::string why_not_read(std::string_view bytes, const std::optional<message_outline>& outline);
   std::string why_not_hold(const message_values& values);
   std::string not_for_program() const;
@@ -98,33 +125,17 @@ class message_rules {
 
   gate::end which_;
   std::shared_ptr<const own_actors> own_;
-  std::optional<own_actors::kind> to_;  // of the message that came last, unless it is an answer
-  bool answers_own_ = false;            // whether the message that came last is an answer to an actor of the node itself
-  bool is_to_asker_ = false;            // whether the message that came last is for `asker_`, and no request
-  bool is_to_itself_ = false;           // whether the message that came last has one number for its sender and its receiver
-  bool is_for_program_ = false;         // whether the message that came last is for no actor of the node itself, and no answer
-  std::uint64_t asker_ = 0;  // the actor of CAF here that has asked for the service of the other end (BR-2); 0: none yet
-  bool has_told_of_service_ = false;  // has said where CAF's service is that BR-2 allows
-  bool has_shaken_hands_ = false;
-  bool has_chosen_ = false;
-  int for_service_ = 0;  // messages to CAF's service so far
+  std::optional<proof> proof_;  // with certificates
+  state state_ = state::waiting;
+  std::string handshake_;  // payload of the first one
+  question asked_ = question::none;
+  std::uint64_t asker_ = 0;  // the actor that has asked last
+  int for_service_ = 0;      // messages to CAF's service so far
   // Of the message that came last:
+  message_head last_;
+  receiver to_ = receiver::program;
   std::size_t owed_ = 0;
-  bool is_for_service_ = false;
-  bool is_answer_ = false;
-  bool is_request_ = false;
-  bool is_walked_ = false;              // whether all its values were walked through
-  bool is_of_stream_ = false;           // what the message that came last says
-  caf::io::basp::message_type kind_{};  // of the message that came last
-  std::shared_ptr<node_ids> ids_;
-  certificates::identity who_;
-  const rights::policy_file* policy_ = nullptr;
-  const rights::policy* looked_at_ = nullptr;  // the policy that says may_use_actors_
-  bool may_use_actors_ = true;
-  node_ids::place place_;  // with certificates; null: the certificate has too many connections
-  node_ids::hold own_id_;
-  std::shared_ptr<node_ids::unfinished_message> unfinished_;  // with certificates
-  std::string handshake_;                                     // payload of the first one
+  bool is_walked_ = false;  // whether all its values were walked through
 };
 
 }  // namespace troupe::network

@@ -120,20 +120,17 @@ struct credentials::callbacks {
 void credentials::free_session::operator()(ssl_session_st* what) const noexcept { SSL_SESSION_free(what); }
 
 credentials::credentials(std::filesystem::path kit, std::filesystem::path revoked)
-    : kit_file_(std::move(kit)),
-      revoked_file_(std::move(revoked)),
-      kit_version_(version_of(kit_file_)),
-      revoked_version_(version_of(revoked_file_)) {
-  expect_file("--certificates", kit_file_, "`troupe certs node NAME` makes a kit, NAME.pem");
-  if (!revoked_file_.empty())
-    expect_file("--revoked", revoked_file_, "the list is revoked.pem in the folder of the cluster's authority");
+    : kit_{std::move(kit)}, revoked_{std::move(revoked)} {
+  expect_file("--certificates", kit_.path, "`troupe certs node NAME` makes a kit, NAME.pem");
+  if (!revoked_.path.empty())
+    expect_file("--revoked", revoked_.path, "the list is revoked.pem in the folder of the cluster's authority");
   state_ = make_state(nullptr, true, true);
   own_ = state_->kit->identity;
   if (state_->revoked && state_->revoked->contains(state_->kit->certificate.get()))
-    throw error(errc::misuse, kit_file_.string() + ": " +
+    throw error(errc::misuse, kit_.path.string() + ": " +
                                 certificates::warning_about(state_->kit->certificate.get(), state_->revoked.get(),
                                                             std::chrono::system_clock::now()) +
-                                " (the list is " + revoked_file_.string() + ")");
+                                " (the list is " + revoked_.path.string() + ")");
 }
 
 credentials::~credentials() = default;
@@ -155,23 +152,23 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
                                                                   bool reads_revoked) const {
   auto made = std::make_shared<state>();
   if (before != nullptr) made->number = before->number + 1;
-  made->kit = reads_kit ? std::make_shared<const certificates::kit>(certificates::read_kit(kit_file_)) : before->kit;
+  made->kit = reads_kit ? std::make_shared<const certificates::kit>(certificates::read_kit(kit_.path)) : before->kit;
   made->known = reads_kit ? std::make_shared<certificates::signed_before>() : before->known;
   if (!own_.node.empty() && !(made->kit->identity == own_))
-    throw error(errc::misuse, kit_file_.string() + " is now the kit of node '" + made->kit->identity.node + "' of the role " +
+    throw error(errc::misuse, kit_.path.string() + " is now the kit of node '" + made->kit->identity.node + "' of the role " +
                                 made->kit->identity.role + "; expected one of node '" + own_.node + "' of the role " +
                                 own_.role + "; a node that changes its role has to start anew");
   if (!reads_revoked)
     made->revoked = before->revoked;
-  else if (!revoked_file_.empty())
-    made->revoked = std::make_shared<const certificates::revocations>(revoked_file_, made->kit->authority.get());
+  else if (!revoked_.path.empty())
+    made->revoked = std::make_shared<const certificates::revocations>(revoked_.path, made->kit->authority.get());
   if (before != nullptr && before->revoked && made->revoked && made->revoked->is_older_than(*before->revoked))
-    throw error(errc::misuse, revoked_file_.string() + " is an older list of revoked certificates than the one that counts");
+    throw error(errc::misuse, revoked_.path.string() + " is an older list of revoked certificates than the one that counts");
   ERR_clear_error();
   made->context.reset(SSL_CTX_new(TLS_method()));
   auto* context = made->context.get();
   if (context == nullptr) throw std::bad_alloc();
-  const auto what = kit_file_.string();
+  const auto what = kit_.path.string();
   expect(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, what);
   expect(SSL_CTX_set_ciphersuites(context, ciphers) == 1, what);
   expect(SSL_CTX_set1_groups_list(context, groups) == 1, what);
@@ -196,11 +193,11 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
 
 credentials::reading credentials::reload(std::chrono::system_clock::time_point now) {
   reading result;
-  const auto kit = version_of(kit_file_);
-  const auto revoked = version_of(revoked_file_);
+  const auto kit = version_of(kit_.path);
+  const auto revoked = version_of(revoked_.path);
   const auto before = current();
-  const bool reads_kit = kit != kit_version_;
-  const bool reads_revoked = revoked != revoked_version_;
+  const bool reads_kit = kit != kit_.read;
+  const bool reads_revoked = revoked != revoked_.read;
   std::shared_ptr<const state> after = before;
   // A file that can't be used is read again the next time: perhaps no descriptor was left. Its problem is told once.
   const auto read = [&](bool is_kit, std::string& problem) {
@@ -213,14 +210,14 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
       return false;
     }
   };
-  const bool kit_counts = reads_kit && read(true, kit_problem_);
-  const bool revoked_counts = reads_revoked && read(false, revoked_problem_);
+  const bool kit_counts = reads_kit && read(true, kit_.problem);
+  const bool revoked_counts = reads_revoked && read(false, revoked_.problem);
   auto warning = certificates::warning_about(after->kit->certificate.get(), after->revoked.get(), now);
   std::lock_guard lock(mutex_);
-  if (warning != warning_ && !warning.empty()) result.warning = kit_file_.string() + ": " + warning;
+  if (warning != warning_ && !warning.empty()) result.warning = kit_.path.string() + ": " + warning;
   warning_ = std::move(warning);
-  if (kit_counts) kit_version_ = kit;
-  if (revoked_counts) revoked_version_ = revoked;
+  if (kit_counts) kit_.read = kit;
+  if (revoked_counts) revoked_.read = revoked;
   if (!result.has_changed) return result;
   state_ = std::move(after);
   sessions_.clear();

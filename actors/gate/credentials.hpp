@@ -115,17 +115,19 @@ class credentials {
   /// The session of this name, which the called end has kept; null if there is none.
   kept_session find_here(const std::string& name) const;
 
-  const std::filesystem::path kit_file_;
-  const std::filesystem::path revoked_file_;
+  struct watched_file {
+    const std::filesystem::path path;
+    version read = version_of(path);  // the one that counts
+    std::string problem{};            // the last one
+  };
+
+  watched_file kit_;  // its path never changes, nor does that of the next one
+  watched_file revoked_;
   certificates::identity own_;
 
-  mutable std::mutex mutex_;  // guards the next ones
-  version kit_version_;
-  version revoked_version_;
+  mutable std::mutex mutex_;  // guards the next ones, and what changes of the first two
   std::shared_ptr<const state> state_;
-  std::string warning_;  // the last one
-  std::string kit_problem_;
-  std::string revoked_problem_;
+  std::string warning_;                                   // the last one
   mutable std::map<std::string, kept_session> sessions_;  // of the calling end, by whom it called
   mutable std::list<named_session> sessions_here_;        // of the called end; the oldest first
   mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_;  // all in sessions_here_

@@ -6,20 +6,20 @@
 
 namespace troupe::network {
 
-void write_lanes::announce_reading() noexcept { will_announce_ = !std::exchange(has_announced_, true) || will_announce_; }
+void write_lanes::announce_reading() noexcept {
+  if (announcement_ == announcement::none) announcement_ = announcement::due;
+}
 
 void write_lanes::split_large(std::uint64_t unordered) noexcept {
-  if (splits_) return;
-  splits_ = true;
-  unordered_ = unordered;
+  if (!unordered_) unordered_ = unordered;
 }
 
 void write_lanes::seal() {
-  if (will_announce_ && open().size() - sorted_ >= message_head::bytes) {
-    will_announce_ = false;
+  if (announcement_ == announcement::due && open().size() - sorted_ >= message_head::bytes) {
+    announcement_ = announcement::made;
     message_head::set_note(open().data() + sorted_, message_head::reads_fragments);
   }
-  if (splits_) sort_messages();
+  if (unordered_) sort_messages();
   prompt_.seal();
   sorted_ = open().size();
 }
@@ -61,62 +61,62 @@ void write_lanes::move_to_bulk(std::size_t at, const message& which) {
 }
 
 std::span<const char> write_lanes::front() {
-  if (unit_left_ == 0) begin_unit();
-  if (head_left_ > 0) return std::span<const char>(head_).last(head_left_);
-  return (lane_ == lane::bulk ? bulk_ : prompt_).front().first(unit_left_);
+  if (unit_.left == 0) begin_unit();
+  if (unit_.head_left > 0) return std::span<const char>(unit_.head).last(unit_.head_left);
+  return (unit_.of == lane::bulk ? bulk_ : prompt_).front().first(unit_.left);
 }
 
 void write_lanes::begin_unit() {
-  const bool is_bulks_turn = prompt_.empty() || lane_ == lane::prompt;
+  const bool is_bulks_turn = prompt_.empty() || unit_.of == lane::prompt;
   if (!bulk_.empty() && is_bulks_turn && !bulk_has_to_wait()) return begin_bulk_unit();
-  lane_ = lane::prompt;
-  unit_left_ = prompt_.front().size();
+  unit_.of = lane::prompt;
+  unit_.left = prompt_.front().size();
   sorted_ = open().size();  // front() may have taken the open block
 }
 
 /// A message of the bulk lane is complete only after all that was added before it: pieces of its tensors, or messages of its sender.
 bool write_lanes::bulk_has_to_wait() const {
   const auto& next = in_bulk_.front();
-  const bool ends = split_left_ > 0 ? split_left_ <= fragment_bytes : next.bytes <= message_head::bytes + most_whole;
+  const bool ends = split_.left > 0 ? split_.left <= fragment_bytes : next.bytes <= message_head::bytes + most_whole;
   return ends && prompt_left_ < next.after;
 }
 
 void write_lanes::begin_bulk_unit() {
-  lane_ = lane::bulk;
-  if (split_left_ == 0) {
+  unit_.of = lane::bulk;
+  if (split_.left == 0) {
     const auto next = in_bulk_.front().bytes;
     if (next <= message_head::bytes + most_whole) {
-      unit_left_ = next;
+      unit_.left = next;
       return;
     }
-    std::copy_n(bulk_.front().begin(), message_head::bytes, split_head_.begin());
+    std::copy_n(bulk_.front().begin(), message_head::bytes, split_.head.begin());
     bulk_.pop(message_head::bytes);
-    split_left_ = next - message_head::bytes;
+    split_.left = next - message_head::bytes;
   }
-  unit_left_ = std::min(split_left_, fragment_bytes);
-  split_left_ -= unit_left_;
-  head_left_ = message_head::bytes;
-  if (split_left_ > 0) {
-    message_head{message_head::fragment, 0, static_cast<std::uint32_t>(unit_left_), 0}.write(head_.data());
+  unit_.left = std::min(split_.left, fragment_bytes);
+  split_.left -= unit_.left;
+  unit_.head_left = message_head::bytes;
+  if (split_.left > 0) {
+    message_head{message_head::fragment, 0, static_cast<std::uint32_t>(unit_.left), 0}.write(unit_.head.data());
   } else {
-    head_ = split_head_;
-    message_head::set_note(head_.data(), message_head::read(head_.data()).note | message_head::follows_fragments);
+    unit_.head = split_.head;
+    message_head::set_note(unit_.head.data(), message_head::read(unit_.head.data()).note | message_head::follows_fragments);
   }
 }
 
 void write_lanes::pop(std::size_t bytes) {
-  if (head_left_ > 0) {
-    head_left_ -= bytes;
+  if (unit_.head_left > 0) {
+    unit_.head_left -= bytes;
     return;
   }
-  unit_left_ -= bytes;
-  if (lane_ == lane::prompt) {
+  unit_.left -= bytes;
+  if (unit_.of == lane::prompt) {
     prompt_left_ += bytes;
     prompt_.pop(bytes);
     if (prompt_.empty()) bulk_.rest();
     return;
   }
-  if (unit_left_ == 0 && split_left_ == 0) end_bulk_message();
+  if (unit_.left == 0 && split_.left == 0) end_bulk_message();
   bulk_.pop(bytes);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,9 +55,9 @@ class write_lanes {
   /// Says that the last message is complete.
   void seal();
 
-  bool empty() const noexcept { return prompt_.empty() && bulk_.empty() && head_left_ == 0; }
+  bool empty() const noexcept { return prompt_.empty() && bulk_.empty() && unit_.head_left == 0; }
   /// Bytes that have not left.
-  std::size_t waiting() const noexcept { return prompt_.waiting() + bulk_.waiting() + head_left_; }
+  std::size_t waiting() const noexcept { return prompt_.waiting() + bulk_.waiting() + unit_.head_left; }
   /// The bytes that leave next. Valid until pop(). Pre: not empty.
   std::span<const char> front();
   /// Says that the first `bytes` bytes of front() have left.
@@ -82,10 +83,8 @@ class write_lanes {
   void begin_bulk_unit();
   void end_bulk_message();
 
-  bool has_announced_ = false;
-  bool will_announce_ = false;
-  bool splits_ = false;
-  std::uint64_t unordered_ = 0;
+  enum class announcement { none, due, made } announcement_ = announcement::none;  // that this end reads fragments
+  std::optional<std::uint64_t> unordered_;                                         // once large messages leave in fragments
 
   write_queue prompt_;
   std::size_t sorted_ = 0;         // bytes of prompt_.open() whose lane is decided
@@ -94,14 +93,19 @@ class write_lanes {
   std::deque<message> in_bulk_;
   std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // number of messages, without those of unordered_
 
-  // The bytes of one lane that leave before the other lane has its turn are a unit.
-  lane lane_ = lane::prompt;    // of the current unit, or of the last one
-  std::size_t unit_left_ = 0;   // bytes of the lane that belong to the unit and have not left; 0: no unit has begun
-  std::size_t split_left_ = 0;  // payload of the message that leaves in fragments, without what has left and the current unit
   using head_bytes = std::array<char, message_head::bytes>;
-  head_bytes split_head_{};    // the header of this message
-  head_bytes head_{};          // leaves ahead of the unit
-  std::size_t head_left_ = 0;  // bytes of head_ that have not left
+  /// The bytes of one lane that leave before the other lane has its turn.
+  struct {
+    lane of = lane::prompt;     // also of the last unit
+    std::size_t left = 0;       // bytes of the lane that have not left; 0: no unit has begun
+    head_bytes head{};          // leaves ahead of them
+    std::size_t head_left = 0;  // bytes of `head` that have not left
+  } unit_;
+  /// The message that leaves in fragments.
+  struct {
+    head_bytes head{};
+    std::size_t left = 0;  // bytes of its payload, without what has left and the current unit
+  } split_;
 };
 
 }  // namespace troupe::network

@@ -104,7 +104,7 @@ struct tls_session::bio_functions {
   /// OpenSSL calls it for each part of TLS that comes or leaves.
   static void saw(int leaves, int, int kind, const void*, std::size_t, SSL*, void* session) {
     auto& of = *static_cast<tls_session*>(session);
-    if (leaves == 0 && kind == SSL3_RT_HANDSHAKE && of.is_proven_) ++of.extra_messages_;
+    if (leaves == 0 && kind == SSL3_RT_HANDSHAKE && of.is_proven()) ++of.extra_messages_;
   }
 
   static long control(BIO* of, int what, long, void*) {
@@ -154,14 +154,14 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
 
 /// A session that was not shut down in order would be taken out of those that can be resumed.
 tls_session::~tls_session() {
-  if (is_proven_) end_.own->remove(end_);
+  if (is_proven()) end_.own->remove(end_);
   SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 }
 
 tls_session::progress tls_session::shake_hands() {
-  if (has_failed_) return progress::failed;
+  if (state_ == state::refused || state_ == state::broken) return progress::failed;
   if (!flush() && !may_work_later(errno)) return fail(-1);
-  if (is_proven_) return has_unsent() ? progress::wants_to_write : progress::proven;
+  if (state_ == state::proven) return has_unsent() ? progress::wants_to_write : progress::proven;
   is_drained_ = false;
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
@@ -173,7 +173,7 @@ tls_session::progress tls_session::shake_hands() {
     other_ = certificates::identity_of(end_.certificate.get()).value();  // the certificate has been checked
     end_.problem = end_.own->add(end_);
     if (!end_.problem.why.empty()) return fail(-1);
-    is_proven_ = true;
+    state_ = state::proven;
     return sent ? progress::proven : progress::wants_to_write;
   }
   if (SSL_get_error(ssl_.get(), result) != SSL_ERROR_WANT_READ || has_ended_) return fail(result);
@@ -186,17 +186,17 @@ bool tls_session::is_resumed() const { return SSL_session_reused(ssl_.get()) == 
 
 /// Whether the reason is an alert of a called end that has not proven itself. Such an alert is not encrypted.
 bool tls_session::is_unproven_alert(unsigned long reason) const {
-  return end_.which == end::calling && !is_proven_ && ERR_GET_REASON(reason) >= SSL_AD_REASON_OFFSET;
+  return end_.which == end::calling && !is_proven() && ERR_GET_REASON(reason) >= SSL_AD_REASON_OFFSET;
 }
 
 tls_session::progress tls_session::fail(int result) {
-  has_failed_ = true;
   const auto code = ERR_peek_last_error();
   if (is_flooded()) end_.problem = {"it sent new keys or tickets of TLS without end"};
   if (end_.problem.why.empty())  // otherwise the check of the certificate has said why
     end_.problem = SSL_get_error(ssl_.get(), result) == SSL_ERROR_SSL && code != 0 && !has_ended_
                      ? refusal{reason_of(code), false, is_unproven_alert(code)}
                      : refusal{"it has ended the connection in the handshake of TLS", true};
+  state_ = is_proven() ? state::broken : state::refused;
   flush();  // the alert that tells the other end
   ERR_clear_error();
   return progress::failed;
@@ -215,7 +215,7 @@ ssize_t tls_session::failed_io(int result) {
 }
 
 ssize_t tls_session::read(const iovec& first, const iovec& second) {
-  if (!is_proven_ || has_failed_) {
+  if (state_ != state::proven) {
     errno = EPROTO;
     return -1;
   }
@@ -235,7 +235,7 @@ ssize_t tls_session::read(const iovec& first, const iovec& second) {
 }
 
 ssize_t tls_session::peek(const iovec& into) {
-  if (!is_proven_ || has_failed_) {
+  if (state_ != state::proven) {
     errno = EPROTO;
     return -1;
   }
@@ -258,7 +258,7 @@ bool tls_session::renew_key() {
 
 ssize_t tls_session::write(const char* from, std::size_t bytes) {
   if (!flush()) return -1;
-  if (!is_proven_ || has_failed_) {
+  if (state_ != state::proven) {
     errno = EPROTO;
     return -1;
   }

@@ -15,6 +15,7 @@
 
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/gate/credentials.hpp>
+#include <troupe/actors/gate/endpoint.hpp>
 #include <troupe/actors/gate/refusal.hpp>
 
 struct ssl_st;
@@ -25,9 +26,10 @@ namespace troupe::gate {
 /// use the session.
 ///
 ///   state      meaning                                              next state
-///   shaking    the two ends prove who they are                      shake_hands(): shaking, proven or failed
-///   proven     both ends have proven a certificate of one cluster   read(), write(), flush(): proven or failed
-///   failed     the connection is over                               none
+///   shaking    the two ends prove who they are                      shake_hands(): shaking, proven or refused
+///   proven     both ends have proven a certificate of one cluster   read(), write(), shake_hands(): proven or broken
+///   refused    the connection is over, without a proof              none
+///   broken     the connection is over, after the proof              none
 ///
 ///   TL-1  no byte of the other end is returned before the state is `proven`, and none of this end's leaves.
 ///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at most
@@ -41,8 +43,9 @@ namespace troupe::gate {
 ///   TL-6  the socket is asked until it gives less than it could. One call of shake_hands(), read() or peek() does not ask it again: the
 ///         question would cost a system call, and find nothing. What comes later makes the socket readable.
 ///   TL-7  an alert of a called end that has not proven itself is no refusal: `refusal::may_pass`.
-class tls_session {
+class tls_session final : public endpoint {
  public:
+  enum class state { shaking, proven, refused, broken };
   enum class progress { wants_to_read, wants_to_write, proven, failed };
   static constexpr std::size_t most_taken = std::size_t{64} << 10;
   static constexpr std::size_t most_records = std::size_t{1} << 16;
@@ -53,16 +56,18 @@ class tls_session {
 
   /// `whom`: where this end calls. Sessions with the same text resume. Throws std::bad_alloc.
   tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
-  ~tls_session();
+  ~tls_session() override;
   tls_session(const tls_session&) = delete;
   tls_session& operator=(const tls_session&) = delete;
 
   /// Goes on with the handshake as far as that is possible without waiting.
   progress shake_hands();
-  bool is_proven() const noexcept { return is_proven_; }
-  /// Why the state is `failed`: one line, which names the certificate where one came.
+  state now() const noexcept { return state_; }
+  /// Whether both ends have proven who they are, also if the connection is over since then.
+  bool is_proven() const noexcept { return state_ == state::proven || state_ == state::broken; }
+  /// Why the connection is over: one line, which names the certificate where one came.
   const refusal& problem() const noexcept { return end_.problem; }
-  /// Who is at the other end. Pre: the state is `proven`.
+  /// Who is at the other end. Pre: is_proven().
   const certificates::identity& other() const noexcept { return other_; }
   /// Whether both ends knew each other from an earlier session.
   bool is_resumed() const;
@@ -71,15 +76,14 @@ class tls_session {
 
   /// As readv(2) on a socket that does not block, except that it reads until both buffers are full or the socket has nothing more.
   /// `peek` leaves the bytes where they are, and reads into the first buffer only.
-  ssize_t read(const iovec& first, const iovec& second);
+  ssize_t read(const iovec& first, const iovec& second) override;
   ssize_t peek(const iovec& into);
   /// Whether read() may return bytes although the socket has none.
-  bool has_unread() const;
+  bool has_unread() const override;
   /// As send(2) on a socket that does not block. The bytes that it takes may leave later (TL-3).
-  ssize_t write(const char* from, std::size_t bytes);
-  /// False: bytes still wait, or the connection is over; errno tells which, as send(2) does.
-  bool flush();
-  bool has_unsent() const noexcept { return unsent_begin_ < unsent_.size(); }
+  ssize_t write(const char* from, std::size_t bytes) override;
+  bool flush() override;
+  bool has_unsent() const noexcept override { return unsent_begin_ < unsent_.size(); }
 
  private:
   struct bio_functions;
@@ -95,8 +99,7 @@ class tls_session {
   };
   proving_end end_;
   std::unique_ptr<ssl_st, free_ssl> ssl_;
-  bool is_proven_ = false;
-  bool has_failed_ = false;
+  state state_ = state::shaking;
   bool has_ended_ = false;   // the socket said that the other end has closed
   bool is_drained_ = false;  // the socket gave less than it could, in this call
   certificates::identity other_;

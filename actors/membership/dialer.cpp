@@ -89,7 +89,8 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
         return;
       }
       auto* const network = network::network_of(self->system());
-      const auto offer = network == nullptr ? nullptr : network->offer(to->found.host, to->port, std::move(to->found.made));
+      const auto offer =
+        network == nullptr ? nullptr : network->calls().offer(to->found.host, to->port, std::move(to->found.made));
       to->found.made = {};  // CAF's own network makes a connection of its own
       const auto left = std::max(to->deadline - dial_thread::clock::now(), least_wait);
       self->request(self->system().middleman().actor_handle(), left, caf::connect_atom::value, to->found.host, to->port)

@@ -59,14 +59,14 @@ void cut_connection(caf::actor_system& system, const caf::node_id& to) {
 const char* transport_to(caf::actor_system& system, const caf::node_id& other) {
   const auto socket = socket_to(system, other);
   if (!socket) return "no network";
-  const auto* shared = network::network_of(system);
-  return shared != nullptr && shared->has_channel(*socket) ? "shared memory" : "TCP";
+  auto* const shared = network::network_of(system);
+  return shared != nullptr && shared->facts().process_beyond(*socket) ? "shared memory" : "TCP";
 }
 
 std::optional<std::uint64_t> process_beyond(caf::actor_system& system, const caf::node_id& other) {
   const auto socket = socket_to(system, other);
-  const auto* shared = network::network_of(system);
-  return socket && shared != nullptr ? shared->process_beyond(*socket) : std::nullopt;
+  auto* const shared = network::network_of(system);
+  return socket && shared != nullptr ? shared->facts().process_beyond(*socket) : std::nullopt;
 }
 
 std::optional<route> route_to(caf::actor_system& system, const caf::node_id& other) {

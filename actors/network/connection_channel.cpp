@@ -9,21 +9,21 @@
 namespace troupe::network {
 
 void connection_channel::expect(int connection) {
-  if (!is_searching()) return;
+  if (state_ != state::searching) return;
   door_ = channel_door::open(connection);
   searches_left_ = searches_of_caller;
   if (!door_) give_up();
 }
 
 /// The called end searches only once, after the caller's first bytes: the caller opened its door before it sent them.
-bool connection_channel::search(int connection) {
+std::optional<std::uint64_t> connection_channel::search(int connection) {
   --searches_left_;
   auto found = door_ ? door_->answer() : channel_door::knock(connection);
   if (found.channel)
     open(std::move(found));
   else if (searches_left_ == 0)
     give_up();
-  return is_open();
+  return state_ == state::open ? std::optional(process_beyond(bell_)) : std::nullopt;
 }
 
 void connection_channel::open(channel_with_bell found) {
@@ -40,17 +40,28 @@ void connection_channel::give_up() {
 
 void connection_channel::cut() { state_ = state::cut; }
 
-std::optional<std::size_t> connection_channel::read(char* to, std::size_t bytes) {
-  if (bytes == 0 || !reads()) return 0;
-  const auto taken = channel_->incoming.read(to, bytes);
-  if (!taken || *taken == 0) return taken;
-  moved_ += *taken;
+ssize_t connection_channel::read(const iovec& first, const iovec& second) {
+  std::size_t all = 0;
+  for (const auto& to : {first, second}) {
+    if (to.iov_len == 0 || !reads()) break;
+    const auto taken = channel_->incoming.read(static_cast<char*>(to.iov_base), to.iov_len);
+    if (!taken) {
+      errno = EPROTO;
+      return -1;
+    }
+    all += *taken;
+  }
+  if (all == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  moved_ += all;
   if (channel_->incoming.has_to_wake_writer()) ring();
-  return taken;
+  return static_cast<ssize_t>(all);
 }
 
 ssize_t connection_channel::write(const char* from, std::size_t bytes) {
-  const auto put = is_open() ? channel_->outgoing.write(from, bytes) : std::nullopt;
+  const auto put = state_ == state::open ? channel_->outgoing.write(from, bytes) : std::nullopt;
   if (!put || *put == 0) {
     errno = put ? EAGAIN : EPIPE;
     return -1;
@@ -65,8 +76,6 @@ bool connection_channel::take_rings() const {
   const auto came = ::recv(bell_.get(), rings.data(), rings.size(), MSG_DONTWAIT);
   return came > 0 || (came < 0 && (errno == EAGAIN || errno == EINTR));
 }
-
-std::uint64_t connection_channel::process() const { return process_beyond(bell_); }
 
 /// If the socket is full, the other end has rings that it did not take yet, so one ring may be lost.
 void connection_channel::ring() const {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
+#include <troupe/actors/gate/endpoint.hpp>
 #include <troupe/actors/network/memory_channel.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -34,7 +36,7 @@ namespace troupe::network {
 ///   CA-2  a write rings the bell of the other end once if the reader there sleeps; a read rings once if the writer there
 ///         sleeps.
 ///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
-class connection_channel {
+class connection_channel final : public gate::endpoint {
  public:
   /// The calling end finds a channel within this many searches, or never.
   static constexpr int searches_of_caller = 16;
@@ -47,14 +49,13 @@ class connection_channel {
 
   /// For the calling end, before its first byte: opens the door to which the other end brings the channel.
   void expect(int connection);
-  /// Searches once, after a read; true if the search opened the channel. Pre: the state is `searching`.
-  bool search(int connection);
+  /// Searches once, after a read. If the search opened the channel: the process at the other end, as the kernel says; 0 if the kernel
+  /// names none. Pre: the state is `searching`.
+  std::optional<std::uint64_t> search(int connection);
   /// Ends all writing. Pre: the state is `open`.
   void cut();
 
   state now() const noexcept { return state_; }
-  bool is_open() const noexcept { return state_ == state::open; }
-  bool is_searching() const noexcept { return state_ == state::searching; }
 
   /// Counts bytes that TCP brought.
   void count_received(std::size_t bytes) noexcept { received_ += bytes; }
@@ -73,27 +74,28 @@ class connection_channel {
     if (channel_ && !writes() && channel_->is_joined()) channel_->outgoing.begin(sent_);
   }
 
-  /// Reads up to `bytes` bytes; 0 if memory has none to read yet. Empty if the other end's counter is impossible.
-  std::optional<std::size_t> read(char* to, std::size_t bytes);
+  /// As readv(2): EAGAIN if memory has no bytes to read yet; EPROTO if the other end's counter is impossible.
+  ssize_t read(const iovec& first, const iovec& second) override;
   /// As send(2): EAGAIN if there is no room; EPIPE if the channel is cut or the other end's counter is impossible. Pre: writes().
-  ssize_t write(const char* from, std::size_t bytes);
+  ssize_t write(const char* from, std::size_t bytes) override;
   /// How many bytes this end has read from memory and written to memory.
   std::uint64_t moved() const noexcept { return moved_; }
 
   // Pre of all functions that follow: the state is `open` or `cut`.
 
   /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
-  bool has_news() const { return channel_->incoming.has_news(); }
+  bool has_unread() const override { return channel_->incoming.has_news(); }
   bool is_empty() const { return channel_->incoming.is_empty(); }
-  /// Asks the other end to ring after its next write; false if there are bytes to read now.
-  bool reader_may_sleep() { return channel_->incoming.may_sleep() || !reads(); }
-  /// Asks the other end to ring once there is enough room; false if there is room now.
-  bool writer_may_sleep() { return channel_->outgoing.may_sleep(); }
+  /// Asks the other end to ring: after its next write if this end `waits_for_bytes`, once there is enough room if it `waits_for_room`.
+  /// False if there are bytes, or room, now.
+  bool may_sleep(bool waits_for_bytes, bool waits_for_room) {
+    const bool reader = !waits_for_bytes || channel_->incoming.may_sleep() || !reads();
+    const bool writer = !waits_for_room || channel_->outgoing.may_sleep();
+    return reader && writer;
+  }
   /// Tells the other end that this end reads without a ring.
   void wake_reader() { channel_->incoming.wake(); }
 
-  /// The process at the other end, as the kernel says; 0 if the kernel names none.
-  std::uint64_t process() const;
   /// The socket that becomes readable when the other end rings or leaves.
   int bell() const noexcept { return bell_.get(); }
   /// Takes the rings off the bell; false if the other end has left.

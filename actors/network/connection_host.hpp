@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 
 #include <caf/fwd.hpp>
 
-#include <troupe/actors/gate/introduced_nodes.hpp>
-#include <troupe/actors/network/node_ids.hpp>
-#include <troupe/actors/network/own_actors.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/network/connection_facts.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 
 namespace troupe::network {
 
@@ -35,24 +29,11 @@ class connection_host {
   /// The id of the actor whose messages may overtake each other; 0 if there is none.
   virtual caf::actor_id unordered_sender() const = 0;
 
-  /// The nodes that have introduced themselves by connections with certificates.
-  virtual const std::shared_ptr<gate::introduced_nodes>& introduced() const = 0;
+  /// What is known of the nodes. Lives as long as the connection.
+  virtual const known_peers& peers() const noexcept = 0;
 
-  /// The nodes of CAF that are connected with certificates.
-  virtual const std::shared_ptr<node_ids>& ids() const = 0;
-
-  /// What the roles of the cluster may do here; null: nobody has said it.
-  virtual const rights::policy_file* policy() const noexcept = 0;
-
-  /// The actors that the node is made of.
-  virtual const std::shared_ptr<own_actors>& own() const = 0;
-
-  /// Says whether the connection with this socket goes on in shared memory, and with which process as the kernel says; 0 if the kernel
-  /// names none, because that process is in another namespace of processes.
-  virtual void note_channel(int socket, std::optional<std::uint64_t> process) = 0;
-  /// Says how many bytes wait to leave by the connection with this socket. Called for more than `least_noted` bytes and once after.
-  virtual void note_waiting(int socket, std::size_t bytes) = 0;
-  static constexpr std::size_t least_noted = std::size_t{64} << 10;
+  /// Where the connection tells how it goes on.
+  virtual connection_facts& facts() noexcept = 0;
   /// Says that the program at this address sent what it may not send, so that its connection is over.
   virtual void note_wrong(const std::string& address, const std::string& what) = 0;
 

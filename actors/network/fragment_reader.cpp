@@ -14,18 +14,8 @@ constexpr std::size_t most_payload = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-void fragment_reader::begin(std::optional<message_rules> rules) noexcept {
-  if (state_ != state::off) return;
-  state_ = state::head;
-  rules_ = std::move(rules);
-}
-
-void fragment_reader::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
-  if (rules_) rules_->meet(std::move(all), std::move(who), policy);
-}
-
-void fragment_reader::leaves(const message_head& next) {
-  if (rules_) rules_->leaves(next);
+void fragment_reader::begin() noexcept {
+  if (state_ == state::off) state_ = state::head;
 }
 
 fragment_reader::outcome fragment_reader::wrong(std::string why) {
@@ -41,7 +31,6 @@ fragment_reader::outcome fragment_reader::sort(std::vector<char>& part) {
       return part.size() == message_head::bytes ? sort_head(part.data()) : wrong("a header of another size");
     case state::payload:
       state_ = state::head;
-      if (auto why = rules_ ? rules_->why_not(part) : std::string(); !why.empty()) return wrong(std::move(why));
       break;
     case state::fragment:
       state_ = state::head;
@@ -55,12 +44,10 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   const auto came = message_head::read(head);
   next_ = came.payload;
   if (came.operation == message_head::fragment) {
-    if (rules_ && rules_->now() == message_rules::state::waiting) return wrong("a fragment before its handshake");
     const bool fits = next_ > 0 && next_ <= write_lanes::fragment_bytes && ahead_.size() + next_ < most_payload;
     if (fits) state_ = state::fragment;
     return fits ? outcome::kept : wrong("a fragment of " + std::to_string(next_) + " bytes");
   }
-  if (auto why = rules_ ? rules_->why_not(came) : std::string(); !why.empty()) return wrong(std::move(why));
   if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;
   if ((came.note & message_head::follows_fragments) != 0) {
     if (ahead_.empty() || ahead_.size() >= next_ || next_ - ahead_.size() > write_lanes::fragment_bytes)

@@ -3,13 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/network/message_rules.hpp>
 
 namespace troupe::network {
 
@@ -28,26 +25,20 @@ namespace troupe::network {
 ///         of its last fragment.
 ///   FR-2  fragments take memory only for bytes that have come.
 ///   FR-3  a fragment that is larger than write_lanes makes one, or that makes a payload longer than a header can announce, is
-///         wrong; so is a message whose fragments hold more bytes than its payload, or none, or leave more than one fragment. So is a
-///         message that breaks the rules. Nothing of a wrong message reaches the broker.
+///         wrong; so is a message whose fragments hold more bytes than its payload, or none, or leave more than one fragment. Nothing of a
+///         wrong message reaches the broker.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };
+  enum class state { off, head, payload, fragment };
 
-  /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: those of the messages; without them every
-  /// message is fine.
-  void begin(std::optional<message_rules> rules = {}) noexcept;
-  bool has_begun() const noexcept { return state_ != state::off; }
+  /// From now on the bytes are messages of BASP. No effect after the first call.
+  void begin() noexcept;
+  state now() const noexcept { return state_; }
   /// Sorts `part`, which has come: the broker gets it, the reader keeps it, or it is wrong.
   outcome sort(std::vector<char>& part);
-  /// As message_rules::meet(). No effect without rules.
-  void meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy);
-  /// As message_rules::leaves(). No effect without rules.
-  void leaves(const message_head& next);
-  /// Says that the message, or fragment, that comes has so many bytes by now. False: there are too many (see message_rules).
-  bool may_hold(std::size_t bytes) noexcept { return !rules_ || rules_->may_hold(ahead_.size() + bytes); }
-  /// As message_rules::owed(); 0 without rules, and for a part that is no payload.
-  std::size_t owed() const noexcept { return rules_ && state_ == state::head ? rules_->owed() : 0; }
+  /// Bytes of fragments that are kept.
+  std::size_t kept() const noexcept { return ahead_.size(); }
   /// The head of the message whose parts come now; empty before the first one.
   const message_head& head() const noexcept { return head_; }
   /// What was wrong. Pre: sort() has returned `wrong`.
@@ -57,19 +48,14 @@ class fragment_reader {
   /// Makes `part` as large as the bytes that come next, and puts the bytes that the reader has at its beginning. Returns how many
   /// these are. Pre: has_wish().
   std::size_t prepare(std::vector<char>& part);
-  /// Whether a fragment has begun to come.
-  bool is_within() const noexcept { return state_ == state::fragment; }
   /// Whether the other end has said that it reads fragments.
   bool other_end_reads() const noexcept { return other_end_reads_; }
 
  private:
-  enum class state { off, head, payload, fragment };
-
   outcome sort_head(char* head);
   outcome wrong(std::string why);
 
   state state_ = state::off;
-  std::optional<message_rules> rules_;
   std::string problem_;
   message_head head_;
   std::uint32_t next_ = 0;         // bytes of the fragment or payload that comes next

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/network/tcp_scribe.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/spin_pause.hpp>
 
@@ -93,9 +94,9 @@ void network_threads::start() {
 
 void network_threads::end() {
   {
-    std::lock_guard lock(turn_mutex_);
+    std::lock_guard lock(turns_.mutex);
     over_ = true;
-    told_.notify_all();
+    turns_.told.notify_all();
   }
   wake_sleeper();
   for (auto& thread : threads_) thread.join();
@@ -104,8 +105,8 @@ void network_threads::end() {
 std::future<void> network_threads::serve(event_loop& loop) {
   auto gone = loop.gone_.get_future();
   {
-    std::lock_guard lock(notes_mutex_);
-    loops_.push_back(&loop);
+    std::lock_guard lock(notes_.mutex);
+    notes_.loops.push_back(&loop);
   }
   // Idle work that was asked for before is due: the thread that looked for it did not know the loop.
   if (loop.idle_work_due_) idle_work_due_ = true;
@@ -118,14 +119,14 @@ bool network_threads::lead_here() const noexcept { return leads == this; }
 
 void network_threads::note(event_loop& loop) {
   if (lead_here()) {
-    own_noted_.push_back(&loop);
+    leader_.noted.push_back(&loop);
     return;
   }
   bool wake = false;
   {
-    std::lock_guard lock(notes_mutex_);
-    noted_.push_back(&loop);
-    wake = std::exchange(asleep_, false);
+    std::lock_guard lock(notes_.mutex);
+    notes_.noted.push_back(&loop);
+    wake = std::exchange(notes_.asleep, false);
   }
   if (wake)
     wake_sleeper();
@@ -133,23 +134,23 @@ void network_threads::note(event_loop& loop) {
     wake_other();
 }
 
-void network_threads::note_later(event_loop& loop) { later_.push_back(&loop); }
+void network_threads::note_later(event_loop& loop) { leader_.later.push_back(&loop); }
 
 bool network_threads::run_soon(event_loop& of, job work) {
   if (!lead_here()) return false;
   {
-    std::lock_guard lock(turn_mutex_);
-    if (job_runs_ || !of.takes_jobs_) return false;
+    std::lock_guard lock(turns_.mutex);
+    if (turns_.job_runs || !of.takes_jobs_) return false;
     ++of.jobs_;
   }
-  new_jobs_.push_back({&of, std::move(work)});
+  leader_.new_jobs.push_back({&of, std::move(work)});
   return true;
 }
 
 void network_threads::finish_jobs(event_loop& of) {
-  std::unique_lock lock(turn_mutex_);
+  std::unique_lock lock(turns_.mutex);
   of.takes_jobs_ = false;
-  job_ended_.wait(lock, [&] { return of.jobs_ == 0; });
+  turns_.job_ended.wait(lock, [&] { return of.jobs_ == 0; });
 }
 
 void network_threads::ask_for_idle_work(event_loop& of) {
@@ -157,18 +158,18 @@ void network_threads::ask_for_idle_work(event_loop& of) {
   if (idle_work_due_.exchange(true, std::memory_order_acq_rel)) return;
   bool wake = false;
   {
-    std::lock_guard lock(notes_mutex_);
-    wake = std::exchange(asleep_, false);
+    std::lock_guard lock(notes_.mutex);
+    wake = std::exchange(notes_.asleep, false);
   }
   if (wake) wake_sleeper();
 }
 
 /// Makes the thread that stands by the leader, if there is no leader.
 void network_threads::wake_other() {
-  std::lock_guard lock(turn_mutex_);
-  if (leadership_ == leadership::held) return;
-  leadership_ = leadership::called;
-  told_.notify_all();
+  std::lock_guard lock(turns_.mutex);
+  if (turns_.now == leadership::held) return;
+  turns_.now = leadership::called;
+  turns_.told.notify_all();
 }
 
 void network_threads::wake_sleeper() noexcept {
@@ -202,25 +203,25 @@ void network_threads::release() noexcept {
 /// Leads until there is a job for this thread to run. Returns the job.
 std::optional<network_threads::queued_job> network_threads::lead() {
   {
-    std::lock_guard lock(turn_mutex_);
-    leadership_ = leadership::held;
+    std::lock_guard lock(turns_.mutex);
+    turns_.now = leadership::held;
   }
   send_stuck_jobs();
-  while (!over_ && new_jobs_.empty()) step();
+  while (!over_ && leader_.new_jobs.empty()) step();
   handle_posts();  // no other thread was woken for the posts of this thread
   std::optional<queued_job> first;
   {
-    std::lock_guard lock(turn_mutex_);
-    leadership_ = leadership::vacant;
-    if (!new_jobs_.empty()) {
-      job_runs_ = job_ran_ = true;
-      first = std::move(new_jobs_.front());
-      new_jobs_.pop_front();
+    std::lock_guard lock(turns_.mutex);
+    turns_.now = leadership::vacant;
+    if (!leader_.new_jobs.empty()) {
+      turns_.job_runs = turns_.job_ran = true;
+      first = std::move(leader_.new_jobs.front());
+      leader_.new_jobs.pop_front();
     }
-    jobs_.swap(new_jobs_);
-    if (over_ || !one_looks_) told_.notify_all();
+    turns_.jobs.swap(leader_.new_jobs);
+    if (over_ || !turns_.one_looks) turns_.told.notify_all();
   }
-  const bool goes_on = !own_noted_.empty() || !later_.empty();
+  const bool goes_on = !leader_.noted.empty() || !leader_.later.empty();
   release();
   if (goes_on || any_noted()) wake_other();
   return first;
@@ -228,17 +229,17 @@ std::optional<network_threads::queued_job> network_threads::lead() {
 
 /// Waits for a turn to lead. True if there seems to be no leader.
 bool network_threads::stand_by() {
-  std::unique_lock lock(turn_mutex_);
+  std::unique_lock lock(turns_.mutex);
   if (over_) return false;
-  if (one_looks_ || (leadership_ == leadership::held && !std::exchange(job_ran_, false))) {
-    told_.wait(lock);
-    return leadership_ == leadership::called;
+  if (turns_.one_looks || (turns_.now == leadership::held && !std::exchange(turns_.job_ran, false))) {
+    turns_.told.wait(lock);
+    return turns_.now == leadership::called;
   }
   const auto seen = times_led_.load(std::memory_order_relaxed);
-  one_looks_ = true;
-  told_.wait_for(lock, tick, [&] { return leadership_ == leadership::called || over_; });
-  one_looks_ = false;
-  return leadership_ == leadership::called || times_led_.load(std::memory_order_relaxed) == seen;
+  turns_.one_looks = true;
+  turns_.told.wait_for(lock, tick, [&] { return turns_.now == leadership::called || over_; });
+  turns_.one_looks = false;
+  return turns_.now == leadership::called || times_led_.load(std::memory_order_relaxed) == seen;
 }
 
 /// Runs `next` and the jobs that wait behind it.
@@ -248,14 +249,14 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
     without_exceptions(next->work.run);
     next->work = {};  // before finish_jobs() may return: the node that the job uses may end after that
     support::let_go_of_logger();
-    std::lock_guard lock(turn_mutex_);
-    if (--next->of->jobs_ == 0) job_ended_.notify_all();
+    std::lock_guard lock(turns_.mutex);
+    if (--next->of->jobs_ == 0) turns_.job_ended.notify_all();
     next.reset();
-    if (jobs_.empty()) {
-      job_runs_ = false;
+    if (turns_.jobs.empty()) {
+      turns_.job_runs = false;
     } else {
-      next = std::move(jobs_.front());
-      jobs_.pop_front();
+      next = std::move(turns_.jobs.front());
+      turns_.jobs.pop_front();
     }
   }
 }
@@ -264,15 +265,15 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
 void network_threads::send_stuck_jobs() {
   std::deque<queued_job> stuck;
   {
-    std::lock_guard lock(turn_mutex_);
-    if (jobs_.empty()) return;
-    stuck.swap(jobs_);
+    std::lock_guard lock(turns_.mutex);
+    if (turns_.jobs.empty()) return;
+    stuck.swap(turns_.jobs);
   }
   for (auto& each : stuck) {
     without_exceptions(each.work.send_elsewhere);
     each.work = {};
-    std::lock_guard lock(turn_mutex_);
-    if (--each.of->jobs_ == 0) job_ended_.notify_all();
+    std::lock_guard lock(turns_.mutex);
+    if (--each.of->jobs_ == 0) turns_.job_ended.notify_all();
   }
 }
 
@@ -281,39 +282,39 @@ void network_threads::step() {
   bool any = handle_posts();
   if (look_at_watched()) {
     any = true;
-    ++unpolled_;
+    ++leader_.unpolled;
   } else {
-    unpolled_ = 0;
+    leader_.unpolled = 0;
   }
-  if (unpolled_ % (most_unpolled + 1) == 0) {
+  if (leader_.unpolled % (most_unpolled + 1) == 0) {
     any = handle_events(false) || any;
     any = go_on() || any;
   }
-  if (any || !later_.empty()) {
+  if (any || !leader_.later.empty()) {
     note_event();
-    if (last_event_ - last_idle_ < longest_busy) return;
+    if (leader_.last_event - leader_.last_idle < longest_busy) return;
   }
-  last_idle_ = last_event_;
+  leader_.last_idle = leader_.last_event;
   if (do_idle_work() || any) return;
-  if (close_events_ >= enough_close_events && clock::now() - last_event_ < awake_for) {
+  if (leader_.close_events >= enough_close_events && clock::now() - leader_.last_event < awake_for) {
     detail::spin_pause();
   } else {
     sleep();
     note_event();
-    last_idle_ = last_event_;
+    leader_.last_idle = leader_.last_event;
   }
 }
 
 /// Counts events that come soon after the event before them. A pause halves the count, a long pause sets the count to zero.
 void network_threads::note_event() {
-  const auto since = clock::now() - last_event_;
-  close_events_ = since < awake_for ? close_events_ + 1 : since < 4 * awake_for ? close_events_ / 2 : 0;
-  last_event_ += since;
+  const auto since = clock::now() - leader_.last_event;
+  leader_.close_events = since < awake_for ? leader_.close_events + 1 : since < 4 * awake_for ? leader_.close_events / 2 : 0;
+  leader_.last_event += since;
 }
 
 bool network_threads::any_noted() {
-  std::lock_guard lock(notes_mutex_);
-  return !noted_.empty();
+  std::lock_guard lock(notes_.mutex);
+  return !notes_.noted.empty();
 }
 
 /// Handles posts, and posts that those caused, for `most_rounds` rounds at most. Then the sockets have their turn.
@@ -321,18 +322,18 @@ bool network_threads::handle_posts() {
   bool any = false;
   for (int round = 0; round < most_rounds; ++round) {
     {
-      std::lock_guard lock(notes_mutex_);
-      due_.swap(noted_);
+      std::lock_guard lock(notes_.mutex);
+      leader_.due.swap(notes_.noted);
     }
-    due_.insert(due_.end(), own_noted_.begin(), own_noted_.end());
-    own_noted_.clear();
-    if (due_.empty()) break;
-    for (std::size_t i = 0; i < due_.size(); ++i)
-      if (auto* loop = due_[i]) {  // null: the loop has left
+    leader_.due.insert(leader_.due.end(), leader_.noted.begin(), leader_.noted.end());
+    leader_.noted.clear();
+    if (leader_.due.empty()) break;
+    for (std::size_t i = 0; i < leader_.due.size(); ++i)
+      if (auto* loop = leader_.due[i]) {  // null: the loop has left
         any = loop->handle_posts() || any;
         if (loop->ended()) let_go(*loop);
       }
-    due_.clear();
+    leader_.due.clear();
   }
   return any;
 }
@@ -353,20 +354,20 @@ bool network_threads::handle_events(bool wait) {
 
 /// Lets the loops go on that had more to do than was their turn.
 bool network_threads::go_on() {
-  if (later_.empty()) return false;
-  going_on_.swap(later_);
-  for (std::size_t i = 0; i < going_on_.size(); ++i)
-    if (auto* loop = going_on_[i]) {  // null: the loop has left
+  if (leader_.later.empty()) return false;
+  leader_.going_on.swap(leader_.later);
+  for (std::size_t i = 0; i < leader_.going_on.size(); ++i)
+    if (auto* loop = leader_.going_on[i]) {  // null: the loop has left
       loop->go_on();
       if (loop->ended()) let_go(*loop);
     }
-  going_on_.clear();
+  leader_.going_on.clear();
   return true;
 }
 
 bool network_threads::look_at_watched() {
   std::vector<event_loop*> ended;
-  const bool any = watched_.look(ended);
+  const bool any = leader_.watched.look(ended);
   for (auto* loop : ended) let_go(*loop);
   return any;
 }
@@ -376,8 +377,8 @@ bool network_threads::do_idle_work() {
     return false;
   std::vector<event_loop*> all;
   {
-    std::lock_guard lock(notes_mutex_);
-    all = loops_;
+    std::lock_guard lock(notes_.mutex);
+    all = notes_.loops;
   }
   for (auto* loop : all)
     if (loop->idle_work_due_.load(std::memory_order_relaxed) && loop->idle_work_due_.exchange(false, std::memory_order_relaxed))
@@ -389,14 +390,15 @@ bool network_threads::do_idle_work() {
 void network_threads::let_go(event_loop& loop) {
   ::epoll_ctl(polled_.get(), EPOLL_CTL_DEL, loop.poll_handle(), nullptr);
   loop.left();
-  watched_.forget_all(loop);
-  std::erase(own_noted_, &loop);
-  std::erase(later_, &loop);
-  for (auto* all : {&due_, &going_on_}) std::replace(all->begin(), all->end(), &loop, static_cast<event_loop*>(nullptr));
+  leader_.watched.forget_all(loop);
+  std::erase(leader_.noted, &loop);
+  std::erase(leader_.later, &loop);
+  for (auto* all : {&leader_.due, &leader_.going_on})
+    std::replace(all->begin(), all->end(), &loop, static_cast<event_loop*>(nullptr));
   {
-    std::lock_guard lock(notes_mutex_);
-    std::erase(loops_, &loop);
-    std::erase(noted_, &loop);
+    std::lock_guard lock(notes_.mutex);
+    std::erase(notes_.loops, &loop);
+    std::erase(notes_.noted, &loop);
   }
   support::let_go_of_logger();
   auto gone = std::move(loop.gone_);  // the loop may be destroyed once the future is ready
@@ -405,14 +407,14 @@ void network_threads::let_go(event_loop& loop) {
 
 void network_threads::sleep() {
   {
-    std::lock_guard lock(notes_mutex_);
-    if (!noted_.empty() || idle_work_due_) return;
-    asleep_ = true;
+    std::lock_guard lock(notes_.mutex);
+    if (!notes_.noted.empty() || idle_work_due_) return;
+    notes_.asleep = true;
   }
-  const bool may_sleep = watched_.may_sleep();  // frees forgotten connections, which may post
-  if (may_sleep && own_noted_.empty()) handle_events(true);
-  std::lock_guard lock(notes_mutex_);
-  asleep_ = false;
+  const bool may_sleep = leader_.watched.may_sleep();  // frees forgotten connections, which may post
+  if (may_sleep && leader_.noted.empty()) handle_events(true);
+  std::lock_guard lock(notes_.mutex);
+  notes_.asleep = false;
 }
 
 }  // namespace troupe::network

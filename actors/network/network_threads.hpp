@@ -49,12 +49,7 @@ class network_threads {
   /// How many rounds of posts, each posted by the round before it, are handled before the sockets have their turn.
   static constexpr int most_rounds = 16;
 
-  /// A short piece of work, and a function that hands the work to another thread if it can't run here. Exceptions of both
-  /// functions go to stderr.
-  struct job {
-    std::function<void()> run;
-    std::function<void()> send_elsewhere;
-  };
+  using job = network_job;
 
   /// The network threads of this process. The threads live as long as a pointer to them.
   static std::shared_ptr<network_threads> of_process();
@@ -75,7 +70,7 @@ class network_threads {
   void note_later(event_loop& loop);
 
   /// Used by the leader thread only.
-  watched_connections& watched() noexcept { return watched_; }
+  watched_connections& watched() noexcept { return leader_.watched; }
 
   /// Makes this thread run the job once the thread has stopped leading. False: this thread can't, and the job was not taken.
   bool run_soon(event_loop& of, job work);
@@ -132,31 +127,36 @@ class network_threads {
   std::atomic<bool> over_{false};
   std::atomic<bool> idle_work_due_{false};
 
-  std::mutex notes_mutex_;  // guards the next three
-  std::vector<event_loop*> loops_;
-  std::vector<event_loop*> noted_;
-  bool asleep_ = false;
+  struct {
+    std::mutex mutex;  // guards the others
+    std::vector<event_loop*> loops;
+    std::vector<event_loop*> noted;
+    bool asleep = false;
+  } notes_;
 
-  // Used by the leader thread only:
-  std::vector<event_loop*> own_noted_;
-  std::vector<event_loop*> due_;
-  std::vector<event_loop*> later_;     // loops that go on when the sockets have had their turn
-  std::vector<event_loop*> going_on_;  // those of them whose turn it is
-  watched_connections watched_;
-  int unpolled_ = 0;
-  std::deque<queued_job> new_jobs_;
-  std::chrono::steady_clock::time_point last_event_;
-  int close_events_ = 0;
-  std::chrono::steady_clock::time_point last_idle_;
+  struct {  // used by the leader thread only
+    std::vector<event_loop*> noted;
+    std::vector<event_loop*> due;
+    std::vector<event_loop*> later;     // loops that go on when the sockets have had their turn
+    std::vector<event_loop*> going_on;  // those of them whose turn it is
+    watched_connections watched;
+    int unpolled = 0;
+    std::deque<queued_job> new_jobs;
+    std::chrono::steady_clock::time_point last_event;
+    int close_events = 0;
+    std::chrono::steady_clock::time_point last_idle;
+  } leader_;
 
-  std::mutex turn_mutex_;  // guards the members below
-  std::condition_variable told_;
-  std::condition_variable job_ended_;
-  std::deque<queued_job> jobs_;
-  leadership leadership_ = leadership::vacant;
-  bool job_runs_ = false;
-  bool job_ran_ = false;    // a job began since the last look of the thread that stands by
-  bool one_looks_ = false;  // the thread that stands by looks every `tick`
+  struct {
+    std::mutex mutex;  // guards the others
+    std::condition_variable told;
+    std::condition_variable job_ended;
+    std::deque<queued_job> jobs;
+    leadership now = leadership::vacant;
+    bool job_runs = false;
+    bool job_ran = false;    // a job began since the last look of the thread that stands by
+    bool one_looks = false;  // the thread that stands by looks every `tick`
+  } turns_;
 };
 
 }  // namespace troupe::network

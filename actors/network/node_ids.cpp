@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <new>
 #include <utility>
+#include <vector>
+
+#include <caf/binary_serializer.hpp>
+#include <caf/node_id.hpp>
 
 namespace troupe::network {
 
@@ -95,6 +99,13 @@ void node_ids::give_back(const std::string& id) noexcept {
   } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the questions are forgotten
   }
   all_.erase(found);
+}
+
+std::string bytes_of(const caf::node_id& who) {
+  std::vector<char> bytes;
+  caf::binary_serializer to(nullptr, bytes);
+  caf::node_id copy = who;
+  return to(copy) ? std::string() : std::string(bytes.begin(), bytes.end());
 }
 
 }  // namespace troupe::network

@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include <caf/fwd.hpp>
+
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/network/open_questions.hpp>
 
@@ -81,5 +83,8 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   /// Ids that no connection holds, with their open questions, by the name in the certificate; the oldest first.
   std::map<std::string, std::deque<std::pair<std::string, open_questions>>, std::less<>> parted_;
 };
+
+/// The id of a node of CAF as it comes over a connection (see message_outline).
+std::string bytes_of(const caf::node_id& who);
 
 }  // namespace troupe::network

@@ -16,7 +16,6 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
-#include <caf/binary_serializer.hpp>
 #include <caf/io/doorman.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/network/native_socket.hpp>
@@ -24,6 +23,7 @@
 #include <caf/sec.hpp>
 
 #include <troupe/actors/network/accepting.hpp>
+#include <troupe/actors/network/network_threads.hpp>
 #include <troupe/actors/network/tcp_scribe.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/machine_address.hpp>
@@ -43,14 +43,6 @@ struct epoll_set {
 };
 int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
-
-/// The id of a node of CAF as it comes over a connection (see message_outline).
-std::string bytes_of(const caf::node_id& who) {
-  std::vector<char> bytes;
-  caf::binary_serializer to(nullptr, bytes);
-  caf::node_id copy = who;
-  return to(copy) ? std::string() : std::string(bytes.begin(), bytes.end());
-}
 
 /// How long a call for a connection waits until the other end accepts it. The thread that waits makes the connections to all hosts, and a
 /// packet that was lost comes again after 1 s.
@@ -114,9 +106,9 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
                                     std::generic_category().message(problem) + "); raise its limit (ulimit -n)"});
                   })) {
     let_successors_listen(socket);
-    std::lock_guard lock(network_.door_mutex_);
-    number_ = ++network_.last_door_;
-    network_.doors_.emplace(number_, this);
+    std::lock_guard lock(network_.doors_.mutex);
+    number_ = ++network_.doors_.last;
+    network_.doors_.all.emplace(number_, this);
   }
   ~doorman() override { leave(); }
 
@@ -146,7 +138,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
       return false;
     }
     auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
-    made->expect_first(network_.silent_.add(made->socket()));
+    made->expect_first(network_.doors_.silent.add(made->socket()));
     const auto handle = made->hdl();
     parent()->add_scribe(std::move(made));
     return caf::io::doorman::new_connection(&acceptor_.backend(), handle);
@@ -172,8 +164,8 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
  private:
   void leave() {
-    std::lock_guard lock(network_.door_mutex_);
-    network_.doors_.erase(number_);
+    std::lock_guard lock(network_.doors_.mutex);
+    network_.doors_.all.erase(number_);
   }
 
   shared_multiplexer& network_;
@@ -183,9 +175,8 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
 shared_multiplexer::shared_multiplexer(caf::actor_system* system)
     : default_multiplexer(system),
-      shares_memory_(caf::get_or(system->config(), "troupe.shared-memory", true)),
       gate_(gate_of(system->config())),
-      introduced_(introductions_of(system->config())),
+      peers_{.introduced = introductions_of(system->config()), .policy = gate_.policy()},
       threads_(network_threads::of_process()) {
   if (gate_.proof())
     reception_.emplace(
@@ -200,9 +191,9 @@ shared_multiplexer::shared_multiplexer(caf::actor_system* system)
 
 shared_multiplexer::~shared_multiplexer() {
   reception_.reset();
-  behind_.clear();
-  reading_on_.clear();
-  for (auto* all : {&posted_, &own_posted_})
+  scribes_.behind.clear();
+  scribes_.reading_on.clear();
+  for (auto* all : {&posts_.all, &posts_.own})
     while (!all->empty()) {  // the release of one resumable may post another
       auto* last = all->back();
       all->pop_back();
@@ -214,23 +205,23 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
   // CAF would write functions to a pipe. A broker that posts more of them than the pipe takes would wait for its own thread for ever.
   const auto kind = what->subtype();
   if (kind != caf::resumable::io_actor && kind != caf::resumable::function_object) return default_multiplexer::exec_later(what);
-  if (served_ && threads_->lead_here()) {
-    own_posted_.push_back(what);
-    if (own_posted_.size() == 1) threads_->note(*this);
+  if (posts_.are_served && threads_->lead_here()) {
+    posts_.own.push_back(what);
+    if (posts_.own.size() == 1) threads_->note(*this);
     return;
   }
-  std::lock_guard lock(post_mutex_);
-  posted_.push_back(what);
-  if (served_ && posted_.size() == 1) threads_->note(*this);
+  std::lock_guard lock(posts_.mutex);
+  posts_.all.push_back(what);
+  if (posts_.are_served && posts_.all.size() == 1) threads_->note(*this);
 }
 
 void shared_multiplexer::run() {
   thread_id({});  // no thread has this id, so CAF posts work that it would do at once on its own network thread
   std::future<void> gone;
   {
-    std::lock_guard lock(post_mutex_);  // exec_later() and left() wait until served_ is set
+    std::lock_guard lock(posts_.mutex);  // exec_later() and left() wait until posts_.are_served is set
     gone = threads_->serve(*this);
-    served_ = true;
+    posts_.are_served = true;
   }
   gone.wait();
 }
@@ -238,8 +229,8 @@ void shared_multiplexer::run() {
 void shared_multiplexer::left() {
   for (int round = 0; round < network_threads::most_rounds && handle_posts(); ++round) {
   }
-  std::lock_guard lock(post_mutex_);
-  served_ = false;
+  std::lock_guard lock(posts_.mutex);
+  posts_.are_served = false;
 }
 
 caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_socket socket) {
@@ -248,10 +239,9 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
 
 caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_descriptor&& socket, gate::end which,
                                                                std::unique_ptr<gate::tls_session> secured) {
-  if (secured && ids_->own().empty()) ids_->set_own(bytes_of(system().node()));  // CAF has drawn it by now
+  if (secured && peers_.ids->own().empty()) peers_.ids->set_own(bytes_of(system().node()));  // CAF has drawn it by now
   caf::io::network::keepalive(socket.get(), true);
-  note_waiting(socket.get(), 0);
-  note_channel(socket.get(), std::nullopt);  // an earlier connection may have had a socket of this number
+  facts_.begin(socket.get());
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), std::move(socket), which,
                                        std::move(secured));
 }
@@ -260,8 +250,8 @@ caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_de
 void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t door) {
   doorman* found = nullptr;
   {
-    std::lock_guard lock(door_mutex_);
-    if (const auto at = doors_.find(door); at != doors_.end()) found = at->second;
+    std::lock_guard lock(doors_.mutex);
+    if (const auto at = doors_.all.find(door); at != doors_.all.end()) found = at->second;
   }
   // Only this thread, which leads, closes a door.
   if (found == nullptr) return;
@@ -293,25 +283,6 @@ caf::expected<caf::io::doorman_ptr> shared_multiplexer::new_tcp_doorman(std::uin
   return new_doorman(socket.release());
 }
 
-std::shared_ptr<void> shared_multiplexer::offer(std::string host, std::uint16_t port, gate::proven_connection made) {
-  auto result = std::make_shared<offered_connection>(offered_connection{std::move(host), port, std::move(made)});
-  std::lock_guard lock(offered_mutex_);
-  std::erase_if(offered_, [](const auto& each) { return each.expired(); });
-  offered_.push_back(result);
-  return result;
-}
-
-std::optional<gate::proven_connection> shared_multiplexer::take_offered(const std::string& host, std::uint16_t port) {
-  std::lock_guard lock(offered_mutex_);
-  for (auto at = offered_.begin(); at != offered_.end(); ++at) {
-    const auto found = at->lock();
-    if (!found || found->port != port || found->host != host) continue;
-    offered_.erase(at);
-    return std::move(found->made);
-  }
-  return std::nullopt;
-}
-
 /// Makes the calling end of a connection that nobody has offered. With certificates its scribe has to go on with the proof.
 caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std::string& host, std::uint16_t port) const {
   auto connected = connect_soon(host, port);
@@ -330,7 +301,7 @@ caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std:
 
 /// Makes the calling end of a connection.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
-  auto offered = take_offered(host, port);
+  auto offered = calls_.take(host, port);
   if (!offered) {
     auto called = begin_call(host, port);
     if (!called) return called.error();
@@ -338,24 +309,12 @@ caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std:
   }
   auto made = make_scribe(std::move(offered->socket), gate::end::calling, std::move(offered->session));
   made->expect_channel();
-  auto silence = std::make_shared<const int>(made->socket());
-  {
-    std::lock_guard lock(unanswered_mutex_);
-    std::erase_if(unanswered_, [](const auto& each) { return each.socket.expired(); });
-    unanswered_.push_back({host, port, silence});
-  }
-  made->expect_first(std::move(silence));
+  made->expect_first(calls_.expect_first(host, port, made->socket()));
   return caf::io::scribe_ptr(std::move(made));
 }
 
 void shared_multiplexer::give_up_calls_to(const std::string& host, std::uint16_t port) {
-  // In the thread that leads a socket stays open for as long as its connection has a token.
-  post([this, host, port] {
-    std::lock_guard lock(unanswered_mutex_);
-    for (const auto& each : unanswered_)
-      if (const auto socket = each.socket.lock(); socket != nullptr && each.host == host && each.port == port)
-        ::shutdown(*socket, SHUT_RDWR);
-  });
+  post([this, host, port] { calls_.give_up(host, port); });
 }
 
 /// Asks the gate about an accepted connection.
@@ -365,62 +324,22 @@ bool shared_multiplexer::lets_in(int socket) {
   return !refused;
 }
 
-void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { behind_.emplace_back(connection); }
+void shared_multiplexer::catch_up_soon(tcp_scribe* connection) { scribes_.behind.emplace_back(connection); }
 
 void shared_multiplexer::read_on_later(tcp_scribe* connection) {
-  reading_on_.emplace_back(connection);
-  if (reading_on_.size() == 1) threads_->note_later(*this);
+  scribes_.reading_on.emplace_back(connection);
+  if (scribes_.reading_on.size() == 1) threads_->note_later(*this);
 }
 
 void shared_multiplexer::go_on() {
-  const auto due = std::exchange(reading_on_, {});
+  const auto due = std::exchange(scribes_.reading_on, {});
   for (const auto& each : due) each->read_on();
   handle_internal_events();
   catch_up();
 }
 
-void shared_multiplexer::note_channel(int socket, std::optional<std::uint64_t> process) {
-  std::lock_guard lock(channel_mutex_);
-  if (process)
-    channels_[socket] = *process;
-  else
-    channels_.erase(socket);
-}
-
-std::optional<std::uint64_t> shared_multiplexer::process_beyond(int socket) const {
-  std::lock_guard lock(channel_mutex_);
-  const auto found = channels_.find(socket);
-  return found == channels_.end() ? std::nullopt : std::optional(found->second);
-}
-
 void shared_multiplexer::note_wrong(const std::string& address, const std::string& what) {
   refuse({"the program at " + address + " sent " + what});
-}
-
-void shared_multiplexer::note_waiting(int socket, std::size_t bytes) {
-  std::lock_guard lock(channel_mutex_);
-  if (bytes > least_noted)
-    waiting_[socket] = bytes;
-  else
-    waiting_.erase(socket);
-}
-
-std::size_t shared_multiplexer::waiting(int socket) const {
-  std::lock_guard lock(channel_mutex_);
-  const auto found = waiting_.find(socket);
-  return found == waiting_.end() ? 0 : found->second;
-}
-
-std::optional<certificates::identity> shared_multiplexer::certificate_of(const caf::node_id& who) const {
-  return ids_->find(bytes_of(who));
-}
-
-void shared_multiplexer::introduce_self(node_id own) {
-  if (!gate_.proof()) return;
-  const auto& who = gate_.proof()->own();
-  introduced_->introduce(who, own);
-  introduced_->accept(own);
-  own_id_ = ids_->take(bytes_of(system().node()), who);
 }
 
 shared_multiplexer* network_of(caf::actor_system& system) {
@@ -429,13 +348,31 @@ shared_multiplexer* network_of(caf::actor_system& system) {
 
 own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what) {
   auto* network = network_of(system);
-  return network != nullptr ? network->guard(actor, what) : own_actors::hold();
+  return network != nullptr ? network->peers().own->add(actor, what) : own_actors::hold();
 }
 
 gate::connection_gate gate_of(caf::actor_system& system) {
   const auto* network = network_of(system);
   return network != nullptr ? network->gate() : gate::connection_gate(gate::connection_gate::rule::anyone);
 }
+
+bool shared_multiplexer::shares_memory() const { return caf::get_or(system().config(), "troupe.shared-memory", true); }
+
+void shared_multiplexer::watch(tcp_scribe* connection) {
+  if (lead_here()) threads_->watched().add(*this, connection);
+}
+
+void shared_multiplexer::forget(tcp_scribe* connection) {
+  if (lead_here()) threads_->watched().forget(connection);
+}
+
+bool shared_multiplexer::lead_here() const noexcept { return threads_->lead_here(); }
+
+bool shared_multiplexer::run_soon(network_job work) { return threads_->run_soon(*this, std::move(work)); }
+
+void shared_multiplexer::finish_jobs() { threads_->finish_jobs(*this); }
+
+void shared_multiplexer::ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
 
 void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
@@ -453,17 +390,17 @@ void shared_multiplexer::settle() {
 
 bool shared_multiplexer::handle_posts() {
   {
-    std::lock_guard lock(post_mutex_);
-    due_.swap(posted_);
+    std::lock_guard lock(posts_.mutex);
+    posts_.due.swap(posts_.all);
   }
-  due_.insert(due_.end(), own_posted_.begin(), own_posted_.end());
-  own_posted_.clear();
-  if (due_.empty()) return false;
-  for (auto* each : due_) {
+  posts_.due.insert(posts_.due.end(), posts_.own.begin(), posts_.own.end());
+  posts_.own.clear();
+  if (posts_.due.empty()) return false;
+  for (auto* each : posts_.due) {
     resume_some(each);
     catch_up();
   }
-  due_.clear();
+  posts_.due.clear();
   handle_internal_events();
   return true;
 }
@@ -473,8 +410,8 @@ void shared_multiplexer::resume_some(caf::resumable* what) {
   caf::intrusive_ptr<caf::resumable> one(what, false);
   switch (one->resume(this, most_messages)) {
     case caf::resumable::resume_later:
-      own_posted_.push_back(one.release());
-      if (own_posted_.size() == 1) threads_->note(*this);
+      posts_.own.push_back(one.release());
+      if (posts_.own.size() == 1) threads_->note(*this);
       break;
     case caf::resumable::shutdown_execution_unit:
       one.release();
@@ -485,12 +422,12 @@ void shared_multiplexer::resume_some(caf::resumable* what) {
 }
 
 void shared_multiplexer::catch_up() {
-  if (behind_.empty()) return;
-  while (!behind_.empty()) {
-    catching_up_.swap(behind_);
-    for (const auto& each : catching_up_) each->catch_up();
+  if (scribes_.behind.empty()) return;
+  while (!scribes_.behind.empty()) {
+    scribes_.catching_up.swap(scribes_.behind);
+    for (const auto& each : scribes_.catching_up) each->catch_up();
     handle_internal_events();
-    catching_up_.clear();  // may destroy connections
+    scribes_.catching_up.clear();  // may destroy connections
   }
 }
 

@@ -17,11 +17,14 @@ add_room(network
   network_threads.cpp
   node_ids.cpp
   own_actors.cpp
+  part_buffer.cpp
+  peer_messages.cpp
   send_credits.cpp
   shared_multiplexer.cpp
   silent_connections.cpp
   system_config.cpp
   tcp_scribe.cpp
+  transport.cpp
   waiting_bytes.cpp
   watched_connections.cpp
   write_lanes.cpp

@@ -4,14 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <sys/types.h>
-#include <sys/uio.h>
 
 #include <caf/intrusive_ptr.hpp>
 #include <caf/io/network/default_multiplexer.hpp>
@@ -19,14 +15,11 @@
 #include <caf/io/receive_policy.hpp>
 #include <caf/io/scribe.hpp>
 
-#include <troupe/actors/gate/tls_session.hpp>
-#include <troupe/actors/network/broker_notes.hpp>
-#include <troupe/actors/network/connection_channel.hpp>
-#include <troupe/actors/network/fragment_reader.hpp>
-#include <troupe/actors/network/proven_sender.hpp>
+#include <troupe/actors/network/part_buffer.hpp>
+#include <troupe/actors/network/peer_messages.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
+#include <troupe/actors/network/transport.hpp>
 #include <troupe/actors/network/write_lanes.hpp>
-#include <troupe/actors/support/recent_peak.hpp>
 
 namespace troupe::network {
 
@@ -35,6 +28,8 @@ class connection_host;
 /// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs three
 /// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
 /// `middleman.max-consecutive-reads` has no effect here.
+/// The scribe moves bytes between the event loop and a stack of layers: `transport` (the socket, TLS, shared memory), `part_buffer` and
+/// `write_lanes` (what is wanted next, what leaves next), and `peer_messages` (which messages may come, and from whom).
 /// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`),
 /// at a moment when TCP has taken all bytes that were sent before. From then on TCP only says when the connection is over.
 ///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
@@ -68,7 +63,7 @@ class tcp_scribe final : public caf::io::scribe {
   void configure_read(caf::io::receive_policy::config config) override;
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
   std::vector<char>& wr_buf() override { return stream_.leaving.open(); }
-  std::vector<char>& rd_buf() override { return stream_.part; }
+  std::vector<char>& rd_buf() override { return stream_.parts.part(); }
   void flush() override;
   void graceful_shutdown() override;
   void add_to_loop() override;
@@ -83,9 +78,9 @@ class tcp_scribe final : public caf::io::scribe {
 
   int socket() const noexcept { return stream_.fd(); }
   /// The connection is silent until the first part has come.
-  void expect_first(silent_connections::token silence) { stream_.silence = std::move(silence); }
+  void expect_first(silent_connections::token silence) { silence_ = std::move(silence); }
   /// For the calling end: from now on this end looks for the shared memory that the other end offers.
-  void expect_channel() { stream_.expect_channel(); }
+  void expect_channel() { stream_.path.memory().expect(socket()); }
   /// Consumes bytes from shared memory, and writes waiting bytes to shared memory. True if a byte was read from memory or
   /// written there. The leader thread calls look() when it polls. Pre of look(), may_sleep() and has_news(): the connection has
   /// a channel.
@@ -93,15 +88,17 @@ class tcp_scribe final : public caf::io::scribe {
   /// Asks the other end to wake this end; false if there is something to look at now.
   bool may_sleep() { return stream_.may_sleep(); }
   /// Whether look() may find something. Costs two loads: the leader thread asks every watched connection all the time.
-  bool has_news() const { return stream_.has_news(); }
+  bool has_news() { return stream_.has_news(); }
 
  private:
   /// The bytes of the connection, both directions. Three states change independently of each other and of the channel's state (see
   /// `connection_channel`):
   ///
   ///   reading   meaning                                      next state
-  ///   halted    the broker wants no bytes                    start(): wanted
-  ///   wanted    the broker wants bytes                       stop(): halted
+  ///   halted    the broker wants no bytes                    start(): wanted. end_wrong(): wrong
+  ///   wanted    the broker wants bytes                       stop(): halted. end_wrong(): wrong
+  ///   wrong     the connection is over, for what came or     none
+  ///             for want of memory
   ///
   ///   writing           meaning                              next state
   ///   idle              no byte waits for room               write_now(): any
@@ -120,22 +117,14 @@ class tcp_scribe final : public caf::io::scribe {
   /// fail() tells the broker, which gives the scribe up; the reading is halted and the channel is cut.
   class stream final : public caf::io::network::event_handler {
    public:
-    static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
     // Limits of one event, so that other connections have their turn:
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
-    /// The first bytes of a message that are waited for, and how many may be reserved for it before they have come.
-    static constexpr std::size_t first_room = std::size_t{1} << 20;
-    static constexpr std::size_t most_reserved = std::size_t{64} << 20;
-    /// However small the parts are, the buffer for them is freed only if its capacity is more than twice this.
-    static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
     stream(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket, tcp_scribe& scribe,
-           gate::end which, std::unique_ptr<gate::tls_session> secured);
+           std::unique_ptr<gate::tls_session> secured);
 
-    /// Says that the broker is BASP's. No effect after the first call.
-    void expect_messages();
     /// Starts the reading for the first time. False, and no effect, later.
     bool launch();
     void start();
@@ -149,34 +138,28 @@ class tcp_scribe final : public caf::io::scribe {
     bool consume();
     /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
     void write_now();
-    /// Whether bytes were read beyond what the broker wanted.
-    bool has_ahead() const { return ahead_begin_ < ahead_end_; }
-    /// Whether TLS holds bytes that the socket does not announce any more.
-    bool has_unread() const { return secured_ && secured_->has_unread(); }
     /// Reads bytes that TLS holds.
     void read_rest();
     /// Runs the work. An exception ends the connection.
     template <class Work>
     void guarded(Work work) noexcept;
-    void note_questions();
-    /// Tells the host how many bytes wait to leave.
-    void note_waiting();
+    /// Takes over what the broker has written.
+    void flush();
     /// Whether a later event or look() writes the waiting bytes.
     bool waits() const { return writing_ != writing::idle; }
 
     // For the shared memory; see the functions of these names in tcp_scribe.
-    void expect_channel() { channel_.expect(fd()); }
     bool look();
     bool may_sleep();
-    bool has_news() const { return writing_ == writing::waits_for_memory || channel_.has_news(); }
+    bool has_news() { return writing_ == writing::waits_for_memory || path.memory().has_unread(); }
 
-    caf::io::receive_policy::config wanted;
-    std::vector<char> part;  // the next bytes for the broker
+    transport path;
+    part_buffer parts;
+    peer_messages messages;
     write_lanes leaving;
-    silent_connections::token silence;  // until the first part has come
 
    private:
-    enum class reading { halted, wanted };
+    enum class reading { halted, wanted, wrong };
     enum class writing { idle, waits_for_socket, waits_for_memory };
     enum class phase { created, open, closing, closed };
     /// The outcome of send(): all bytes left, some bytes still wait, or the connection is over.
@@ -199,14 +182,19 @@ class tcp_scribe final : public caf::io::scribe {
     };
 
     void handle(caf::io::network::operation op);
-    ssize_t receive(const iovec& first, const iovec& second);
+    bool prove();
     void read();
     void write();
     bool hand_on_part();
+    bool hand_to_broker(std::size_t bytes);
     void want_next();
-    void want_fragment();
+    void make_room();
+    void note_unfinished();
+    void end_for_memory(bool is_fragment);
+    void end_wrong(std::string_view what, const char* why = "") noexcept;
     sent send();
     sent send_some();
+    void note_waiting();
     void wait_for_socket();
     void wait_for_memory();
     void finish();
@@ -216,40 +204,15 @@ class tcp_scribe final : public caf::io::scribe {
     void cut_channel();
     void watch_channel();
     void bell_rang();
-    std::size_t take_from_memory(char* to, std::size_t bytes);
     void consume_last();
-    bool prove();
-    void meet_sender();
-    void tell_whose();
-    bool consume_as_sent(std::size_t bytes);
-    void make_room();
-    void note_unfinished();
-    void end_wrong(std::string_view what, const char* why = "") noexcept;
 
     tcp_scribe& scribe_;
-    const gate::end which_;
-    const std::unique_ptr<gate::tls_session> secured_;  // null without TLS
-    const std::string there_;                           // the other end's address; also known when it has left
-    std::optional<proven_sender> sender_;               // with TLS, once proven
-    caf::intrusive_ptr<tcp_scribe> reader_;             // while the event loop has this stream for reading
-    caf::intrusive_ptr<tcp_scribe> writer_;             // while the event loop has this stream for writing
+    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this stream for reading
+    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this stream for writing
     reading reading_ = reading::halted;
     writing writing_ = writing::idle;
     phase phase_ = phase::created;
-
-    std::size_t collected_ = 0;  // bytes of the current part that have been read
-    std::size_t threshold_ = 1;
-    std::size_t wished_ = 1;     // bytes of the part that the broker wants at most
-    support::recent_peak peak_;  // sizes of parts
-    fragment_reader fragments_;
-    broker_notes notes_;          // with TLS
-    bool is_wrong_ = false;       // the other end sent what no tcp_scribe sends
-    bool notes_waiting_ = false;  // whether the host was told of waiting bytes
-    std::vector<char> ahead_;
-    std::size_t ahead_begin_ = 0;
-    std::size_t ahead_end_ = 0;
-
-    connection_channel channel_;
+    bool notes_waiting_ = false;          // whether the host was told of waiting bytes
     std::unique_ptr<bell_handler> bell_;  // once the channel is found; destroyed before the channel
   };
 
@@ -259,7 +222,9 @@ class tcp_scribe final : public caf::io::scribe {
 
   caf::io::network::default_multiplexer& network_;
   connection_host& host_;
+  const gate::end which_;
   stream stream_;
+  silent_connections::token silence_;  // until the first part has come
   bool will_catch_up_ = false;
   bool will_read_on_ = false;
   bool has_met_broker_ = false;

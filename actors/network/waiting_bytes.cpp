@@ -16,12 +16,12 @@ caf::actor message_writer(caf::actor_system& system) {
 }
 
 std::size_t waiting_bytes(caf::actor_system& system, const caf::node_id& to) {
-  const auto* shared = network_of(system);
+  auto* const shared = network_of(system);
   if (shared == nullptr) return 0;
   auto* writer = static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(message_writer(system)));
   const auto connection = writer->instance.tbl().lookup_direct(to);
   // The id of CAF's connection handle is the number of the socket.
-  return connection ? shared->waiting(static_cast<int>(connection->id())) : 0;
+  return connection ? shared->facts().waiting(static_cast<int>(connection->id())) : 0;
 }
 
 }  // namespace troupe::network

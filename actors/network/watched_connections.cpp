@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <troupe/actors/network/tcp_scribe.hpp>
+
 namespace troupe::network {
 
 using clock = std::chrono::steady_clock;

@@ -8,9 +8,10 @@
 #include <caf/intrusive_ptr.hpp>
 
 #include <troupe/actors/network/event_loop.hpp>
-#include <troupe/actors/network/tcp_scribe.hpp>
 
 namespace troupe::network {
+
+class tcp_scribe;
 
 /// The connections whose shared memory is polled, because they have traffic there. Used by the leader thread only.
 ///   WC-1  connections are checked in turn. A connection is dropped if it had no traffic for `watched_for`, or if more than `most`

@@ -140,7 +140,8 @@ void company::start() {
   if (networked) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
-    network_->guard_first();  // before anybody connects: CAF makes an actor for each node that comes, and asks that node by it
+    // Before anybody connects: CAF makes an actor for each node that comes, and asks that node by it.
+    network_->peers().own->add_first(own_system_->latest_actor_id());
   }
   if (networked) listen(loopback);
   services().directory().add(services().self(), gateway);

@@ -56,7 +56,7 @@ void node_services::live_on(caf::actor_system& system, network::shared_multiplex
   departures_.emplace(system, [this](caf::actor_id courier) { return guard(courier, network::own_actors::kind::inner); });
   if (network_ == nullptr) return;
   network_->set_idle_work(tidy_);
-  network_->introduce_self(id());
+  if (const auto& proof = network_->gate().proof()) network_->peers().introduce_self(proof->own(), id(), system.node());
 }
 
 void node_services::meet(tracing::tracer_actor tracer) {
@@ -75,21 +75,23 @@ void node_services::witness(std::uint64_t number) noexcept {
 }
 
 network::own_actors::hold node_services::guard(caf::actor_id actor, network::own_actors::kind what) const {
-  return network_ != nullptr ? network_->guard(actor, what) : network::own_actors::hold();
+  return network_ != nullptr ? network_->peers().own->add(actor, what) : network::own_actors::hold();
 }
 
 std::optional<certificates::identity> node_services::certificate_of(node_id who) const {
-  return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
+  return network_ != nullptr ? network_->peers().introduced->find(who) : std::nullopt;
 }
 
-bool node_services::accept(node_id who) { return network_ == nullptr || !network_->gate().proof() || network_->accept(who); }
+bool node_services::accept(node_id who) {
+  return network_ == nullptr || !network_->gate().proof() || network_->peers().introduced->accept(who);
+}
 
 std::optional<node_id> node_services::proven_id_of(const std::string& name) const {
-  return network_ != nullptr ? network_->id_of(name) : std::nullopt;
+  return network_ != nullptr ? network_->peers().introduced->find(name) : std::nullopt;
 }
 
 std::optional<certificates::identity> node_services::certificate_of(const caf::node_id& who) const {
-  return network_ != nullptr ? network_->certificate_of(who) : std::nullopt;
+  return network_ != nullptr ? network_->peers().ids->find(network::bytes_of(who)) : std::nullopt;
 }
 
 bool node_services::is_here(const caf::node_id& who) const { return system_ != nullptr && system_->node() == who; }

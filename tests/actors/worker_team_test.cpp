@@ -240,10 +240,10 @@ BOOST_AUTO_TEST_CASE(are_actors_of_the_node_alone) {
   {
     worker_team team(here, 2);
     for (auto id = begin; id <= here.system().latest_actor_id(); ++id)
-      if (network.own()->find(id) == network::own_actors::kind::inner) guarded.insert(id);
+      if (network.peers().own->find(id) == network::own_actors::kind::inner) guarded.insert(id);
   }
   // Some are actors that the node has made meanwhile, and that live on.
-  const auto has_ended = [&](caf::actor_id id) { return !network.own()->find(id); };
+  const auto has_ended = [&](caf::actor_id id) { return !network.peers().own->find(id); };
   BOOST_TEST(std::count_if(guarded.begin(), guarded.end(), has_ended) >= 2);
 }
 

@@ -15,7 +15,6 @@
 #include <caf/proxy_registry.hpp>
 #include <caf/scoped_execution_unit.hpp>
 
-#include <troupe/actors/network/fragment_reader.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_rules.hpp>
 #include <troupe/actors/network/system_config.hpp>
@@ -89,9 +88,9 @@ class reader_of_caf final : public caf::proxy_registry::backend {
 };
 
 /// A policy by which no role has the right to actors.
-const rights::policy_file& no_rights() {
+std::shared_ptr<const rights::policy_file> no_rights() {
   static const test::temporary_folder folder;
-  static const rights::policy_file made([] {
+  static const auto made = std::make_shared<const rights::policy_file>([] {
     auto file = folder / "policy.json";
     std::ofstream(file) << R"({"roles": {"role": {}}})";
     return file;
@@ -103,17 +102,15 @@ const rights::policy_file& no_rights() {
 
 void read_input(std::string_view bytes) {
   const auto kind = take_choice(bytes, 8);
-  const auto own = std::make_shared<network::own_actors>();
-  const auto gateway = own->add(5, network::own_actors::kind::gateway);
-  own->add_first(4);
   test::broker_at_the_end broker(false, std::size_t{1} << 20);
-  network::message_rules rules((kind & 1) != 0 ? gate::end::calling : gate::end::called, own);
-  broker.reader.begin(rules);
+  const auto gateway = broker.known.own->add(5, network::own_actors::kind::gateway);
+  broker.known.own->add_first(4);
+  broker.judge.begin(network::message_rules((kind & 1) != 0 ? gate::end::calling : gate::end::called, broker.known.own));
   const bool has_certificates = (kind & 2) != 0;
   if (has_certificates) {
-    const auto ids = std::make_shared<network::node_ids>();
-    ids->set_own(own_node());
-    broker.reader.meet(ids, {"cluster", "node", "role"}, (kind & 4) != 0 ? nullptr : &no_rights());
+    broker.known.ids->set_own(own_node());
+    if ((kind & 4) == 0) broker.known.policy = no_rights();
+    broker.judge.meet({"cluster", "node", "role"});
   }
   for (bool is_fine = true; is_fine && !bytes.empty();) {
     const auto part = bytes.substr(0, 1000);

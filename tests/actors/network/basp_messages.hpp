@@ -11,8 +11,8 @@
 
 #include <caf/io/basp/message_type.hpp>
 
-#include <troupe/actors/network/fragment_reader.hpp>
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/network/peer_messages.hpp>
 
 namespace troupe::test {
 
@@ -37,7 +37,7 @@ class broker_at_the_end {
  public:
   /// `most`: bytes of a payload beyond which feed() says that the bytes are wrong.
   explicit broker_at_the_end(bool reads_fragments = true, std::size_t most = SIZE_MAX) : most_(most) {
-    if (reads_fragments) reader.begin();
+    if (reads_fragments) judge.begin({});
     want_next();
   }
 
@@ -55,15 +55,18 @@ class broker_at_the_end {
     return true;
   }
 
-  network::fragment_reader reader;
+  network::known_peers known;
+  network::peer_messages judge{known};
+  network::fragment_reader& reader = judge.frames();
   std::vector<std::string> messages;
   std::size_t fragments = 0;
 
  private:
   bool hand_on() {
-    const auto outcome = reader.sort(part_);
+    const auto outcome = judge.sort(part_);
     if (outcome == network::fragment_reader::outcome::wrong) return false;
-    if (outcome == network::fragment_reader::outcome::kept && reader.is_within()) ++fragments;
+    if (outcome == network::fragment_reader::outcome::kept && reader.now() == network::fragment_reader::state::fragment)
+      ++fragments;
     if (outcome == network::fragment_reader::outcome::for_broker) take();
     if (head_ && network::message_head::read(head_->data()).payload > most_) return false;
     want_next();

@@ -97,16 +97,4 @@ BOOST_AUTO_TEST_CASE(bytes_of_another_protocol_go_to_their_broker) {
   BOOST_TEST(!reader.has_wish());
 }
 
-BOOST_AUTO_TEST_CASE(no_fragment_comes_before_the_handshake) {  // FR-3, BR-1
-  troupe::network::fragment_reader reader;
-  reader.begin(troupe::network::message_rules(troupe::gate::end::called));
-  troupe::network::message_head head;
-  head.operation = troupe::network::message_head::fragment;
-  head.payload = 10;
-  std::vector<char> bytes(troupe::network::message_head::bytes);
-  head.write(bytes.data());
-  BOOST_TEST((reader.sort(bytes) == troupe::network::fragment_reader::outcome::wrong));
-  BOOST_TEST(reader.problem() == "a fragment before its handshake");
-}
-
 BOOST_AUTO_TEST_SUITE_END()

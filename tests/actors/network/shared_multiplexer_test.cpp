@@ -22,6 +22,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/network/network_threads.hpp>
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/settings.hpp>

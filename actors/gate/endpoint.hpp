@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/transport_test.cpp, tests/actors/gate/tls_session_test.cpp, tests/actors/network/connection_channel_test.cpp
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+
+namespace troupe::gate {
+
+/// A way that the bytes of a connection take: a socket, TLS over a socket, or memory that two processes share. No function waits. What can't be
+/// done yet fails with EAGAIN, as on a socket that does not block.
+class endpoint {
+ public:
+  virtual ~endpoint() = default;
+
+  /// As readv(2).
+  virtual ssize_t read(const iovec& first, const iovec& second) = 0;
+  /// As send(2). The bytes that it takes may leave later, by flush().
+  virtual ssize_t write(const char* from, std::size_t bytes) = 0;
+  /// False: bytes still wait here, or the way is over; errno tells which, as send(2) does.
+  virtual bool flush() { return true; }
+  /// Whether bytes wait here that write() has taken.
+  virtual bool has_unsent() const noexcept { return false; }
+  /// Whether read() may return bytes that no event announces.
+  virtual bool has_unread() const { return false; }
+};
+
+/// The socket itself. Its owner keeps it open.
+class socket_endpoint final : public endpoint {
+ public:
+  explicit socket_endpoint(int socket) noexcept : socket_(socket) {}
+
+  ssize_t read(const iovec& first, const iovec& second) override {
+    const std::array<iovec, 2> to = {first, second};
+    return ::readv(socket_, to.data(), to.size());
+  }
+  ssize_t write(const char* from, std::size_t bytes) override { return ::send(socket_, from, bytes, MSG_NOSIGNAL); }
+
+ private:
+  const int socket_;
+};
+
+}  // namespace troupe::gate

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/peer_messages.hpp>
+
+#include <utility>
+
+#include <caf/io/basp_broker.hpp>
+#include <caf/message_id.hpp>
+
+namespace troupe::network {
+
+void peer_messages::begin(std::optional<message_rules> rules) {
+  if (frames_.now() != fragment_reader::state::off) return;
+  frames_.begin();
+  rules_ = std::move(rules);
+  if (sender_) tell_whose();
+}
+
+void peer_messages::meet(certificates::identity who) {
+  who_ = std::move(who);
+  sender_.emplace(known_.introduced, who_, known_.policy.get());
+  tell_whose();
+}
+
+void peer_messages::tell_whose() {
+  if (rules_) rules_->meet(known_.ids, who_, known_.policy.get());
+}
+
+/// Why the part may not come; empty if it may.
+std::string peer_messages::why_not(const std::vector<char>& part) {
+  using state = fragment_reader::state;
+  if (!rules_) return {};
+  if (frames_.now() == state::payload) return rules_->why_not(part);
+  if (frames_.now() != state::head || part.size() != message_head::bytes) return {};
+  const auto head = message_head::read(part.data());
+  if (head.operation != message_head::fragment) return rules_->why_not(head);
+  return rules_->now() == message_rules::state::waiting ? "a fragment before its handshake" : "";
+}
+
+peer_messages::outcome peer_messages::sort(std::vector<char>& part) {
+  problem_ = why_not(part);
+  if (!problem_.empty()) return outcome::wrong;
+  const auto result = frames_.sort(part);
+  if (result == outcome::wrong) problem_ = frames_.problem();
+  return result;
+}
+
+reading_from peer_messages::reading() noexcept {
+  const auto& head = frames_.head();
+  return reading_from(sender_ ? &*sender_ : nullptr, {head.source, caf::make_message_id(head.message).integer_value()});
+}
+
+std::string peer_messages::was_read(caf::io::basp_broker& broker, caf::io::connection_handle by) {
+  const bool is_whole = frames_.now() == fragment_reader::state::head;  // an answer is expected to a payload, not to its header
+  return sender_ ? notes_.read(broker, by, rules_ && is_whole ? rules_->owed() : 0) : std::string();
+}
+
+}  // namespace troupe::network

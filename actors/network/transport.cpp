@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/network/transport.hpp>
+
+#include <cerrno>
+#include <utility>
+
+#include <troupe/actors/support/machine_address.hpp>
+
+namespace troupe::network {
+
+namespace {
+
+std::unique_ptr<gate::endpoint> wire_of(int socket, std::unique_ptr<gate::tls_session> secured) {
+  if (secured) return secured;
+  return std::make_unique<gate::socket_endpoint>(socket);
+}
+
+}  // namespace
+
+transport::transport(int socket, std::unique_ptr<gate::tls_session> secured, bool shares_memory)
+    : socket_(socket),
+      there_(support::other_end_for_text(socket)),
+      secured_(secured.get()),
+      wire_(wire_of(socket, std::move(secured))),
+      memory_(shares_memory) {}
+
+ssize_t transport::read(const iovec& first, const iovec& second) {
+  const auto came = wire_->read(first, second);
+  if (came > 0) memory_.count_received(static_cast<std::size_t>(came));
+  return came;
+}
+
+std::size_t transport::read_memory(const iovec& to) {
+  const auto came = memory_.read(to, {});
+  if (came < 0 && errno != EAGAIN) end();
+  return came < 0 ? 0 : static_cast<std::size_t>(came);
+}
+
+ssize_t transport::write(const char* from, std::size_t bytes) {
+  memory_.move_outgoing();
+  gate::endpoint& way = memory_.writes() ? static_cast<gate::endpoint&>(memory_) : *wire_;
+  const auto went = way.write(from, bytes);
+  if (went > 0) memory_.count_sent(static_cast<std::size_t>(went));
+  return went;
+}
+
+}  // namespace troupe::network

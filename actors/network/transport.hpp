@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include <troupe/actors/gate/endpoint.hpp>
+#include <troupe/actors/gate/tls_session.hpp>
+#include <troupe/actors/network/connection_channel.hpp>
+
+namespace troupe::network {
+
+/// The bytes of one connection, whichever way they take: first the wire (the socket, with TLS or without), then memory, if both ends share
+/// some (see connection_channel). The owner keeps the socket open, and waits for it.
+///
+///   state    meaning                                                  next state
+///   proving  the two ends of a connection with TLS prove who they are  prove(): open
+///   open     bytes come and leave                                     none
+///
+///   TP-1  in the state `proving` no byte comes, and none leaves.
+///   TP-2  bytes come in the order in which they were written, whichever way each of them takes.
+class transport {
+ public:
+  using progress = gate::tls_session::progress;
+  enum class state { proving, open };
+
+  /// `secured`: the session of TLS over the socket; null: none.
+  transport(int socket, std::unique_ptr<gate::tls_session> secured, bool shares_memory);
+
+  state now() const noexcept { return secured_ != nullptr && !secured_->is_proven() ? state::proving : state::open; }
+  /// The session of TLS; null without TLS.
+  const gate::tls_session* secured() const noexcept { return secured_; }
+  /// The address of the other end; also known when that has left.
+  const std::string& there() const noexcept { return there_; }
+  /// Goes on with the proof. Pre: the connection has TLS.
+  progress prove() { return secured_->shake_hands(); }
+
+  /// As readv(2): bytes that come by the wire.
+  ssize_t read(const iovec& first, const iovec& second);
+  /// Reads bytes that are in memory; 0 if there are none. If the other end's counter is impossible, the connection is over.
+  std::size_t read_memory(const iovec& to);
+  /// As send(2).
+  ssize_t write(const char* from, std::size_t bytes);
+  /// The socket, or TLS over it.
+  gate::endpoint& wire() noexcept { return *wire_; }
+  connection_channel& memory() noexcept { return memory_; }
+
+  /// Says to the other end that nothing more comes.
+  void end_writing() noexcept { ::shutdown(socket_, SHUT_WR); }
+  /// Ends both directions. An event of the socket then tells that the connection is over.
+  void end() noexcept { ::shutdown(socket_, SHUT_RDWR); }
+
+ private:
+  const int socket_;
+  const std::string there_;
+  gate::tls_session* const secured_;  // the wire, if that has TLS
+  const std::unique_ptr<gate::endpoint> wire_;
+  connection_channel memory_;
+};
+
+}  // namespace troupe::network

@@ -42,6 +42,11 @@ MOST_FUNCTIONS, MOST_MEMBERS, FUNCTIONS_OF_DATA = 20, 12, 2
 
 # Classes above that, with what they have now. They may shrink, and may not grow.
 LARGE = {
+    "context_record": (34, 18),
+    "node": (30, 2),  # the public class
+    "node_services": (60, 34),
+    "peer_directory": (26, 12),
+    "roster": (29, 14),
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
@@ -386,6 +391,7 @@ def check_classes(tree):
     problems = []
     for (name, each), size in sizes.items():
         most = LARGE.get(each, (MOST_FUNCTIONS, MOST_MEMBERS))
+        most = (max(most[0], MOST_FUNCTIONS), max(most[1], MOST_MEMBERS))
         if size[0] > most[0] or size[1] > most[1]:
             problems.append(f"{name}: {each} has {size[0]} public functions and {size[1]} members, expected at most {most[0]} and {most[1]}; make two classes of it")
     for each in LARGE:

@@ -8,6 +8,7 @@
 
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::gate {
 
@@ -23,7 +24,7 @@ class connection_gate {
   enum class rule { anyone, same_user, certificates };
 
   /// Pre: `how` is not `certificates`.
-  explicit connection_gate(rule how) noexcept : rule_(how) {}
+  explicit connection_gate(rule how) noexcept : rule_(how) { TROUPE_EXPECT(how != rule::certificates); }
   /// `policy`: what the roles of the cluster may do. Null: the node has no policy, and every role may do everything.
   explicit connection_gate(std::shared_ptr<credentials> own, std::shared_ptr<rights::policy_file> policy = nullptr) noexcept
       : rule_(rule::certificates), proof_(std::move(own)), policy_(std::move(policy)) {}

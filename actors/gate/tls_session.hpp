@@ -17,6 +17,7 @@
 #include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/gate/endpoint.hpp>
 #include <troupe/actors/gate/refusal.hpp>
+#include <troupe/messages/expect.hpp>
 
 struct ssl_st;
 
@@ -68,7 +69,10 @@ class tls_session final : public endpoint {
   /// Why the connection is over: one line, which names the certificate where one came.
   const refusal& problem() const noexcept { return end_.problem; }
   /// Who is at the other end. Pre: is_proven().
-  const certificates::identity& other() const noexcept { return other_; }
+  const certificates::identity& other() const noexcept {
+    TROUPE_EXPECT(is_proven());
+    return other_;
+  }
   /// Whether both ends knew each other from an earlier session.
   bool is_resumed() const;
   /// How often this end has taken a new key. For tests.

@@ -14,6 +14,7 @@
 
 #include <troupe/actors/support/machine_address.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
@@ -37,6 +38,7 @@ address_probe::verdict address_probe::go_on() { return connected_ ? hear() : con
 short address_probe::events() const noexcept { return !connected_ ? POLLOUT : session_ ? events_ : POLLIN; }
 
 std::string address_probe::reached() const {
+  TROUPE_EXPECT(socket_);
   sockaddr_storage other{};
   socklen_t size = sizeof other;
   if (getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&other), &size) != 0) return {};

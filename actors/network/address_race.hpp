@@ -11,6 +11,7 @@
 #include <troupe/actors/gate/connection_gate.hpp>
 #include <troupe/actors/network/address_probe.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
@@ -41,7 +42,10 @@ class address_race {
   /// The probes that are undecided.
   const std::vector<std::unique_ptr<address_probe>>& probes() const noexcept { return probes_; }
   /// Where a node listens. Pre: the verdict is `node`.
-  address_probe& winner() const noexcept { return *winner_; }
+  address_probe& winner() const noexcept {
+    TROUPE_EXPECT(winner_);
+    return *winner_;
+  }
   /// Why no node was reached. Pre: the verdict is `nobody`.
   caf::error problem() const;
 

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,7 @@ void connection_channel::expect(int connection) {
 
 /// The called end searches only once, after the caller's first bytes: the caller opened its door before it sent them.
 std::optional<std::uint64_t> connection_channel::search(int connection) {
+  assert(state_ == state::searching);
   --searches_left_;
   auto found = door_ ? door_->answer() : channel_door::knock(connection);
   if (found.channel)

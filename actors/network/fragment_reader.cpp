@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/fragment_reader.hpp>
 
+#include <cassert>
 #include <limits>
 #include <utility>
 
@@ -61,6 +62,7 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
 }
 
 std::size_t fragment_reader::prepare(std::vector<char>& part) {
+  assert(has_wish());
   part.swap(ahead_);
   ahead_.clear();
   const auto came = part.size();

@@ -16,6 +16,7 @@
 #include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/support/atoms.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
@@ -149,6 +150,7 @@ std::string message_rules::why_not(const message_head& next) {
 }
 
 void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
+  TROUPE_EXPECT(!proof_);
   auto place = all->add_connection(who.node);
   auto unfinished = std::make_shared<node_ids::unfinished_message>(all, who.node);
   proof_ = proof{std::move(all), std::move(who), policy, std::move(place), std::move(unfinished)};

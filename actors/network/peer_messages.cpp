@@ -6,6 +6,8 @@
 #include <caf/io/basp_broker.hpp>
 #include <caf/message_id.hpp>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe::network {
 
 void peer_messages::begin(std::optional<message_rules> rules) {
@@ -16,6 +18,7 @@ void peer_messages::begin(std::optional<message_rules> rules) {
 }
 
 void peer_messages::meet(certificates::identity who) {
+  TROUPE_EXPECT(!sender_);
   who_ = std::move(who);
   sender_.emplace(known_.introduced, who_, known_.policy.get());
   tell_whose();

@@ -11,6 +11,7 @@
 #include <troupe/actors/gate/endpoint.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/connection_channel.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
@@ -37,7 +38,10 @@ class transport {
   /// The address of the other end; also known when that has left.
   const std::string& there() const noexcept { return there_; }
   /// Goes on with the proof. Pre: the connection has TLS.
-  progress prove() { return secured_->shake_hands(); }
+  progress prove() {
+    TROUPE_EXPECT(secured_ != nullptr);
+    return secured_->shake_hands();
+  }
 
   /// As readv(2): bytes that come by the wire.
   ssize_t read(const iovec& first, const iovec& second);

@@ -2,6 +2,7 @@
 #include <troupe/actors/network/write_queue.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace troupe::network {
@@ -28,6 +29,7 @@ void write_queue::rest() {
 }
 
 std::span<const char> write_queue::front() {
+  assert(!empty());
   if (leaving_.empty()) {
     if (sealed_.empty()) {
       leaving_.swap(open_);
@@ -41,6 +43,7 @@ std::span<const char> write_queue::front() {
 }
 
 void write_queue::pop(std::size_t bytes) {
+  assert(bytes <= leaving_.size() - left_);
   left_ += bytes;
   round_ += bytes;
   if (left_ < leaving_.size()) return;
@@ -74,6 +77,7 @@ void write_queue::spare(std::vector<char> block) {
 
 /// Frees memory that was not needed lately. Pre: the queue is empty.
 void write_queue::shrink() {
+  assert(empty());
   const auto needed = std::max(peak_.add(std::exchange(round_, 0)), kept_bytes);
   if (needed < full_block) spares_.clear();
   for (auto* each : {&leaving_, &open_})

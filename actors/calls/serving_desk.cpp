@@ -73,13 +73,13 @@ void serving_desk::find_context(const call& job) {
 void serving_desk::find_context_when_met(node_id who, const call& job) {
   workers_.hold(job);
   const auto met = [this, job, was_down = here_.directory().is_down(who)] {
-    if (!workers_.is_wanted(job)) return;
+    if (!workers_.end_hold(job)) return;
     find_context(job);
     // The call may be older than the time in which the nodes did not reach each other, and its context be released since.
     if (was_down) contexts_.announce(job->request.payload.context);
   };
   const auto not_met = [this, job](const caf::error&) {
-    if (workers_.is_wanted(job)) find_gradients(job, context_of(*job));
+    if (workers_.end_hold(job)) find_gradients(job, context_of(*job));
   };
   services::meet(self_, here_, membership_, who, services::meeting_patience, met, not_met);
 }
@@ -141,7 +141,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
       return unheard(make_error(unreadable.code(), unreadable.what()));
     }
     asked_.answered(opener, number);
-    if (workers_.is_wanted(job)) gather(job, context);
+    if (workers_.end_hold(job)) gather(job, context);
   };
   asked.then(heard, unheard);
 }
@@ -149,7 +149,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
 /// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the context. A
 /// call can go on if no gradients wait to be gathered.
 void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
-  if (!workers_.is_wanted(job)) return;
+  if (!workers_.end_hold(job)) return;
   context.record->tasks().empty() ? gather(job, context) : refuse(job, to_exception(why));
 }
 
@@ -160,12 +160,12 @@ void serving_desk::gather(const call& job, const passes::open_context& context) 
   self_->request(context.actor, caf::infinite, support::gradients_atom::value)
     .then(
       [this, job](contracts::gradients_ptr& gathered) {
-        if (!workers_.is_wanted(job)) return;
+        if (!workers_.end_hold(job)) return;
         job->gradients = std::move(gathered);
         workers_.run(job);
       },
       [this, job](const caf::error& why) {
-        if (workers_.is_wanted(job)) refuse(job, to_exception(why));
+        if (workers_.end_hold(job)) refuse(job, to_exception(why));
       });
 }
 

@@ -126,6 +126,9 @@ void worker_desk::refuse(const contracts::incoming_call_ptr& job, const error& w
   pool_.take(job->ticket, job->request.depth, job->request.payload.message.node);
   here_.deadlines().call_off(job->expiry);
   refuse_call(*job, why, here_);
+  // A question on behalf of the call may still hold it, and its bytes are counted no more (QL-1).
+  job->request.values = {};
+  job->request.payload.tensors.clear();
 }
 
 /// If a question is due (AU-2), asks whether the caller has taken its answers.

@@ -25,12 +25,12 @@ class worker_desk {
   worker_desk(support::desk_actor self, services::node_services& here, call_workers& workers,
               transfers::transfer_desk& transfers);
 
-  /// Why the call may not wait here; empty if it may.
+  /// Why the call may not wait here; empty if it may. Notes the bytes of the call in `job`.
   std::string why_no_room(contracts::incoming_call& job) const;
   /// Keeps the call until its context or its gradients are there.
   void hold(const contracts::incoming_call_ptr& job);
   /// Ends hold(). False if the call was refused meanwhile.
-  bool is_wanted(const contracts::incoming_call_ptr& job) { return waiting_.erase(job); }
+  bool end_hold(const contracts::incoming_call_ptr& job) { return waiting_.erase(job); }
   /// Runs the call once a worker is free.
   void run(const contracts::incoming_call_ptr& job);
   /// To be called when a worker has returned the call. The worker is free then, if the call names it.

@@ -24,7 +24,7 @@ namespace troupe::contracts {
 using burst_ptr = std::shared_ptr<passes::burst>;
 using table_ptr = std::shared_ptr<engine::gradient_table>;
 
-/// One distributed pass on one node. The actor is the shell of three state machines: the engine's graph task, this node's part
+/// One distributed pass on one node. The actor holds three state machines: the engine's graph task, this node's part
 /// in the protocol (participant) and, on the node that called backward, the whole pass (initiator).
 ///   GA-1  at most one burst runs; gradients that arrive meanwhile wait for the next burst.
 ///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.

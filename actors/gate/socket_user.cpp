@@ -27,16 +27,16 @@ namespace {
 
 /// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4: the two
 /// ends of one connection may see these two forms.
-struct endpoint {
+struct socket_end {
   int family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};  // in network order; IPv4 in the first word
   std::uint16_t port = 0;                  // in network order
 
-  friend bool operator==(const endpoint&, const endpoint&) = default;
+  friend bool operator==(const socket_end&, const socket_end&) = default;
 };
 
-endpoint endpoint_of(const sockaddr_storage& from) {
-  endpoint result;
+socket_end endpoint_of(const sockaddr_storage& from) {
+  socket_end result;
   result.family = from.ss_family;
   if (from.ss_family == AF_INET) {
     const auto& in = reinterpret_cast<const sockaddr_in&>(from);
@@ -59,7 +59,7 @@ struct request {
   inet_diag_req_v2 body;
 };
 
-request request_for(const endpoint& here, const endpoint& there) {
+request request_for(const socket_end& here, const socket_end& there) {
   request result{};
   result.head.nlmsg_len = sizeof result;
   result.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
@@ -87,8 +87,8 @@ bool read_number(std::string_view text, Number& to, int base) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-/// Reads an endpoint as /proc/net/tcp and tcp6 write it: words of the address as numbers of this machine, a colon, the port.
-bool read_endpoint(std::string_view text, endpoint& to) {
+/// Reads an socket_end as /proc/net/tcp and tcp6 write it: words of the address as numbers of this machine, a colon, the port.
+bool read_endpoint(std::string_view text, socket_end& to) {
   const auto colon = text.find(':');
   const std::size_t words = colon / 8;
   std::uint16_t port = 0;
@@ -104,7 +104,7 @@ bool read_endpoint(std::string_view text, endpoint& to) {
 
 /// How well a line's socket answers a question about `here` and `there`: 0 not at all. A socket that listens may be bound to the
 /// wildcard address.
-int fit(const endpoint& line_here, const endpoint& line_there, int state, const endpoint& here, const endpoint& there) {
+int fit(const socket_end& line_here, const socket_end& line_there, int state, const socket_end& here, const socket_end& there) {
   if (there.port != 0) return line_here == here && line_there == there ? 1 : 0;
   if (state != TCP_LISTEN || line_here.port != here.port) return 0;
   if (line_here == here) return 2;
@@ -113,7 +113,7 @@ int fit(const endpoint& line_here, const endpoint& line_there, int state, const 
 }
 
 /// Reads one table; false if there is none.
-bool read_table(const char* path, const endpoint& here, const endpoint& there, int& best, socket_report& result) {
+bool read_table(const char* path, const socket_end& here, const socket_end& there, int& best, socket_report& result) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) return false;
@@ -125,8 +125,8 @@ bool read_table(const char* path, const endpoint& here, const endpoint& there, i
       field = rest.substr(0, std::min(rest.find(' '), rest.size()));
       rest.remove_prefix(field.size());
     }
-    endpoint line_here;
-    endpoint line_there;
+    socket_end line_here;
+    socket_end line_there;
     int state = 0;
     std::uint32_t user = 0;
     std::uint64_t inode = 0;

@@ -63,7 +63,6 @@ class tls_session final : public endpoint {
 
   /// Goes on with the handshake as far as that is possible without waiting.
   progress shake_hands();
-  state now() const noexcept { return state_; }
   /// Whether both ends have proven who they are, also if the connection is over since then.
   bool is_proven() const noexcept { return state_ == state::proven || state_ == state::broken; }
   /// Why the connection is over: one line, which names the certificate where one came.

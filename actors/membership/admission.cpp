@@ -13,6 +13,7 @@
 
 #include <troupe/actors/contracts/membership.hpp>
 #include <troupe/actors/membership/member_desk.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/registration.hpp>
 
 namespace troupe::membership {
@@ -61,7 +62,10 @@ void admission::lost(const caf::actor_addr& gateway) {
   std::vector<std::uint64_t> unanswered;
   for (const auto& [wait, at] : asked_)
     if (at == gateway) unanswered.push_back(wait);
-  for (const auto wait : unanswered) take(try_failed{wait, caf::sec::request_timeout});
+  for (const auto wait : unanswered) {
+    asked_.erase(wait);
+    take(try_failed{wait, caf::sec::request_timeout});
+  }
 }
 
 void admission::carry_out(const member_steps& what) { members_.act(what); }
@@ -100,6 +104,7 @@ void admission::carry_out(say_hello& what) {
 void admission::carry_out(const ask_rival& what) {
   const auto& table = members_.table();
   const auto* rival = table.find(what.whom);
+  TROUPE_EXPECT(rival != nullptr);
   const auto gateway = caf::actor_cast<caf::actor>(rival->gateway);
   self_->request(gateway, what.patience, heartbeat{table.self().id, members_.now(), rival->between})
     .then([this, wait = what.wait](const heartbeat_seen&) { take(holder_answered{wait}); },
@@ -118,7 +123,9 @@ void admission::carry_out(const begin_pause& what) {
 }
 
 void admission::carry_out(accept_hello& what) {
-  auto caller = std::move(callers_.extract(what.caller).mapped());
+  auto known = callers_.extract(what.caller);
+  TROUPE_EXPECT(!known.empty());
+  auto& caller = known.mapped();
   what.answer.self.host = host_to_tell(what.answer.self.host, caller.by);
   what.answer.news = members_.news_for(std::move(what.answer.news), caller.by);
   members_.watch(what.gateway);  // the peer may end before it is up again
@@ -127,7 +134,9 @@ void admission::carry_out(accept_hello& what) {
 
 void admission::carry_out(refuse_hello& what) {
   if (!what.warning.empty()) options_.log.warn("membership", [&] { return what.warning; });
-  callers_.extract(what.caller).mapped().promise.deliver(std::move(what.why));
+  auto caller = callers_.extract(what.caller);
+  TROUPE_EXPECT(!caller.empty());
+  caller.mapped().promise.deliver(std::move(what.why));
 }
 
 void admission::carry_out(const say_farewell& what) {
@@ -138,7 +147,8 @@ void admission::carry_out(introduce& what) { members_.pass_on(what.to, std::move
 
 void admission::carry_out(const join_changed& what) {
   const auto told = joins_.find(what.join);
-  if (told != joins_.end() && told->second.changed) told->second.changed(*greetings_.find_join(what.join));
+  const auto* join = greetings_.find_join(what.join);
+  if (told != joins_.end() && told->second.changed && join != nullptr) told->second.changed(*join);
 }
 
 void admission::carry_out(const join_ended& what) {

@@ -194,10 +194,12 @@ greetings::outgoing greetings::begin_again(const member& who) {
   return {number, outgoing::purpose::asked_by_table, who, now_, until, who.id};
 }
 
-void greetings::take(const dial_wanted& what) { dial(begin_again(what.whom)); }
+void greetings::take(const dial_wanted& what) {
+  if (!has_stopped_) dial(begin_again(what.whom));
+}
 
 void greetings::take(const greeting_wanted& what) {
-  if (const auto* peer = table_.find(what.peer); peer != nullptr && peer->is_connected)
+  if (const auto* peer = table_.find(what.peer); peer != nullptr && peer->is_connected && !has_stopped_)
     greet(begin_again(peer->who), peer->gateway);
 }
 
@@ -424,6 +426,7 @@ void greetings::take(const holder_silent& what) {
 }
 
 void greetings::take(const node_stopped&) {
+  has_stopped_ = true;
   for (const auto& [wait, what] : std::exchange(waiting_, {}))
     if (const auto* from = std::get_if<incoming>(&what))
       out_.emplace_back(refuse_hello{from->caller, stopping_error(table_.self()), {}});

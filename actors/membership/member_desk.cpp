@@ -139,14 +139,10 @@ void member_desk::act(const member_steps& steps) {
   for (const auto& each : steps.obstacles) tell(each);
   for (const auto& gateway : steps.cuts) cut_connection(self_->system(), gateway->node());
   for (const auto id : steps.beats) send_heartbeat(id);
-  for (const auto id : steps.greets) greet_again(id);
+  for (const auto id : steps.greets) greet_(greeting_wanted{id});
   for (const auto& who : steps.dials) greet_(dial_wanted{who});
   for (const auto& [to, news] : steps.tells) pass_on(to, news, false);
   if (steps.passes_on) after(options_.heartbeat / parts_of_interval, [this] { act(table_.pass_on()); });
-}
-
-void member_desk::greet_again(node_id peer) {
-  if (!is_leaving_) greet_(greeting_wanted{peer});
 }
 
 // Heartbeats.
@@ -174,7 +170,7 @@ void member_desk::send_heartbeat(node_id to) {
       },
       [=, this](const caf::error& problem) {
         // beat() counts missing answers. But a node that does not know this node will never answer a heartbeat.
-        if (problem == errc::refused || problem == errc::unknown_peer) greet_again(to);
+        if (problem == errc::refused || problem == errc::unknown_peer) greet_(greeting_wanted{to});
       });
 }
 

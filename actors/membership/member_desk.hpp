@@ -79,7 +79,6 @@ class member_desk {
   void tell(const peer_change& news);
   void tell_heard(const peer_change& news);
   void tell(const obstacle& news) const;
-  void greet_again(node_id peer);
   void send_heartbeat(node_id to);
 
   support::desk_actor self_;

@@ -52,11 +52,11 @@ class membership_desks {
   membership_desks(support::desk_actor self, const membership_options& options)
       : self_(self),
         options_(complete(self, options, dialer_guard_)),
-        members_(self, options_, [this](greeting_event what) { door_.take(std::move(what)); }),
-        door_(self, options_, members_),
-        seeds_(options_, members_, door_) {
+        members_(self, options_, [this](greeting_event what) { admission_.take(std::move(what)); }),
+        admission_(self, options_, members_),
+        seeds_(options_, members_, admission_) {
     self.get()->set_down_handler([this](caf::down_msg& down) {
-      door_.lost(down.source);  // ends a dial of the peer, before the table begins the next one
+      admission_.lost(down.source);  // ends a dial of the peer, before the table begins the next one
       members_.lost(down);
     });
     members_.after(options_.heartbeat, [this] { beat(); });
@@ -81,12 +81,12 @@ class membership_desks {
       [this](support::list_atom) { return members_.table().members(); },
       [this](const hello& from, const caf::strong_actor_ptr& gateway) {
         auto promise = self_->response_promise<welcome>();
-        when_listening([=, this] { door_.answer(from, gateway, promise); });
+        when_listening([=, this] { admission_.answer(from, gateway, promise); });
         return promise;
       },
       [this](const heartbeat& from) { return members_.answer(from); },
       [this](const farewell& from) { members_.act(members_.table().left(from.from, "left: " + from.reason, members_.now())); },
-      [this](const gossip& news) { door_.hear(news); },
+      [this](const gossip& news) { admission_.hear(news); },
       [this](support::subscribe_atom, const caf::actor& subscriber) { members_.subscribe(subscriber); },
       [this](support::leave_atom, const std::string& reason) { return leave(reason); },
       [this](support::clock_atom, node_id of) { return members_.clock_of(of); },
@@ -118,7 +118,7 @@ class membership_desks {
     if (members_.is_leaving())
       ended({.failure = stopping_error(members_.table().self())});
     else
-      door_.join({.deadline_ns = deadline_ns}, host, port, {ended});
+      admission_.join({.deadline_ns = deadline_ns}, host, port, {ended});
   }
 
   void beat() {
@@ -131,7 +131,7 @@ class membership_desks {
   caf::result<caf::unit_t> leave(const std::string& reason) {
     if (members_.is_leaving()) return caf::unit;
     auto result = members_.leave(reason);
-    door_.take(node_stopped{});
+    admission_.take(node_stopped{});
     seeds_.leave();
     for (const auto& run : std::exchange(until_listening_, {})) run();
     return result;
@@ -141,7 +141,7 @@ class membership_desks {
   network::own_actors::hold dialer_guard_;  // see membership_options::guard
   membership_options options_;
   member_desk members_;
-  admission door_;
+  admission admission_;
   seeds seeds_;
   std::vector<std::function<void()>> until_listening_;
 };

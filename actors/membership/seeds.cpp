@@ -63,7 +63,7 @@ void seeds::dial(std::size_t which) {
     look_at_start();
   };
   const auto ended = [this, which](const join_progress& join) { dial_ended(all_[which], join); };
-  to.join = door_.join(std::move(how), to.host, to.port, {ended, changed});
+  to.join = admission_.join(std::move(how), to.host, to.port, {ended, changed});
 }
 
 void seeds::dial_ended(seed& of, const join_progress& how) {
@@ -91,7 +91,7 @@ void seeds::leave() {
 /// The node that this node has met at the seed: all members that it tells of have answered, or it was met at `by_ns` or before.
 std::optional<member> seeds::met_at(const seed& at, std::int64_t by_ns) const {
   if (at.met.id != node_id{}) return at.met;
-  const auto* join = door_.find_join(at.join);
+  const auto* join = admission_.find_join(at.join);
   if (join != nullptr && join->first.id != node_id{} && !join->failure && join->met_ns <= by_ns) return join->first;
   return std::nullopt;
 }
@@ -110,7 +110,7 @@ std::string seeds::seen_at(const std::vector<seed>& seeds) const {
 template <class Result>
 void seeds::end_start(Result how) {
   for (const auto& each : all_)
-    if (auto* join = door_.find_join(each.join)) join->longest_pause = longest_pause;
+    if (auto* join = admission_.find_join(each.join)) join->longest_pause = longest_pause;
   starting_.deliver(std::move(how));
 }
 

@@ -19,8 +19,8 @@ namespace troupe::membership {
 /// The nodes that this node was told to join at its start (ME-6). A part of the membership actor.
 class seeds {
  public:
-  seeds(const membership_options& options, member_desk& members, admission& door)
-      : options_(options), members_(members), door_(door) {}
+  seeds(const membership_options& options, member_desk& members, admission& joins)
+      : options_(options), members_(members), admission_(joins) {}
 
   /// Dials the addresses until one of them is met, for `wait` at most; 0: for ever. Pre: the node listens.
   void join(const std::vector<std::string>& addresses, std::chrono::nanoseconds wait,
@@ -56,7 +56,7 @@ class seeds {
 
   const membership_options& options_;
   member_desk& members_;
-  admission& door_;
+  admission& admission_;
   std::vector<seed> all_;
   caf::typed_response_promise<member> starting_;  // the request that waits for a seed
   std::int64_t begun_ns_ = 0;

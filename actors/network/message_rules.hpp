@@ -87,7 +87,6 @@ class message_rules {
   bool may_hold(std::size_t unfinished) noexcept { return !proof_ || proof_->unfinished->has(unfinished); }
   state now() const noexcept { return state_; }
   /// The header of the message that came last.
-  const message_head& last() const noexcept { return last_; }
   /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see broker_notes).
   std::size_t owed() const noexcept { return owed_; }
 

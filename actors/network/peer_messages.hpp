@@ -23,7 +23,7 @@ namespace troupe::network {
 ///            certificates
 ///   proven   the connection has the certificate of a node                 none
 ///
-///   PM-1  nothing of a message that breaks the rules, before or after the rest of it has come, is for the broker.
+///   PM-1  a header or a payload that breaks the rules is not for the broker.
 ///   PM-2  no fragment comes before the handshake.
 class peer_messages {
  public:

@@ -12,7 +12,7 @@
 #include <troupe/actors/calls/calling_desk.hpp>
 #include <troupe/actors/calls/serving_desk.hpp>
 #include <troupe/actors/calls/worker_desk.hpp>
-#include <troupe/actors/nodes/member_desk.hpp>
+#include <troupe/actors/nodes/news_desk.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/nodes/status_desk.hpp>
 #include <troupe/actors/passes/routing_desk.hpp>
@@ -63,7 +63,7 @@ struct gateway_desks {
   calls::worker_desk workers;
   calls::serving_desk serving;
   status_desk status;
-  member_desk members;
+  news_desk members;
 };
 
 struct gateway_state {

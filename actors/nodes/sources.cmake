@@ -7,7 +7,7 @@ add_room(nodes
   node_parts.cpp
   pass_workers.cpp
   gateway_actor.cpp
-  member_desk.cpp
+  news_desk.cpp
   status_desk.cpp
   status_survey.cpp
   ties.cpp

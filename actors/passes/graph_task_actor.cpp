@@ -69,9 +69,11 @@ void graph_task_desk::gradients(propagate_gradients& message) {
 }
 
 /// Who sent the gradients, where that matters: a node that has started the pass need not know, without children that answer.
-protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) const {
+protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) {
   if (lead_ && message.answers == 0) return {};
-  return {here_.directory().find(message.from).value_or(node_id{}), message.answers};
+  const auto from = here_.directory().find(message.from);
+  if (!from) not_up_yet_.insert(message.from);
+  return {from.value_or(node_id{}), message.answers};
 }
 
 void graph_task_desk::quiet(participant_quiet& message) {
@@ -215,11 +217,14 @@ void graph_task_desk::carry_out(part::answer_abort& what) {
 }
 
 void graph_task_desk::carry_out(const part::tell_senders& what) {
-  for (const auto who : what.who)
-    if (auto gateway = here_.directory().gateway(who))
+  const auto tell = [this](const contracts::gateway_actor& gateway) {
+    if (gateway)
       caf::anon_send(gateway,
                      participant_failed{terms_->context, terms_->pass, here_.id(), static_cast<std::uint8_t>(errc::peer_down),
                                         "node '" + here_.name() + "' lost its connection to the node that started the pass"});
+  };
+  for (const auto who : what.who) tell(here_.directory().gateway(who));
+  for (const auto& name : not_up_yet_) tell(here_.directory().gateway(name));
 }
 
 void graph_task_desk::carry_out(const part::hand_out&) {

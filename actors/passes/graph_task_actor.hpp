@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,7 +85,7 @@ class graph_task_desk {
   void carry_out(const lead::complete& what);
 
   void fail(node_id from, errc code, std::string text);
-  part::sender sender_of(const propagate_gradients& message) const;
+  part::sender sender_of(const propagate_gradients& message);
   void send_burst(burst::kind what, protocol::burst_share share, std::vector<message_id>&& sends,
                   std::vector<burst::delivery>&& deliveries);
   void drop_buffers();
@@ -102,6 +103,7 @@ class graph_task_desk {
   part part_;
   std::optional<lead> lead_;
   std::vector<burst::delivery> deliveries_;  // for the next burst
+  std::set<std::string> not_up_yet_;         // nodes that sent gradients before they were up here
   std::vector<caf::typed_response_promise<discovered>> discovers_;
   std::vector<caf::typed_response_promise<pass_aborted>> aborts_;
   std::optional<caf::typed_response_promise<contracts::table_ptr>> table_;

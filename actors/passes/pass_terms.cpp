@@ -17,7 +17,7 @@ void refuse_pass(services::node_services& here, const context_record& record, co
 }
 
 pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_record::start start, bool keep_graph,
-                          bool create_graph) {
+                          bool create_graph, bool leads) {
   auto terms = std::make_shared<pass_terms>();
   terms->context = record->id();
   terms->pass = start.number;
@@ -31,7 +31,7 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
     terms->task->send_index.emplace(start.sends[i].function->message, i);
     sends.insert(start.sends[i].function->message);
   }
-  terms->part.emplace(std::move(sends), terms->place);
+  terms->part.emplace(std::move(sends), terms->place, leads);
   auto& settings = terms->task->settings;
   settings.sends = std::move(start.sends);
   settings.recordings = std::move(start.recordings);
@@ -45,7 +45,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
   const auto number = start.number;
   auto peers = std::move(start.peers);
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));
-  auto terms = make_terms(record, std::move(start), job.keep_graph, job.create_graph);
+  auto terms = make_terms(record, std::move(start), job.keep_graph, job.create_graph, true);
   if (job.create_graph) terms->program = std::move(job.place);
   terms->task->streams = std::move(job.streams);
   auto& settings = terms->task->settings;

@@ -33,9 +33,9 @@ struct pass_terms : shared_terms {
 };
 using pass_terms_ptr = std::shared_ptr<pass_terms>;
 
-/// The terms of a pass on this node.
+/// The terms of a pass on this node. `leads`: whether this node has started the pass.
 pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_record::start start, bool keep_graph,
-                          bool create_graph);
+                          bool create_graph, bool leads = false);
 
 /// The terms of a pass that a user starts on this node.
 pass_terms_ptr make_terms(services::node_services& here, const contracts::context_record_ptr& record,

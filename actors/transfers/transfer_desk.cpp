@@ -132,8 +132,9 @@ void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, te
 }
 
 void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, tensor_offer offer) {
-  direct_.complete(offer, to);
   const auto number = offer.transfer;
+  if (!direct_.reads_here(to)) return leaving_.at(to).refused(number);  // the node refused an offer since the transfer began
+  direct_.complete(offer, to);
   ask(to, gateway, std::move(offer), [this, to, number](const caf::error& why, std::int64_t) {
     if (why == errc::refused) direct_.refused(to);
     if (const auto at = leaving_.find(to); at != leaving_.end()) why ? at->second.refused(number) : at->second.taken(number);

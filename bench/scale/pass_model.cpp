@@ -118,7 +118,7 @@ void pass_model::start(std::function<void(const pass_result&)> ended) {
 void pass_model::begin(number node) {
   std::set<message_id> sends;
   for (const auto send : sends_of_nodes_[node]) sends.insert(message_of(send));
-  parts_[node].protocol.emplace(std::move(sends), place_in_calls(node));
+  parts_[node].protocol.emplace(std::move(sends), place_in_calls(node), node == 0);
   parts_[node].is_routed = true;
 }
 

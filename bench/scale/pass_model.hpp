@@ -145,6 +145,9 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   void await_abort(pass_index, node_id who);
   void await_aborts(pass_index) { later(abort_deadline_ns); }
   void acted(number node, pass_index);
+  void prunes(pass_index) {
+    if (how_.fast) found_wrong("IN-4: the initiator prunes in fast mode");
+  }
   void acted(pass_index) { is_weight_known_ = is_weight_known_ && lead_ && !lead_->aborting() && !lead_->result(); }
 
   message_id message_of(number send) const { return {std::uint64_t{send} + 1, id_of(shape_->sends[send].node)}; }

@@ -8,14 +8,14 @@
 
 namespace troupe::protocol {
 
-participant::participant(std::set<message_id> sends, call_tree_place_ptr place)
-    : sends_(std::move(sends)), waiting_(sends_), place_(std::move(place)) {
+participant::participant(std::set<message_id> sends, call_tree_place_ptr place, bool leads)
+    : sends_(std::move(sends)), waiting_(sends_), place_(std::move(place)), leads_(leads) {
   purse_.begun = 1;  // leaves this node with the first weight
 }
 
 participant::effects participant::start(purse all) {
   merge(purse_, std::move(all));
-  leads_ = work_ = true;
+  work_ = true;
   return go_on();
 }
 
@@ -143,11 +143,12 @@ participant::effects participant::walked(std::vector<message_id> recvs) {
 
 participant::effects participant::go_on(effects result) {
   if (away()) return result;
-  if (phase_ == phase::running) set_out(result);
-  if (gathers_ && !away() && phase_ != phase::closed) {
+  const bool has_work = phase_ == phase::running && (asks_roots_ || questions_ > 0 || work_);
+  if (gathers_ && !has_work && phase_ != phase::closed) {
     gathers_ = false;
-    result.emplace_back(hand_out{});
+    result.insert(result.begin(), hand_out{});  // before effects that may begin work here at once
   }
+  if (phase_ == phase::running) set_out(result);
   if (phase_ == phase::over && std::exchange(aborts_, false)) {
     result.emplace_back(answer_abort{{sent_to_.begin(), sent_to_.end()}});
     if (!leads_) result.emplace_back(end{});

@@ -98,8 +98,9 @@ class participant {
     std::uint32_t answers = 0;
   };
 
-  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator.
-  explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr);
+  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`: whether this node
+  /// has started the pass; its part then ends with close() alone.
+  explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
   effects start(purse all);
@@ -163,7 +164,7 @@ class participant {
   purse purse_;
   phase phase_ = phase::running;
   outside outside_ = outside::nothing;
-  bool leads_ = false;             // this node has started the pass
+  bool leads_;                     // this node has started the pass
   bool work_ = false;              // something arrived since the last burst began
   std::vector<message_id> drops_;  // for the next burst
   bool asks_roots_ = false;        // a walk from the roots is due

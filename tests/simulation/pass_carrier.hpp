@@ -73,6 +73,7 @@ struct event {
 ///   ended(node, pass)             the participant is done and goes
 ///   unused(pass, nodes), complete(pass), await_abort(pass, who), await_aborts(pass)
 ///   acted(node, pass), acted(pass)    for checks: the effects of an event are carried out
+///   prunes(pass)                  for checks: the initiator prunes
 template <class World, class Number>
 class pass_carrier {
  protected:
@@ -227,6 +228,7 @@ class pass_carrier {
     world().post({.what = kind::discover, .to = to, .pass = pass, .ids = std::move(what.sends)});
   }
   void carry_out(pass_index pass, of::send_prune& what) {
+    world().prunes(pass);
     event message{.what = kind::prune,
                   .to = world().number_of(what.who),
                   .pass = pass,

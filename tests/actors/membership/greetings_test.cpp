@@ -187,6 +187,8 @@ BOOST_AUTO_TEST_CASE(all_that_waits_ends_when_the_node_stops) {  // GN-3, GN-4
   BOOST_TEST((the<refuse_hello>(ended).why == errc::stopping));
   BOOST_TEST((the<join_ended>(ended).how.failure == errc::stopping));
   BOOST_TEST(on(holder_silent{the<ask_rival>(question).wait}).empty());
+  BOOST_TEST(on(dial_wanted{stage}).empty());
+  BOOST_TEST(on(greeting_wanted{stage.id}).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -138,10 +138,18 @@ BOOST_AUTO_TEST_CASE(only_what_was_asked_is_answered) {  // BR-9
 }
 
 BOOST_AUTO_TEST_CASE(bytes_of_fragments_count_as_bytes_that_are_here) {  // NI-3
+  constexpr auto most = troupe::network::node_ids::most_unfinished;
   messages.meet({"mine", "a", "member"});
   begin();
-  BOOST_TEST(messages.may_hold(troupe::network::node_ids::most_unfinished));
-  BOOST_TEST(!messages.may_hold(troupe::network::node_ids::most_unfinished + 1));
+  greet();
+  BOOST_TEST(messages.may_hold(most));
+  BOOST_TEST(!messages.may_hold(most + 1));
+  constexpr std::size_t bytes = 100;
+  BOOST_TEST((sorts(head_of(message_head::fragment, bytes)) == outcome::kept));
+  BOOST_TEST((sorts(std::vector<char>(bytes, 'x')) == outcome::kept));
+  BOOST_TEST(messages.frames().kept() == bytes);
+  BOOST_TEST(!messages.may_hold(most));
+  BOOST_TEST(messages.may_hold(most - bytes));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

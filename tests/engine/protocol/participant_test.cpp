@@ -131,6 +131,30 @@ BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_when_the_burst_is_back_a
   BOOST_TEST(one<participant::hand_out>(late) == nullptr);
 }
 
+// Effects that come later may begin a burst at once, which takes the gradients of the leaves along.
+BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_before_anything_new_begins) {
+  participant part({first}, nullptr, true);
+  auto share = burst_of(part.start(whole_purse()));
+  BOOST_TEST(part.walk_roots().empty());
+  auto walk = part.returned(std::move(share));
+  BOOST_TEST(one<participant::run_walk>(walk) != nullptr);
+  BOOST_TEST(part.gather().empty());
+  const auto back = part.walked({});
+  BOOST_TEST(std::holds_alternative<participant::hand_out>(back.front()));
+  BOOST_TEST(back.size() > 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_part_of_the_initiator_lives_until_it_is_closed_also_if_it_is_aborted_before_it_starts) {
+  for (const bool leads : {false, true}) {
+    participant part({first}, nullptr, leads);
+    auto aborted = part.abort();
+    BOOST_TEST(one<answer_abort>(aborted) != nullptr);
+    BOOST_TEST((one<participant::end>(aborted) == nullptr) == leads);
+    auto closed = part.close(true);
+    BOOST_TEST(one<participant::end>(closed) != nullptr);
+  }
+}
+
 // PA-5, PA-7: each question gets an answer, and a question that comes during a walk waits for the next one.
 BOOST_AUTO_TEST_CASE(walks_wait_for_a_burst_and_answer_the_questions_that_came_before) {
   participant part({first, second});

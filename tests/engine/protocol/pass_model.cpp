@@ -227,7 +227,7 @@ void world::begin(std::uint8_t node, std::uint8_t number) {
     if (graph_->sends[send].node == node) sends.insert(id_of_send(send));
   nodes_[node].current = as_byte(number + 1U);
   auto& mine = part_of(node, number);
-  mine.protocol.emplace(std::move(sends), graph_->place(node));
+  mine.protocol.emplace(std::move(sends), graph_->place(node), node == 0);
   mine.routed = true;
 }
 

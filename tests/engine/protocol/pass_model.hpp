@@ -196,6 +196,9 @@ class world : private simulation::pass_carrier<world, std::uint8_t> {
   void await_aborts(std::uint8_t) {}
   void acted(std::uint8_t, std::uint8_t) {}
   void acted(std::uint8_t) {}
+  void prunes(std::uint8_t) {
+    if (left_.fast) wrong_ = "a pass in fast mode prunes";
+  }
 
   void happen(event& what);
   /// What a burst still has to do.

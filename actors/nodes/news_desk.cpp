@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/member_desk.hpp>
+#include <troupe/actors/nodes/news_desk.hpp>
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace troupe::nodes {
 
-caf::result<welcome> member_desk::greet(hello& greeting, caf::strong_actor_ptr& gateway) {
+caf::result<welcome> news_desk::greet(hello& greeting, caf::strong_actor_ptr& gateway) {
   // Otherwise the greeting node could make this node take the actors of a third one for its own, and end that node's connection.
   if (const auto& sender = self_->current_sender();
       gateway != nullptr && (sender == nullptr || sender->node() != gateway->node())) {
@@ -18,7 +18,7 @@ caf::result<welcome> member_desk::greet(hello& greeting, caf::strong_actor_ptr& 
   return pass_on<welcome>(std::move(greeting), std::move(gateway));
 }
 
-void member_desk::is_up(contracts::peer_up& news) {
+void news_desk::is_up(contracts::peer_up& news) {
   const auto id = news.who.id;
   const bool was_known = !news.again && here_.directory().is_member(id);
   here_.directory().add(news.who, std::move(news.gateway), news.period);
@@ -33,7 +33,7 @@ void member_desk::is_up(contracts::peer_up& news) {
   if (!was_known) parts_.on_peer_up.tell(news.who.name, {});
 }
 
-void member_desk::went_down(const contracts::peer_down& news) {
+void news_desk::went_down(const contracts::peer_down& news) {
   const auto id = news.who.id;
   const bool was_up = here_.directory().gateway(id) != nullptr;
   here_.directory().remove(id, news.period, news.reason, news.is_gone);
@@ -47,7 +47,7 @@ void member_desk::went_down(const contracts::peer_down& news) {
   tell_gone(news.who, news.reason);
 }
 
-void member_desk::heard(const contracts::member_heard& news) {
+void news_desk::heard(const contracts::member_heard& news) {
   const auto& name = news.who.name;
   if (news.is_up) {
     if (here_.directory().know(news.who)) parts_.on_peer_up.tell(name, {});
@@ -57,12 +57,12 @@ void member_desk::heard(const contracts::member_heard& news) {
   if (news.is_gone) tell_gone(news.who, news.reason);
 }
 
-void member_desk::settle(const held_objects& news) {
+void news_desk::settle(const held_objects& news) {
   here_.discard(parts_.objects.settle(news.from, news.numbers));
   contexts_.is_up_again(news.from);
 }
 
-void member_desk::tell_gone(const member& who, const std::string& reason) const {
+void news_desk::tell_gone(const member& who, const std::string& reason) const {
   parts_.on_peer_gone.tell(who.name, reason);
   parts_.on_left.tell(who.name, reason);
 }

@@ -17,11 +17,11 @@
 namespace troupe::nodes {
 
 /// The desk of the `gateway` actor for news of members, and for what other nodes send to the membership.
-class member_desk {
+class news_desk {
  public:
   /// `on_down`: called when a peer went down, after the directory knows so.
-  member_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
-              passes::routing_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
+  news_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
+            passes::routing_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
       : self_(self),
         parts_(parts),
         here_(parts.services),

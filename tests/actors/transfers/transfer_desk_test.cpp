@@ -18,10 +18,10 @@
 
 namespace {
 
-constexpr troupe::node_id there{7};
+constexpr troupe::node_id refusing{7};
 constexpr auto offered = static_cast<std::int64_t>(troupe::transfers::outgoing_pieces::offer_bytes);
 
-struct sender_state {
+struct offering_state {
   std::optional<troupe::transfers::transfer_desk> desk;
 };
 
@@ -42,7 +42,7 @@ struct refusing_receiver : troupe::test::lone_services {
       };
     });
     troupe::member who;
-    who.id = there;
+    who.id = refusing;
     who.host = "127.0.0.1";
     services.directory().add(who, caf::actor_cast<caf::strong_actor_ptr>(made), 1);
   }
@@ -58,11 +58,11 @@ struct refusing_receiver : troupe::test::lone_services {
 BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_refusal, refusing_receiver) {
   troupe::sent_ahead first, second;
   int sent = 0;
-  const auto sender = system.spawn([&](caf::stateful_actor<sender_state>* self) -> caf::behavior {
+  const auto sender = system.spawn([&](caf::stateful_actor<offering_state>* self) -> caf::behavior {
     auto& desk = self->state.desk.emplace(self, services, reader);
-    desk.ship(there, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; });  // the node draws its mark
+    desk.ship(refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; });  // the node draws its mark
     return {[&](int) {
-      desk.ship(there, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; });
+      desk.ship(refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; });
     }};
   });
   run();

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(gradients_for_a_send_that_was_pruned_or_never_made_fail_the
 
 // PA-3
 BOOST_AUTO_TEST_CASE(an_abort_that_is_asked_twice_is_answered_each_time) {
-  participant part({first});
+  participant part({first}, nullptr, true);
   auto all = whole_purse();
   auto share = burst_of(part.start(split(all)));
   auto asked = part.abort();
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_goes_down_fails_the_pass_where_gradients_were_s
 }
 
 BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_when_the_burst_is_back_and_none_of_a_part_that_is_closed) {
-  participant part({first});
+  participant part({first}, nullptr, true);
   auto share = burst_of(part.start(whole_purse()));
   BOOST_TEST(part.gather().empty());
   auto back = part.returned(std::move(share));

@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -90,6 +91,9 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
   const auto& where = *deepest;
   auto left = app.remaining(true);
   std::string text = flattened(mistake.what());
+  constexpr std::string_view of_flag = "Could not convert: ";  // CLI11's text for "--trace=yes"
+  if (const auto equals = text.find(" = "); text.starts_with(of_flag) && equals != std::string::npos)
+    text = text.substr(of_flag.size(), equals - of_flag.size()) + ": expected no value, got '" + text.substr(equals + 3) + "'";
   if (mistake.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {
     bool option = left.front().starts_with('-');
     text =
@@ -178,26 +182,6 @@ int status_with_output(int status) noexcept {
 }
 
 CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "", "host_and_port"); }
-
-CLI::Validator page_address() { return CLI::Validator(refusal(parse_page_address), "", "page_address"); }
-
-CLI::Validator advertised_host() {
-  return CLI::Validator(
-    [](const std::string& text) {
-      return may_be_advertised(text)
-               ? std::string{}
-               : "expected an address or a host name by which others reach this node, without a port, got '" + text + "'";
-    },
-    "", "advertised_host");
-}
-
-CLI::Validator peer_and_device_map() {
-  const auto check = [](const std::string& text) {
-    settings ignored;
-    add_device_map(ignored, text);
-  };
-  return CLI::Validator(refusal(check), "", "peer_and_device_map");
-}
 
 CLI::Validator node_name() {
   return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "", "node_name");

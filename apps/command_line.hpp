@@ -51,15 +51,6 @@ CLI::Validator between(T least, T most) {
 /// A check that refuses a text that troupe::parse_address refuses.
 CLI::Validator host_and_port();
 
-/// A check that refuses a text that troupe::parse_page_address refuses.
-CLI::Validator page_address();
-
-/// A check that refuses a text that troupe::may_be_advertised refuses.
-CLI::Validator advertised_host();
-
-/// A check that refuses a text that troupe::add_device_map refuses.
-CLI::Validator peer_and_device_map();
-
 /// A check that refuses a text that check_node_name refuses.
 CLI::Validator node_name();
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <troupe/messages/expect.hpp>
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
 namespace troupe::transfers {

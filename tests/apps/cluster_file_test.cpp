@@ -53,6 +53,10 @@ const mistake mistakes[] = {
   {R"({"nodes": [{"name": "a", "threads": 1.5}]})",
    "f.json: nodes[0].threads: expected a whole number from 1 to 1024, got 1.5"},
   {R"({"nodes": [{"name": "a", "host": 1}]})", "f.json: nodes[0].host: expected a text in quotes, got 1"},
+  {R"({"nodes": [{"name": "a", "trace": 1}]})", "f.json: nodes[0].trace: expected true or false, got 1"},
+  {R"({"nodes": [{"name": "a", "join": ["h1:1"]}]})", "f.json: nodes[0]: unknown field \"join\""},
+  {R"({"nodes": [{"name": "a", "log_level": "loud"}]})",
+   "f.json: nodes[0].log_level: expected debug, info, warn, error or off, got \"loud\""},
   {R"({"nodes": [{"name": "a"}, {"name": "b"}, {"name": "a"}]})",
    "f.json: nodes[2].name: \"a\" is the name of nodes[0] already"},
   {R"({"nodes": [{"name": "a", "port": 4001}, {"name": "b", "port": 4001}]})",
@@ -105,6 +109,26 @@ BOOST_AUTO_TEST_CASE(every_field_is_read_and_the_order_kept) {
   BOOST_TEST(cluster.nodes[1].pass_workers == 0u);
   BOOST_TEST(cluster.nodes[0].threads == 4u);
   BOOST_TEST(cluster.nodes[1].name == "a");
+}
+
+BOOST_AUTO_TEST_CASE(every_option_of_a_node_is_a_field) {
+  troupe::settings unless_told;
+  unless_told.log_level = troupe::severity::error;
+  const auto cluster = cluster_file::parse(
+    R"({"nodes": [{"name": "a", "send_limit": 512, "forget_after": 7, "shared_memory": false, "detached_warning": false, "trace": true,
+                   "network": "caf", "data_dir": "/var/lib/a", "log_level": "debug"}, {"name": "b", "port": 4001}]})",
+    "f.json", unless_told);
+  const auto& told = cluster.nodes[0];
+  BOOST_TEST(told.send_limit == std::uint64_t{512} << 20);
+  BOOST_TEST(told.forget_after.count() == 7000);
+  BOOST_TEST(!told.shared_memory);
+  BOOST_TEST(!told.warn_detached);
+  BOOST_TEST(told.trace);
+  BOOST_TEST((told.network == troupe::network_kind::caf));
+  BOOST_TEST(told.data_dir == "/var/lib/a");
+  BOOST_TEST((told.log_level == troupe::severity::debug));
+  BOOST_TEST((cluster.nodes[1].log_level == troupe::severity::error));
+  BOOST_TEST(cluster.nodes[1].shared_memory);
 }
 
 BOOST_AUTO_TEST_CASE(a_node_on_another_host_listens_on_all_addresses) {

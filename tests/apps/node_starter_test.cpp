@@ -67,6 +67,14 @@ BOOST_AUTO_TEST_CASE(workers_of_passes_become_an_option) {
   BOOST_TEST(!has(all.command(all.nodes()[1], ""), {"--pass-workers"}));  // a program of an older version does not know it
 }
 
+BOOST_AUTO_TEST_CASE(fields_that_are_as_usual_become_no_options) {
+  const auto all = starter_of(R"({"nodes": [{"name": "a", "send_limit": 512, "shared_memory": false, "deadline_ms": 60000}]})");
+  const auto told = all.command(all.nodes()[0], "");
+  BOOST_TEST(has(told, {"--send-limit", "512"}));
+  BOOST_TEST(has(told, {"--no-shared-memory"}));
+  BOOST_TEST(!has(told, {"--deadline-ms"}));
+}
+
 BOOST_AUTO_TEST_CASE(device_maps_become_options) {
   const auto all = starter_of(
     R"({"nodes": [{"name": "a", "device_maps": {"b": {"cuda:0": "cuda:1", "cpu": "cuda:0"}, "a": {"cpu": "cpu"}}}, {"name": "b"}]})",

@@ -39,9 +39,9 @@ class simulated_cluster {
     bool share_work = true;                 // whether every two peers share work, so that they exchange heartbeats
     bool loses_what_is_cut = true;          // whether messages are lost on a way that is cut; with TCP they come late
     bool has_rivals = false;                // whether nodes claim names of others, when things go wrong
-    std::uint64_t overtaken_one_of = 0;  // of so many nodes that greet, one greets again because of a second process; 0: none
-    bool counts_bytes = false;           // whether messages have their bytes on the wire, or none
-    simulation::network_costs costs = {};     // the jitter is longest_way_ns
+    std::uint64_t overtaken_one_of = 0;    // of so many nodes that greet, one greets again because of a second process; 0: none
+    bool counts_bytes = false;             // whether messages have their bytes on the wire, or none
+    simulation::network_costs costs = {};  // the jitter is longest_way_ns
 
     /// A cluster in which all nodes know each other and share no work, with the limits of a real node.
     static settings meshed(std::size_t count, std::uint64_t seed = 1);

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"generate", "--temperature", "1e9"}, "--temperature: expected 0 to 100, got 1e9 (see 'troupe generate --help')"},
     {{"status", "127.0.0.1:1", "--watch", "-1"}, "--watch: expected 0 to 86400, got -1 (see 'troupe status --help')"},
     {{"bench", "--seconds", "0"}, "--seconds: expected 0.01 to 600, got 0 (see 'troupe bench --help')"},
-    {{"node", "--name", "a", "--trace=yes"}, "--trace: expected no value, got 'yes' (see 'troupe node --help')"},
+    {{"node", "--name", "a", "--trace=x"}, "--trace: expected no value, got 'x' (see 'troupe node --help')"},
     {{"node", "--port", "abc"}, "--port: expected a whole number from 0 to 65535, got 'abc' (see 'troupe node --help')"},
     {{"generate", "--no-such-option"}, "unknown option '--no-such-option' (see 'troupe generate --help')"},
   };

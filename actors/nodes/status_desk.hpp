@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <caf/make_message.hpp>  // CAF needs it before result.hpp
 #include <caf/result.hpp>
 
 #include <troupe/actors/calls/worker_desk.hpp>

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include <caf/make_message.hpp>  // CAF needs it before result.hpp
 #include <caf/result.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>

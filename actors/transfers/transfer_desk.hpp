@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <caf/error.hpp>
+#include <caf/make_message.hpp>  // CAF needs it before result.hpp
 #include <caf/result.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>

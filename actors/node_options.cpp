@@ -8,6 +8,7 @@
 #include <optional>
 #include <type_traits>
 
+#include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/devices/device_map.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/expect.hpp>
@@ -169,13 +170,6 @@ std::vector<node_option> make_table() {
   };
 }
 
-/// "debug, info or warn"
-std::string joined(const std::vector<std::string>& names) {
-  std::string list = names.front();
-  for (std::size_t i = 1; i < names.size(); ++i) list += (i + 1 == names.size() ? " or " : ", ") + names[i];
-  return list;
-}
-
 std::optional<std::int64_t> read_number(const number& of, const std::string& text) {
   std::int64_t result = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), result);
@@ -281,7 +275,7 @@ std::vector<std::string> node_option::arguments(const settings& of) const {
 
 std::string node_option::bounds() const {
   if (const auto* of = std::get_if<number>(&kind)) return std::to_string(of->least) + " to " + std::to_string(of->most);
-  if (const auto* of = std::get_if<choice>(&kind)) return joined(of->names);
+  if (const auto* of = std::get_if<choice>(&kind)) return support::joined_by_or(of->names);
   return {};
 }
 

@@ -16,6 +16,7 @@
 
 #include <troupe/actors/process_limits.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/quoted_names.hpp>
 
 #include "cluster_file.hpp"
 
@@ -47,12 +48,6 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
     std::min_element(known.begin(), known.end(), [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
   if (nearest == known.end() || distance(word, *nearest) > std::max<std::size_t>(1, word.size() / 3)) return "";
   return "; did you mean " + *nearest + "?";
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string list;
-  for (std::size_t i = 0; i < words.size(); ++i) list += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
-  return list;
 }
 
 std::vector<std::string> subcommands(const CLI::App& app) {
@@ -100,9 +95,9 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
       (option ? "unknown option '" : "unexpected argument '") + left.front() + "'" + suggestion(left.front(), options(where));
   }
   if (const auto names = subcommands(where); deepest != &app && !names.empty())
-    text = left.empty() || left.front().starts_with('-')
-             ? "expected a subcommand: " + joined(names)
-             : "unknown subcommand '" + left.front() + "'; expected " + joined(names) + suggestion(left.front(), names);
+    text = left.empty() || left.front().starts_with('-') ? "expected a subcommand: " + support::joined_by_or(names)
+                                                         : "unknown subcommand '" + left.front() + "'; expected " +
+                                                             support::joined_by_or(names) + suggestion(left.front(), names);
   if (const auto missing = text.find(": 1 required "); missing != std::string::npos)
     text = text.substr(0, missing) + ": expected a value after it";
   for (auto* option : where.get_options())
@@ -115,12 +110,12 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
 int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   auto names = subcommands(app);
   if (argc < 2) {
-    say("expected a subcommand: " + joined(names) + " (see '" + app.get_name() + " --help')");
+    say("expected a subcommand: " + support::joined_by_or(names) + " (see '" + app.get_name() + " --help')");
     return wrong_arguments;
   }
   std::string first = argv[1];
   if (!first.starts_with('-') && std::find(names.begin(), names.end(), first) == names.end()) {
-    say("unknown subcommand '" + first + "'; expected " + joined(names) + suggestion(first, names) + " (see '" +
+    say("unknown subcommand '" + first + "'; expected " + support::joined_by_or(names) + suggestion(first, names) + " (see '" +
         app.get_name() + " --help')");
     return wrong_arguments;
   }

@@ -28,8 +28,8 @@ class connection_host;
 /// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs three
 /// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
 /// `middleman.max-consecutive-reads` has no effect here.
-/// The scribe moves bytes between the event loop and a stack of layers: `transport` (the socket, TLS, shared memory), `part_buffer` and
-/// `write_lanes` (what is wanted next, what leaves next), and `peer_messages` (which messages may come, and from whom).
+/// The scribe moves bytes between the event loop and a stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` knows
+/// which bytes the broker wants next, and `write_lanes` which bytes leave next. `peer_messages` knows which messages may come, and from whom.
 /// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`),
 /// at a moment when TCP has taken all bytes that were sent before. From then on TCP only says when the connection is over.
 ///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
@@ -97,8 +97,8 @@ class tcp_scribe final : public caf::io::scribe {
   ///   reading   meaning                                      next state
   ///   halted    the broker wants no bytes                    start(): wanted. end_wrong(): wrong
   ///   wanted    the broker wants bytes                       stop(): halted. end_wrong(): wrong
-  ///   wrong     the connection is over, for what came or     none
-  ///             for want of memory
+  ///   wrong     the connection is over: what came is wrong,  none
+  ///             or there was no memory
   ///
   ///   writing           meaning                              next state
   ///   idle              no byte waits for room               write_now(): any

@@ -136,7 +136,7 @@ member_steps member_table::answered(node_id by, const bond& theirs, std::int64_t
   if (peer == nullptr || peer->between != theirs) return steps;  // an answer of the time before the bond changed
   peer->signs.answered = true;
   peer->signs.seen_ns = now_ns;
-  if (!peer->is_up) revive(*peer, now_ns, steps);
+  if (!peer->is_up && peer->is_connected) revive(*peer, now_ns, steps);
   return steps;
 }
 

@@ -68,7 +68,8 @@ struct member_steps {
 ///
 /// A farewell makes a peer gone at once. A node that was told a higher count (see `bond`) takes the same step as the other node
 /// did: it holds the other node for unreachable, or for gone.
-///   MT-1  a peer is up only while both nodes have the same bond, as far as this node has heard.
+///   MT-1  a peer is up only while a connection to it stands and both nodes have the same bond, as far as this node has heard. An answer
+///         that comes after the end of its connection makes no peer up.
 ///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
 ///         hour, or until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.

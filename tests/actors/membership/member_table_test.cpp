@@ -197,6 +197,19 @@ BOOST_AUTO_TEST_CASE(three_heartbeats_in_a_row_without_an_answer_make_a_peer_unr
   BOOST_TEST((table.between(node_id{2}) == bond{0, 1}));
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_from_an_ended_connection_makes_no_peer_up) {  // MT-1
+  table_with_stage table(4002);
+  const auto no_sign = [](const known_peer&) { return false; };
+  while (table.find(table.stage.id)->is_connected) table.beat(table.now += interval, no_sign);
+  const auto theirs = table.between(table.stage.id);
+  BOOST_TEST(table.answered(table.stage.id, theirs, table.now).changes.empty());
+  BOOST_TEST(table.find_up(table.stage.id) == nullptr);
+  const auto steps = table.met(table.stage, nullptr, theirs, member_table::way::answers, table.now);
+  BOOST_REQUIRE(!steps.changes.empty());
+  BOOST_TEST((steps.changes.front().what == peer_change::kind::up_again));
+  BOOST_TEST(!table.connection_lost(table.stage.id, table.now).changes.empty());
+}
+
 BOOST_AUTO_TEST_CASE(members_that_are_up_are_listed_by_name) {
   member_table table(node(1, "driver"));
   BOOST_TEST(table.names() == "none");

@@ -151,8 +151,8 @@ struct membership_state {
   std::optional<membership_desks> desks;
 };
 
-template <class Self>
-membership_host::behavior_type run_membership(Self self, const membership_options& options) {
+membership_host::behavior_type run_membership(membership_host::stateful_broker_pointer<membership_state> self,
+                                              const membership_options& options) {
   support::close_mailbox_at_exit(self);
   return self->state.desks.emplace(self, options).handlers();
 }
@@ -160,9 +160,7 @@ membership_host::behavior_type run_membership(Self self, const membership_option
 }  // namespace
 
 contracts::membership_host spawn_membership(caf::actor_system& system, const membership_options& options) {
-  if (system.has_middleman())
-    return system.middleman().spawn_broker(run_membership<membership_host::stateful_broker_pointer<membership_state>>, options);
-  return system.spawn(run_membership<membership_host::stateful_pointer<membership_state>>, options);
+  return system.middleman().spawn_broker(run_membership, options);
 }
 
 }  // namespace troupe::membership

@@ -7,7 +7,6 @@
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
 #include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/calls/calling_desk.hpp>
 #include <troupe/actors/calls/serving_desk.hpp>
@@ -124,9 +123,8 @@ caf::result<caf::message> refuse_unknown(services::node_services& here, const ca
   return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
 }
 
-template <class Self>
-contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* parts,
-                                                     const contracts::membership_actor& membership) {
+contracts::gateway_actor::behavior_type make_gateway(contracts::gateway_actor::stateful_broker_pointer<gateway_state> self,
+                                                     node_parts* parts, const contracts::membership_actor& membership) {
   support::close_mailbox_at_exit(self);
   // Contexts and passes end with the gateway, because they are linked to it. The gateway does not end with them.
   self->set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
@@ -141,11 +139,7 @@ contracts::gateway_actor::behavior_type make_gateway(Self self, node_parts* part
 }  // namespace
 
 contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership) {
-  auto& system = parts.services.system();
-  if (parts.services.networked())
-    return system.middleman().spawn_broker(make_gateway<contracts::gateway_actor::stateful_broker_pointer<gateway_state>>,
-                                           &parts, membership);
-  return system.spawn(make_gateway<contracts::gateway_actor::stateful_pointer<gateway_state>>, &parts, membership);
+  return parts.services.system().middleman().spawn_broker(make_gateway, &parts, membership);
 }
 
 }  // namespace troupe::nodes

@@ -168,17 +168,20 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
 
 /// A class, because most contexts are idle: until the first message comes CAF keeps the arguments of a function in two more blocks of
 /// memory.
-template <class Actor>
-class context_host final : public Actor {
+using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
+class context_host final : public context_broker {
  public:
   context_host(caf::actor_config& config, services::node_services* here, contracts::context_record_ptr record)
-      : Actor(config), here_(here), record_(std::move(record)), gateway_(caf::actor_cast<caf::actor>(here->gateway())) {}
+      : context_broker(config),
+        here_(here),
+        record_(std::move(record)),
+        gateway_(caf::actor_cast<caf::actor>(here->gateway())) {}
 
  protected:
-  typename Actor::behavior_type make_behavior() override {
-    support::close_mailbox_at_exit(static_cast<Actor*>(this));
-    support::live_as_long_as(static_cast<Actor*>(this), std::exchange(gateway_, nullptr));
-    auto& desk = this->state.desk = std::make_unique<context_desk>(this, *here_, std::move(record_));
+  behavior_type make_behavior() override {
+    support::close_mailbox_at_exit(this);
+    support::live_as_long_as(this, std::exchange(gateway_, nullptr));
+    auto& desk = state.desk = std::make_unique<context_desk>(this, *here_, std::move(record_));
     return handlers(desk.get());
   }
 
@@ -192,11 +195,8 @@ class context_host final : public Actor {
 
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
   const support::logger_release lets_go;
-  using on_network_thread = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
-  using on_scheduler = std::remove_pointer_t<contracts::context_actor::stateful_pointer<context_state>>;
-  if (!here.networked()) return here.system().spawn<context_host<on_scheduler>>(&here, std::move(record));
   caf::actor_config config{&here.system().middleman().backend()};
-  return here.system().spawn_class<context_host<on_network_thread>, caf::lazy_init>(config, &here, std::move(record));
+  return here.system().spawn_class<context_host, caf::lazy_init>(config, &here, std::move(record));
 }
 
 }  // namespace troupe::passes

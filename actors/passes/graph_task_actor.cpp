@@ -360,16 +360,13 @@ contracts::graph_task_actor::behavior_type handlers(graph_task_desk* desk) {
 
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms) {
   const support::logger_release lets_go;
-  const auto run = [&here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.gateway())](auto* self) {
+  auto run = [&here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.gateway())](
+               contracts::graph_task_actor::stateful_broker_pointer<graph_task_state> self) {
     support::close_mailbox_at_exit(self);
     support::live_as_long_as(self, gateway);
     return handlers(&self->state.desk.emplace(self, here, terms));
   };
-  using task = contracts::graph_task_actor;
-  if (here.networked())
-    return here.system().middleman().spawn_broker<caf::lazy_init>(
-      [run](task::stateful_broker_pointer<graph_task_state> self) { return run(self); });
-  return here.system().spawn([run](task::stateful_pointer<graph_task_state> self) { return run(self); });
+  return here.system().middleman().spawn_broker<caf::lazy_init>(std::move(run));
 }
 
 }  // namespace troupe::passes

@@ -14,8 +14,6 @@
 #include <string>
 #include <vector>
 
-#include <caf/actor_system.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
@@ -24,12 +22,14 @@
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
+#include "actors/deterministic_system.hpp"
+
 namespace troupe::test {
 
 constexpr int orders = 300;
 
 /// Three nodes that know each other: "a", which is the driver, "b" and "c". Each node has a weight.
-struct cast {
+struct cast : deterministic_system {
   /// `logs`: a folder, in which each node writes a log at level info. Empty: the nodes log as by default.
   explicit cast(std::uint64_t seed, const std::string& logs = {}) : random(seed) {
     for (auto name : {"a", "b", "c"}) {
@@ -73,12 +73,7 @@ struct cast {
     }
   }
 
-  bool step() {
-    auto& jobs = scheduler().jobs;
-    if (jobs.empty()) return false;
-    std::swap(jobs.front(), jobs[random() % jobs.size()]);
-    return scheduler().try_run_once();
-  }
+  bool step() { return deterministic_system::step(random()); }
 
   /// Runs a random number of steps, less than `limit`.
   void run_up_to(std::uint64_t limit) {
@@ -131,11 +126,8 @@ struct cast {
   }
 
   troupe::node& node(const std::string& name) { return *nodes.at(name); }
-  caf::scheduler::test_coordinator& scheduler() { return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()); }
 
   std::mt19937_64 random;
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
-  caf::actor_system system{config};
   std::map<std::string, std::unique_ptr<troupe::node>> nodes;
   std::map<std::string, at::Tensor> weights;
 };

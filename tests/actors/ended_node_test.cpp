@@ -15,13 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include <caf/actor_system.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
-
+#include <actors/deterministic_system.hpp>
 #include <actors/linear_cluster.hpp>
 #include <actors/loopback_nodes.hpp>
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/troupe.hpp>
 
@@ -255,15 +252,14 @@ BOOST_AUTO_TEST_CASE(what_a_node_handed_out_that_was_never_made_says_stopping) {
 }
 
 BOOST_AUTO_TEST_CASE(a_node_on_the_callers_system_ends_in_the_same_way) {
-  network::system_config config{network::system_config::for_tests{}};
-  caf::actor_system system{config};
+  deterministic_system all;
   settings options;
   options.name = "here";
-  auto here = std::make_unique<node>(options, system);
+  auto here = std::make_unique<node>(options, all.system);
   const auto self = here->self();
   auto pass = std::make_unique<context>(*here);
   here->stop();
-  dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run();
+  all.run();
   here.reset();
   stops("call", [&] { self.call("any").get(hang); });
   stops("status", [&] { self.status(); });

@@ -8,13 +8,13 @@
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
+
+#include "actors/deterministic_system.hpp"
 
 namespace troupe::test {
 
@@ -50,12 +50,12 @@ struct lone_services {
   }
 
   /// Runs the actors of the deterministic scheduler until none of them has anything to do.
-  void run() { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
+  void run() { all.run(); }
 
   std::function<void()> tidy = [] {};
   services::node_services services;  // as in a node, threads of the system's actors use the services until the system has ended
-  network::system_config config{network::system_config::for_tests{}};
-  caf::actor_system system{config};
+  deterministic_system all;
+  caf::actor_system& system = all.system;
   arriving_tensors arriving;
   caf::scoped_actor gateway{system};
 };

@@ -12,16 +12,13 @@
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/io/middleman.hpp>
-#include <caf/io/network/test_multiplexer.hpp>
 #include <caf/io/system_messages.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/membership/membership.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/messages/registration.hpp>
 
+#include "actors/deterministic_system.hpp"
 #include "support/contains.hpp"
 
 namespace troupe::test {
@@ -63,13 +60,6 @@ inline caf::behavior make_face(caf::event_based_actor* self, contracts::membersh
     },
   };
 }
-
-/// Configures an actor system with CAF's test network: brokers run only when the test runs them, and no socket is opened.
-struct test_network_config : network::system_config {
-  test_network_config() : network::system_config(for_tests{}) {
-    load<caf::io::middleman, caf::io::network::test_multiplexer>();
-  }
-};
 
 /// Nodes of a cluster in one actor system. Their membership actors are brokers, as in a node that has a network. Actors run
 /// only in run(), and in the functions here that call run().
@@ -205,9 +195,7 @@ class fake_cluster {
     return result;
   }
 
-  void run() {
-    while (scheduler.try_run_once() || multiplexer.try_exec_runnable()) continue;
-  }
+  void run() { all.run(); }
   /// Advances the clock in small steps, and runs after each step what is due.
   void pass(std::int64_t ns) {
     for (std::int64_t left = ns; left > 0; left -= 5 * ms) {
@@ -217,11 +205,9 @@ class fake_cluster {
   }
   std::int64_t now() { return std::chrono::nanoseconds(scheduler.clock().now().time_since_epoch()).count(); }
 
-  test_network_config config;
-  caf::actor_system system{config};
-  caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
-  caf::io::network::test_multiplexer& multiplexer =
-    dynamic_cast<caf::io::network::test_multiplexer&>(system.middleman().backend());
+  deterministic_system all;
+  caf::actor_system& system = all.system;
+  caf::scheduler::test_coordinator& scheduler = all.scheduler();
   std::map<std::uint16_t, caf::strong_actor_ptr> ports;
   std::map<std::uint16_t, caf::error> problems;  // why a port is not reached
   std::uint16_t mute_port = 9999;

@@ -11,14 +11,12 @@
 
 #include <ATen/ATen.h>
 #include <boost/test/unit_test.hpp>
-#include <caf/actor_system.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/engine/cpu_workers.hpp>
 #include <troupe/troupe.hpp>
 
+#include "actors/deterministic_system.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "engine/notifying_hook.hpp"
 #include "support/no_more_threads.hpp"
@@ -178,18 +176,17 @@ BOOST_AUTO_TEST_CASE(of_more_than_1024_threads_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(that_get_no_threads_are_an_error_that_names_the_node) {
-  network::system_config config{network::system_config::for_tests{}};
-  caf::actor_system system{config};
+  deterministic_system all;
   settings options;
   options.name = "a";
   options.pass_workers = 2;
   {
     const no_more_threads none;
-    BOOST_CHECK_EXCEPTION(node(options, system), error,
+    BOOST_CHECK_EXCEPTION(node(options, all.system), error,
                           says("node 'a', pass_workers: a team of 2 workers got threads for 0", "ask for fewer"));
   }
-  { node here(options, system); }
-  dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run();  // what ends the actors
+  { node here(options, all.system); }
+  all.run();  // what ends the actors
 }
 
 BOOST_AUTO_TEST_SUITE_END()

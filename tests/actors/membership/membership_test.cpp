@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(the_membership_of_these_tests_is_a_broker_that_runs_when_th
   });
   while (all.scheduler.try_run_once()) continue;
   BOOST_TEST(!answered);
-  BOOST_TEST(all.multiplexer.try_exec_runnable());
+  BOOST_TEST(all.all.step());
   while (all.scheduler.try_run_once()) continue;
   BOOST_TEST(answered);
 }

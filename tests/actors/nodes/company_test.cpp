@@ -15,12 +15,11 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/troupe.hpp>
 
+#include "actors/deterministic_system.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "actors/temporary_folder.hpp"
 #include "support/contains.hpp"
@@ -38,13 +37,11 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-void run(caf::actor_system& system) { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(leaves_none_of_its_actors_on_a_system_of_the_callers) {  // CM-1
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
-  caf::actor_system system{config};
+  troupe::test::deterministic_system all;
+  auto& system = all.system;
   const auto before = system.registry().running();
   troupe::node here(named("here"), system);
   here.functions().add("nothing", [](troupe::call_arguments&) { return troupe::call_reply{}; });
@@ -52,11 +49,11 @@ BOOST_AUTO_TEST_CASE(leaves_none_of_its_actors_on_a_system_of_the_callers) {  //
                            system.spawn([](caf::event_based_actor*) { return caf::behavior{[](int) {}}; })));
   const troupe::context open(here);
   auto called = here.self().call("nothing");
-  run(system);
+  all.run();
   BOOST_TEST(called.ready());
   BOOST_TEST(system.registry().running() > before);
   here.stop();
-  run(system);
+  all.run();
   BOOST_TEST(system.registry().running() == before);
 }
 

@@ -138,7 +138,7 @@ void node::start() {
 // NOLINTNEXTLINE(bugprone-exception-escape)
 node::~node() {
   const auto until = std::chrono::steady_clock::now() + options().stop_limit;
-  const bool networked = company_->services().networked();
+  const bool has_own_system = company_->has_own_system();
   bool is_late = false;
   try {
     stop();
@@ -148,7 +148,7 @@ node::~node() {
   }
   pages_ = nullptr;
   company_->link()->forget_node();
-  if (!networked) return;
+  if (!has_own_system) return;
   support::let_go_of_logger();  // this thread may have made actors of the node's system
   const auto log = company_->services().log();
   const auto with = options();
@@ -325,7 +325,7 @@ void node::stop() {
     throw;
   }
   bool has_ended = true;
-  if (!company_->services().networked()) {
+  if (!company_->has_own_system()) {
     if (is_first) company_->end();  // waits for no function
   } else if (is_first) {
     has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = company_] { which->end(); });

@@ -107,8 +107,8 @@ class peer {
 class node {
  public:
   explicit node(settings options);
-  /// A node on the caller's actor system, without a network: for tests and simulations of many nodes. The node knows another
-  /// such node after introduce().
+  /// A node on the caller's actor system, which reaches no other system: for tests and simulations of many nodes. The node knows another
+  /// such node after introduce(). Throws troupe::error (misuse) if the system has not loaded caf::io::middleman.
   node(settings options, caf::actor_system& host);
   ~node();  // NOLINT(bugprone-exception-escape)
   node(const node&) = delete;
@@ -191,7 +191,7 @@ class node {
   /// process of the trace.
   std::string collect_trace(const std::vector<std::string>& peers);
 
-  /// Tells this node that `other` is up. Both nodes must be on the same actor system, without a network.
+  /// Tells this node that `other` is up. Both nodes must be on one actor system of the caller.
   void introduce(node& other);
 
   /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that can't be read, or

@@ -238,16 +238,11 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
-  auto& system = around.services.system();
-  if (!around.services.networked())
-    return system.spawn([around](contracts::call_worker_actor::pointer self) -> contracts::call_worker_actor::behavior_type {
-      return {[around, self](contracts::incoming_call_ptr& job) { serve_call(job, around, self); }};
-    });
   auto serve = [around](contracts::incoming_call_ptr& job, const contracts::call_worker_actor& self) {
     serve_call(std::move(job), around, self);
   };
-  return support::spawn_with_thread<contracts::incoming_call_ptr, contracts::call_worker_actor>(system, "troupe.call",
-                                                                                                std::move(serve));
+  return support::spawn_with_thread<contracts::incoming_call_ptr, contracts::call_worker_actor>(
+    around.services.system(), "troupe.call", std::move(serve));
 }
 
 }  // namespace troupe::calls

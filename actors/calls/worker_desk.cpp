@@ -45,7 +45,7 @@ worker_desk::worker_desk(support::desk_actor self, services::node_services& here
 
 std::string worker_desk::why_no_room(contracts::incoming_call& job) const {
   const auto caller = job.request.payload.message.node;
-  if (!here_.networked() || caller == here_.id()) return {};
+  if (caller == here_.id()) return {};
   job.bytes = bytes_of(job.request);
   if (waiting_.has_room(caller, job.bytes)) return {};
   return "calls of " + std::to_string(waiting_.bytes_of(caller)) + " bytes of the caller wait here, and no more than " +
@@ -77,7 +77,7 @@ void worker_desk::answer(const contracts::incoming_call_ptr& job) {
   auto& payload = job->result.payload;
   const auto caller = job->request.payload.message.node;
   const auto bytes = bytes_of(payload.tensors, job->result.values);
-  const bool is_counted = here_.networked() && caller != here_.id() && here_.directory().gateway(caller);
+  const bool is_counted = caller != here_.id() && here_.directory().gateway(caller);
   if (is_counted) answers_.add(caller, bytes);
   auto deliver = [this, job, caller, counted = is_counted ? bytes : 0] {
     job->promise.deliver(std::move(job->result));
@@ -94,7 +94,7 @@ void worker_desk::is_free(const contracts::call_worker_actor& worker, std::size_
   pool_.idle(worker, depth);
   start_calls();
   while (const auto surplus = pool_.surplus()) workers_.let_go(*surplus);
-  if (here_.networked() && pool_.has_idle() && !std::exchange(will_tick_, true)) tick_later();
+  if (pool_.has_idle() && !std::exchange(will_tick_, true)) tick_later();
 }
 
 void worker_desk::is_blocked() {
@@ -143,7 +143,7 @@ void worker_desk::answer_left(node_id caller, std::uint64_t bytes) {
 /// Sets an alarm that refuses the call at its deadline if the call has not started by then.
 void worker_desk::limit(const contracts::incoming_call_ptr& job) const {
   const bool is_limited = job->expiry != support::deadline_clock::alarm{};
-  if (is_limited || !here_.networked() || job->request.deadline_ns <= 0) return;
+  if (is_limited || job->request.deadline_ns <= 0) return;
   job->expiry = self_->send_later(here_.deadlines(), time_left(*job), support::deadline_atom::value, job);
 }
 

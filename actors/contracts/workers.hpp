@@ -16,7 +16,7 @@
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
-/// The actors that compute or copy. On a node with a network each has a thread of its own.
+/// The actors that compute or copy. Each has a thread of its own (support/thread_actor.hpp).
 namespace troupe::contracts {
 
 /// Graphs and tensors that another thread has to free, because freeing them may take too long for a control actor.
@@ -27,9 +27,8 @@ using garbage_ptr = std::shared_ptr<void>;
 ///   CC-2  every burst that has begun is returned to its graph task, whatever its functions throw.
 using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_ptr, graph_task_actor>>;
 
-/// The thread of a node that adds gradients and frees graphs. On a node without network it also runs the bursts.
+/// The thread of a node that adds gradients and frees graphs.
 using cpu_continuation_actor = caf::typed_actor<
-  caf::reacts_to<burst_ptr, graph_task_actor>,
   caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with the sums of both
   caf::reacts_to<garbage_ptr>>;
 

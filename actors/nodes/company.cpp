@@ -25,6 +25,7 @@
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/expect.hpp>
@@ -93,9 +94,14 @@ company::company(node& handle, settings options, caf::actor_system* host)
     : parts_(handle, checked(std::move(options)), [this] { tidy(); }),
       link_(std::make_shared<node_link>(handle, *this, services().id(), services().name())) {
   const support::logger_release lets_go;
-  if (host != nullptr)
+  if (host != nullptr) {
+    if (!host->has_middleman())
+      throw error(errc::misuse,
+                  "node '" + services().name() +
+                    "': its actor system has no middleman; load caf::io::middleman in the system's configuration");
+    if (support::has_no_threads(*host)) services().deadlines().stand_still();
     services().live_on(*host, nullptr, nullptr);
-  else
+  } else
     start_system();
   try {
     start();
@@ -131,33 +137,31 @@ void company::start_system() {
 void company::start() {
   services().meet(tracing::spawn_tracer(services().system()));
   start_threads();
-  const bool networked = services().networked();
-  const auto loopback = networked ? misleading_loopback(services().options()) : std::string();
-  const auto membership = networked ? start_membership(loopback) : contracts::membership_host();
+  const auto loopback = has_own_system() ? misleading_loopback(services().options()) : std::string();
+  const auto membership = has_own_system() ? start_membership(loopback) : contracts::membership_host();
   services().meet(spawn_gateway(parts_, membership));
   const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().gateway());
   guards_.push_back(services().guard(gateway->id(), network::own_actors::kind::gateway));
-  if (networked) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
+  if (membership) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
     // Before anybody connects: CAF makes an actor for each node that comes, and asks that node by it.
     network_->peers().own->add_first(own_system_->latest_actor_id());
   }
-  if (networked) listen(loopback);
+  if (membership) listen(loopback);
   services().directory().add(services().self(), gateway);
   // Others may have greeted this node since it listens. Its membership answers them now.
-  if (networked) caf::anon_send(membership, support::listen_atom::value, gateway, services().self().port);
+  if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, services().self().port);
 }
 
 /// Starts the threads of the node, those too that could start later: if the system refuses a thread now, the user gets the error.
 /// Later, the network thread would get the error.
 void company::start_threads() {
   try {
-    const bool may_wait = services().networked() && services().options().pass_workers > 0 && devices::accelerator_count() > 0;
+    const bool may_wait = services().options().pass_workers > 0 && devices::accelerator_count() > 0;
     services().meet(passes::spawn_cpu_continuation(services()));
-    if (services().networked())
-      services().bursts().start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(services()); });
-    if (services().networked()) services().deadlines().start();
+    services().bursts().start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(services()); });
+    services().deadlines().start();
     start_pass_workers();
   } catch (const std::system_error& refused) {
     throw no_threads(services().name(), refused);
@@ -333,7 +337,7 @@ void company::end_actors() {
   end(services().continuation());
   end(services().tracer());
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
-  if (services().networked()) self->wait_for(all);
+  if (has_own_system()) self->wait_for(all);
   pass_workers_.reset();  // no burst runs any more
 }
 

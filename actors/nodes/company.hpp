@@ -31,8 +31,8 @@ class company {
  public:
   static constexpr std::chrono::seconds device_patience{1};
 
-  /// With `host` the actors live on that actor system, without a network. introduce() makes the nodes of one system known to
-  /// each other.
+  /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the system has no
+  /// threads (support/thread_actor.hpp) the clock of deadlines() stands still. Throws troupe::error (misuse) if the system has no middleman.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();  // NOLINT(bugprone-exception-escape)
   company(const company&) = delete;
@@ -46,6 +46,8 @@ class company {
   /// Throws troupe::error (stopping) after begin_end().
   void check_running() const;
 
+  /// Whether the actors have an actor system of their own, which connects nodes. On a system of the program the end waits for no actor.
+  bool has_own_system() const noexcept { return own_system_ != nullptr; }
   node_parts& parts() noexcept { return parts_; }
   services::node_services& services() noexcept { return parts_.services; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }

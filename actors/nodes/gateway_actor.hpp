@@ -8,8 +8,8 @@ namespace troupe::nodes {
 
 struct node_parts;
 
-/// Spawns the node's `gateway` actor: a broker in the network thread, or on the scheduler if the node has no network.
-/// `membership`: null if the node has no network.
+/// Spawns the node's `gateway` actor: a broker in the network threads.
+/// `membership`: null on an actor system of the program.
 contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership);
 
 }  // namespace troupe::nodes

@@ -63,7 +63,7 @@ class context_desk {
   std::vector<reader> readers_;            // requests that wait for the merge
 };
 
-/// Spawns the actor of a context: a broker in the network threads, or an actor on CAF's scheduler if the node has no network.
+/// Spawns the actor of a context: a broker in the network threads.
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record);
 
 }  // namespace troupe::passes

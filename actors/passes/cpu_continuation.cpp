@@ -6,7 +6,6 @@
 #include <ATen/core/grad_mode.h>
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/passes/burst_runner.hpp>
 #include <troupe/actors/services/node_services.hpp>
@@ -19,10 +18,6 @@ namespace {
 
 auto make_handlers(services::node_services& here) {
   return std::tuple{
-    [&here](contracts::burst_ptr& work, const contracts::graph_task_actor& owner) {
-      const services::node_services::own_thread own(here, "a backward pass");
-      run_and_return(here, std::move(work), owner);
-    },
     [&here](support::merge_atom, contracts::gradients_ptr& all,
             const contracts::table_ptr& more) -> caf::result<contracts::gradients_ptr> {
       try {
@@ -62,14 +57,8 @@ contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) 
 }
 
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here) {
-  if (here.networked()) {
-    auto make = [&here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
-    return support::spawn_handlers_with_thread<contracts::cpu_continuation_actor>(here.system(), "troupe.sums", make);
-  }
-  return here.system().spawn([&here](contracts::cpu_continuation_actor::pointer) {
-    const auto behave = [](auto... handlers) { return contracts::cpu_continuation_actor::behavior_type{handlers...}; };
-    return std::apply(behave, make_handlers(here));
-  });
+  auto make = [&here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
+  return support::spawn_handlers_with_thread<contracts::cpu_continuation_actor>(here.system(), "troupe.sums", make);
 }
 
 }  // namespace troupe::passes

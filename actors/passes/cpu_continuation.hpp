@@ -11,8 +11,7 @@ class node_services;
 
 namespace troupe::passes {
 
-/// Spawns the actor: with a thread of its own if the node has a network, else on CAF's scheduler. Throws std::system_error if
-/// the system gives no thread.
+/// Spawns the actor. Throws std::system_error if the system gives no thread.
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here);
 
 /// Spawns one of the node's burst_threads. Throws std::system_error if the system gives no thread.

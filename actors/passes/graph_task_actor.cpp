@@ -43,11 +43,7 @@ graph_task_desk::graph_task_desk(support::desk_actor self, services::node_servic
   ++here_.counts().pass_parts;
   if (!terms_->outcome) return;
   lead_.emplace(here_.id(), terms_->participants, !terms_->fast);
-  // A node without a network runs on an actor system of the program. There the deadline goes by CAF's clock, because tests
-  // set CAF's clock.
-  if (!here_.networked())
-    self_.delayed_send(me(), terms_->deadline, support::deadline_atom::value);
-  else if (expiry_ = terms_->expiry; expiry_ == support::deadline_clock::alarm{})
+  if (expiry_ = terms_->expiry; expiry_ == support::deadline_clock::alarm{})
     set_deadline(here_, me(), expiry_ = here_.deadlines().reserve(terms_->deadline));
 }
 
@@ -168,9 +164,7 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
     const services::node_services::own_thread own(*to, "a backward pass");
     run_and_return(*to, work, owner);
   };
-  auto send = [to = &here_, work, owner] {
-    to->bursts().has_started() ? to->bursts().post({work, owner}) : caf::anon_send(to->continuation(), work, owner);
-  };
+  auto send = [to = &here_, work, owner] { to->bursts().post({work, owner}); };
   if (!here_.run_soon("backward", std::move(run), send)) send();
 }
 

@@ -114,7 +114,7 @@ class graph_task_desk {
 void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
                   const support::deadline_clock::alarm& reserved);
 
-/// Spawns the graph task: a broker in the network threads, or an actor on CAF's scheduler if the node has no network.
+/// Spawns the graph task: a broker in the network threads.
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms);
 
 }  // namespace troupe::passes

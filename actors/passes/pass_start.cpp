@@ -29,10 +29,10 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   auto work = make_burst(*terms, burst::kind::run, std::move(std::get<protocol::participant::run_burst>(first.front()).share));
   // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as
   // the alarm rings.
-  if (here.networked()) terms->expiry = here.deadlines().reserve(job->deadline);
+  terms->expiry = here.deadlines().reserve(job->deadline);
   // The record knows the graph task before a message leaves, so an answer finds the graph task.
   auto task = spawn_graph_task(here, terms);
-  if (here.networked()) set_deadline(here, task, terms->expiry);
+  set_deadline(here, task, terms->expiry);
   if (!record->set_task(number, task)) caf::anon_send(task, support::close_atom::value);  // the context was released meanwhile
   run_and_return(here, std::move(work), task);
 }

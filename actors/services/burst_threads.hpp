@@ -35,7 +35,6 @@ class burst_threads {
   /// To be called once, before post(). `spawn` makes a thread, which throws std::system_error if the system gives none: so does this
   /// function for the first `limit` threads.
   void start(std::size_t limit, std::function<actor()> spawn);
-  bool has_started() const noexcept { return limit_ > 0; }
 
   void post(job what);
   /// A thread has run a burst: the next one that the thread has to run. Without one, and if `ends` is true, the thread has to end.

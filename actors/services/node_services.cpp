@@ -185,7 +185,7 @@ void node_services::discard(contracts::garbage_ptr what) {
 }
 
 void node_services::tidy_soon() {
-  if (!networked()) return tidy_();
+  if (arriving_ == nullptr) return tidy_();
   if (network_ != nullptr) return network_->ask_for_idle_work();
   if (!will_tidy_.exchange(true))
     deadlines_.set(longest_wait_to_tidy, [this] {

@@ -17,12 +17,10 @@ namespace troupe::services {
 
 /// A request with a deadline, like desk_actor::request(), but without a timer of CAF: CAF keeps a timer for each request until the
 /// deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels `alarm`
-/// earlier has to end the request too, or the handlers of the request stay in memory. A node without a network runs on an actor
-/// system of the program. There the deadline goes by CAF's clock, because tests set CAF's clock.
+/// earlier has to end the request too, or the handlers of the request stay in memory.
 template <class To, class... Parts>
 auto timed_request(support::desk_actor self, node_services& here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {
-  if (!here.networked()) return self->request(to, limit, std::forward<Parts>(question)...);
   auto handle = self->request(to, caf::infinite, std::forward<Parts>(question)...);
   alarm = here.deadlines().set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {
     if (auto strong = weak.lock()) support::end_request(strong.get(), id, caf::make_error(caf::sec::request_timeout));

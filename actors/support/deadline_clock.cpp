@@ -20,7 +20,7 @@ void deadline_clock::start() {
 }
 
 void deadline_clock::start_thread() {
-  if (thread_.joinable()) return;
+  if (thread_.joinable() || stands_at_) return;
   thread_ = std::thread([this] { run(); });
   ::pthread_setname_np(thread_.native_handle(), "troupe.clock");
 }
@@ -32,7 +32,8 @@ deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std
 }
 
 deadline_clock::alarm deadline_clock::reserve(std::chrono::nanoseconds from_now) {
-  return {std::chrono::steady_clock::now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest), ++last_};
+  const std::lock_guard lock(mutex_);
+  return {now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest), ++last_};
 }
 
 void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
@@ -69,19 +70,37 @@ void deadline_clock::stop() {
   alarms_.clear();
 }
 
+void deadline_clock::stand_still() {
+  const std::lock_guard lock(mutex_);
+  TROUPE_EXPECT(!thread_.joinable() && alarms_.empty());
+  stands_at_ = std::chrono::steady_clock::now();
+}
+
+void deadline_clock::advance(std::chrono::nanoseconds by) {
+  std::unique_lock lock(mutex_);
+  TROUPE_EXPECT(stands_at_);
+  *stands_at_ += by;
+  while (!stopped_ && !alarms_.empty() && alarms_.begin()->first.first <= *stands_at_) ring_first(lock);
+}
+
+/// Without the lock: an alarm may set others.
+void deadline_clock::ring_first(std::unique_lock<std::mutex>& lock) {
+  {
+    const auto ring = std::move(alarms_.begin()->second);
+    alarms_.erase(alarms_.begin());
+    lock.unlock();
+    ring();
+  }
+  lock.lock();
+}
+
 // A cancelled alarm does not wake the thread. The thread wakes at the time of that alarm and waits for the next one.
 void deadline_clock::run() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     const auto now = std::chrono::steady_clock::now();
     if (!alarms_.empty() && alarms_.begin()->first.first <= now) {
-      {
-        const auto ring = std::move(alarms_.begin()->second);
-        alarms_.erase(alarms_.begin());
-        lock.unlock();
-        ring();
-      }
-      lock.lock();
+      ring_first(lock);
       continue;
     }
     wakes_ = alarms_.empty() ? now + longest : alarms_.begin()->first.first;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,7 +18,7 @@ namespace troupe::support {
 /// grows with the rate of timers times the deadline.)
 ///   DC-1  an alarm rings once, at its time or later, unless it was cancelled before.
 ///   DC-2  an alarm that rang or was cancelled holds no memory.
-///   DC-3  alarms ring on a thread of the clock. Their functions must be short and must not throw.
+///   DC-3  alarms ring on a thread of the clock, in the order of their times. Their functions must be short and must not throw.
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;
@@ -33,6 +33,10 @@ class deadline_clock {
   /// Starts the thread of the clock; otherwise the first set() starts it. Throws std::system_error if the system gives no
   /// thread.
   void start();
+  /// From now on time passes only by advance(), and the clock has no thread. Pre: no alarm was set.
+  void stand_still();
+  /// Lets the time pass: the alarms that are due ring on this thread. Pre: stand_still() was called.
+  void advance(std::chrono::nanoseconds by);
   /// Sets an alarm: calls `ring` after the time `from_now`.
   alarm set(std::chrono::nanoseconds from_now, std::function<void()> ring);
   /// An id for an alarm that is set later. The receiver of the alarm may need the id before the alarm can ring.
@@ -48,14 +52,17 @@ class deadline_clock {
   void stop();
 
  private:
+  time now() const { return stands_at_ ? *stands_at_ : std::chrono::steady_clock::now(); }
   void start_thread();
   void run();
+  void ring_first(std::unique_lock<std::mutex>& lock);
 
   mutable std::mutex mutex_;
   std::condition_variable sooner_;
   std::map<alarm, std::function<void()>> alarms_;
-  std::atomic<std::uint64_t> last_ = 0;
+  std::uint64_t last_ = 0;
   time wakes_ = time::max();  // when the thread wakes next
+  std::optional<time> stands_at_;
   bool stopped_ = false;
   std::thread thread_;
 };

@@ -10,14 +10,26 @@
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
 #include <caf/blocking_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/system_messages.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/thread_stay.hpp>
 
 namespace troupe::support {
+
+/// Where a test says which actor runs next, no actor has a thread: actors with an interface run on the scheduler of the system.
+inline bool has_no_threads(const caf::actor_system& system) { return caf::get_or(system.config(), "troupe.no-threads", false); }
+
+template <class Handle, class MakeHandlers>
+Handle spawn_without_thread(caf::actor_system& system, MakeHandlers make_handlers) {
+  return system.spawn([make = std::move(make_handlers)](typename Handle::pointer self) {
+    return std::apply([](auto... handlers) { return typename Handle::behavior_type{handlers...}; }, make(Handle(self)));
+  });
+}
 
 /// An actor with a thread of its own. The thread handles one message after another until the actor gets an exit message.
 ///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor
@@ -28,6 +40,8 @@ namespace troupe::support {
 template <class Handle, class MakeHandlers>
 Handle spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
   const logger_release lets_go;
+  if constexpr (!std::is_same_v<Handle, caf::actor>)
+    if (has_no_threads(system)) return spawn_without_thread<Handle>(system, std::move(make_handlers));
   auto mailbox = std::make_unique<caf::scoped_actor>(system);
   auto self = caf::actor_cast<Handle>(caf::actor(*mailbox));
   auto run = [&system, name, mailbox = std::move(mailbox), self, make_handlers = std::move(make_handlers)]() mutable {

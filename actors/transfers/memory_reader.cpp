@@ -16,7 +16,7 @@ namespace troupe::transfers {
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here) {
   auto read = [&here](contracts::incoming_offer_ptr& job, const contracts::memory_reader_actor&) {
     try {
-      job->failure = here.arriving().read(job->offer, job->given);
+      job->failure = here.arriving()->read(job->offer, job->given);
     } catch (const std::exception& reason) {  // no memory for the tensor
       job->failure = error(errc::function_failed, reason.what());
     }

@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds looks_again_after{2};
 }  // namespace
 
 bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const {
-  return here_.networked() && to != here_.id() && outgoing_pieces::any_large(tensors) && here_.directory().gateway(to);
+  return here_.arriving() != nullptr && to != here_.id() && outgoing_pieces::any_large(tensors) && here_.directory().gateway(to);
 }
 
 void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead,
@@ -143,7 +143,7 @@ void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, te
 }
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {
-  if (here_.directory().is_down(piece.from)) here_.arriving().drop(piece.from);
+  if (here_.directory().is_down(piece.from)) here_.arriving()->drop(piece.from);
   return support::steady_ns();
 }
 
@@ -153,7 +153,7 @@ caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) cons
   const auto refused = [&](const char* why) {
     return make_error(errc::refused, "node '" + here_.name() + "' reads no memory of node " + to_string(from) + ": " + why);
   };
-  if (!here_.networked() || !here_.options().direct_memory) return refused("direct memory is turned off there");
+  if (!here_.options().direct_memory) return refused("direct memory is turned off there");
   const auto gateway = here_.directory().gateway(from);
   if (!gateway) return refused("that is not up here");
   if (!is_loopback(here_.directory().host(from))) return refused("that does not listen on loopback");
@@ -174,7 +174,7 @@ caf::result<memory_mark> transfer_desk::draw_mark(const request_mark& from) {
 caf::result<void> transfer_desk::read(const tensor_offer& offer) {
   const auto* given = direct_.drawn(offer.from);
   if (given == nullptr || given->process != offer.process) {
-    here_.arriving().add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer
+    here_.arriving()->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer
     return make_error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
                                        std::to_string(offer.process) + ", which has no mark");
   }
@@ -192,7 +192,7 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
 void transfer_desk::was_read(contracts::incoming_offer& job) {
   const auto from = job.offer.from;
   reader_.was_read();
-  if (here_.directory().is_down(from)) here_.arriving().drop(from);
+  if (here_.directory().is_down(from)) here_.arriving()->drop(from);
   if (job.failure) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;
@@ -202,7 +202,7 @@ void transfer_desk::was_read(contracts::incoming_offer& job) {
 }
 
 void transfer_desk::wish(const contracts::room_wish_ptr& what) {
-  if (!here_.networked() || what->to == here_.id()) return what->result.set_value({});
+  if (here_.arriving() == nullptr || what->to == here_.id()) return what->result.set_value({});
   if (std::exchange(what->has_asked, true)) return look_for_room(what);
   // CAF's writer answers after it has written the messages that came before.
   const auto gateway = here_.directory().gateway(what->to);
@@ -232,7 +232,7 @@ void transfer_desk::went_down(node_id who) {
   leaving_.erase(who);
   windows_.erase(who);
   asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down"));
-  if (here_.networked()) here_.arriving().drop(who);
+  if (auto* arriving = here_.arriving()) arriving->drop(who);
 }
 
 }  // namespace troupe::transfers

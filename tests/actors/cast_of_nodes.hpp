@@ -75,6 +75,12 @@ struct cast : deterministic_system {
 
   bool step() { return deterministic_system::step(random()); }
 
+  void advance_time(std::chrono::milliseconds by) {
+    scheduler().advance_time(by);
+    for (const auto& [name, here] : nodes) services_of(*here).deadlines().advance(by);
+    run();
+  }
+
   /// Runs a random number of steps, less than `limit`.
   void run_up_to(std::uint64_t limit) {
     for (auto steps = random() % limit; steps > 0; --steps) step();

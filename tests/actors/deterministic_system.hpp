@@ -62,8 +62,10 @@ class drawn_network final : public caf::io::network::test_multiplexer {
   std::list<caf::resumable*> jobs_;
 };
 
-/// An actor system whose actors and brokers run only when the test says so.
+/// An actor system whose actors and brokers run only when the test says so. With `threads` actors that have a thread in a node have one here.
 struct deterministic_system {
+  explicit deterministic_system(bool threads = false) : config(threads) {}
+
   /// Runs one of the actors and brokers that have something to do: the one with the number `drawn`, modulo their number. False if there is
   /// none.
   bool step(std::uint64_t drawn = 0) {
@@ -86,7 +88,10 @@ struct deterministic_system {
   drawn_network& network() { return dynamic_cast<drawn_network&>(system.middleman().backend()); }
 
   struct with_network : network::system_config {
-    with_network() : system_config(for_tests{}) { load<caf::io::middleman, drawn_network>(); }
+    explicit with_network(bool threads) : system_config(for_tests{}) {
+      load<caf::io::middleman, drawn_network>();
+      caf::put(content, "troupe.no-threads", !threads);
+    }
   };
   with_network config;
   caf::actor_system system{config};

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds patience{10};
 /// work as in a node with a network, and a thread of their own calls `tidy` in place of the network thread.
 struct lone_services {
   explicit lone_services(bool networked = false, settings options = named())
-      : services(std::move(options), [this] { tidy(); }) {
+      : services(std::move(options), [this] { tidy(); }), all(networked) {
     services.live_on(system, nullptr, networked ? &arriving : nullptr);
     services.meet(caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway)));
   }

@@ -257,8 +257,7 @@ BOOST_AUTO_TEST_CASE(a_pass_that_cannot_end_fails_at_its_deadline) {
   play.run();
   BOOST_REQUIRE(!result.ready());
   for (const auto time : {1500ms, 1000ms}) {
-    play.scheduler().advance_time(time);
-    play.run();
+    play.advance_time(time);
   }
   caf::anon_send_exit(frozen, caf::exit_reason::user_shutdown);
   BOOST_REQUIRE(result.ready());
@@ -276,8 +275,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_nobody_answers_fails_at_its_deadline) {
   auto reply = play.peer("c").call("times_weight", {torch::ones({2})});
   play.run();
   BOOST_TEST(!reply.ready());
-  play.scheduler().advance_time(std::chrono::hours(1));
-  play.run();
+  play.advance_time(1h);
   caf::anon_send_exit(frozen, caf::exit_reason::user_shutdown);
   BOOST_REQUIRE(reply.ready());
   BOOST_CHECK_EXCEPTION(reply.get(), troupe::error,

@@ -39,6 +39,14 @@ troupe::settings named(const std::string& name) {
 
 }  // namespace
 
+BOOST_AUTO_TEST_CASE(says_what_a_system_of_the_callers_lacks) {
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  BOOST_CHECK_EXCEPTION(troupe::node(named("here"), system), troupe::error, [](const troupe::error& why) {
+    return why.code() == troupe::errc::misuse && troupe::test::contains(why.what(), "load caf::io::middleman");
+  });
+}
+
 BOOST_AUTO_TEST_CASE(leaves_none_of_its_actors_on_a_system_of_the_callers) {  // CM-1
   troupe::test::deterministic_system all;
   auto& system = all.system;

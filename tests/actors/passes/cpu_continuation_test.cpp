@@ -4,7 +4,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
-#include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -28,8 +27,13 @@ BOOST_AUTO_TEST_SUITE(compute_thread_of_a_node)
 namespace {
 
 struct fixture : test::lone_services {
-  fixture() : lone_services(true) { record->begin(true); }
-  ~fixture() { caf::anon_send_exit(continuation, caf::exit_reason::user_shutdown); }
+  fixture() : lone_services(true) {
+    record->begin(true);
+    services.bursts().start(1, [this] { return passes::spawn_burst_thread(services); });
+  }
+  ~fixture() {
+    for (const auto& thread : services.bursts().stop()) caf::anon_send_exit(thread, caf::exit_reason::user_shutdown);
+  }
 
   contracts::burst_ptr burst_from(const at::Tensor& root) const {
     auto work = std::make_shared<passes::burst>();
@@ -47,7 +51,7 @@ struct fixture : test::lone_services {
   /// Sends the burst and returns what comes back to the graph task.
   contracts::burst_ptr run(contracts::burst_ptr work) {
     const auto owner = caf::actor_cast<contracts::graph_task_actor>(caf::actor_cast<caf::actor>(gateway));
-    caf::anon_send(continuation, std::move(work), owner);
+    services.bursts().post({std::move(work), owner});
     contracts::burst_ptr back;
     gateway->receive([&](contracts::burst_ptr& came) { back = std::move(came); }, caf::after(test::patience) >> [] {});
     return back;
@@ -55,7 +59,6 @@ struct fixture : test::lone_services {
 
   contracts::context_record_ptr record =
     std::make_shared<passes::context_record>(context_id{services.id(), 1}, services.id(), services.counts());
-  contracts::cpu_continuation_actor continuation = passes::spawn_cpu_continuation(services);
   at::Tensor leaf = at::ones({2}).requires_grad_();
 };
 
@@ -70,10 +73,7 @@ BOOST_FIXTURE_TEST_CASE(returns_a_burst_with_its_state_machine_and_keeps_nothing
   BOOST_TEST(at::equal(back->state->leaves.find(leaf), at::full({2}, 3.0)));
   const std::weak_ptr<passes::burst> first = back;
   back.reset();
-  std::promise<void> later;  // is handled after the thread has dropped the burst
-  caf::anon_send(continuation, contracts::garbage_ptr{nullptr, [&](void*) { later.set_value(); }});
-  auto done_with_it = later.get_future();
-  BOOST_REQUIRE((done_with_it.wait_for(test::patience) == std::future_status::ready));
+  BOOST_REQUIRE(run(burst_from((leaf * 5).sum())));  // runs after the thread has dropped the first burst
   BOOST_TEST(first.expired());
 }
 

@@ -12,6 +12,29 @@ using clock_type = std::chrono::steady_clock;
 
 BOOST_AUTO_TEST_SUITE(deadline_clock)
 
+BOOST_AUTO_TEST_CASE(alarms_of_a_clock_that_stands_still_ring_when_time_passes_by_hand) {  // DC-1, DC-3
+  troupe::support::deadline_clock clock;
+  clock.stand_still();
+  std::vector<int> rung;
+  clock.set(40ms, [&] {
+    rung.push_back(40);
+    clock.set(5ms, [&] { rung.push_back(45); });
+  });
+  clock.set(20ms, [&] { rung.push_back(20); });
+  const auto off = clock.set(30ms, [&] { rung.push_back(30); });
+  clock.set(1h, [&] { rung.push_back(1); });
+  clock.advance(19ms);
+  BOOST_TEST(rung.empty());
+  clock.call_off(off);
+  clock.advance(26ms);
+  BOOST_TEST(rung == (std::vector{20, 40}), boost::test_tools::per_element());
+  clock.advance(5ms);
+  BOOST_TEST(rung == (std::vector{20, 40, 45}), boost::test_tools::per_element());
+  clock.stop();
+  clock.advance(2h);
+  BOOST_TEST(rung.size() == 3U);
+}
+
 // DC-1, DC-3
 BOOST_AUTO_TEST_CASE(alarms_ring_once_in_the_order_of_their_times_and_not_before) {
   troupe::support::deadline_clock clock;

@@ -34,6 +34,9 @@ struct fixture : test::lone_services {
     terms->part.emplace(std::set<message_id>{});
     context = passes::spawn_context(services, record);
     task = passes::spawn_graph_task(services, terms);
+    caf::anon_send(context,
+                   support::gradients_atom::value);  // a lazy actor runs for the first time when its first message comes
+    caf::anon_send(task, support::gradients_atom::value);
   }
   /// How many actors run, without `other`.
   std::size_t running() { return system.registry().running() - before; }

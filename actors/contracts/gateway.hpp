@@ -27,7 +27,7 @@ namespace troupe::contracts {
 ///         there are.
 ///   GW-5  a call from a node that is down opens no context: the contexts of that node may be released already.
 ///   GW-6  a message with large tensors leaves when all pieces of the tensors have left, or were read out of this process.
-///         Other messages may overtake it (see outgoing_pieces). One thread hands the pieces and then the message to CAF's
+///         Other messages may overtake it (see shipments). One thread hands the pieces and then the message to CAF's
 ///         broker, so they arrive in this order on one connection.
 ///   GW-7  the receiver keeps no piece whose message will not come, because the call was given up or the sender is down.
 ///   GW-8  tensors are offered only to a node that has drawn a mark for this node. A node reads the memory of another node only

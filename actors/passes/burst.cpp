@@ -15,7 +15,7 @@
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/exception_text.hpp>
-#include <troupe/actors/transfers/outgoing_pieces.hpp>
+#include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -123,7 +123,7 @@ class gradient_outlet : public engine::outlet {
   // with the message, so the pass is not complete before the message has left.
   void send(node_id id, const contracts::gateway_actor& to, propagate_gradients message, devices::staged arriving,
             network::send_credits::credit credit, engine::way_back back) {
-    const bool large = transfers::outgoing_pieces::any_large(message.gradients);
+    const bool large = transfers::any_large(message.gradients);
     if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
     auto leaving =
       std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});

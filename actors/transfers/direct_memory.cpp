@@ -11,30 +11,26 @@
 namespace troupe::transfers {
 
 void direct_memory::keep(node_id reader, const memory_mark& drawn) {
-  const auto asked = readers_.find(reader);
-  if (asked == readers_.end() || asked->second != nullptr) return;
+  const auto [kept, is_new] = readers_.try_emplace(reader);
+  if (!is_new) return;
   if (free_.empty()) free_.push_back(&marks_.emplace_back());
-  asked->second = free_.back();
+  kept->second = free_.back();
   free_.pop_back();
-  *asked->second = drawn;
+  *kept->second = drawn;
 }
 
 void direct_memory::refused(node_id reader) {
-  const auto asked = readers_.find(reader);
-  if (asked == readers_.end() || asked->second == nullptr) return;
-  free_.push_back(std::exchange(asked->second, nullptr));
+  const auto kept = readers_.extract(reader);
+  if (!kept) return;
+  free_.push_back(kept.mapped());
   *free_.back() = {};
 }
 
-bool direct_memory::reads_here(node_id reader) const {
-  const auto asked = readers_.find(reader);
-  return asked != readers_.end() && asked->second != nullptr;
-}
-
 void direct_memory::complete(tensor_offer& offer, node_id reader) const {
-  TROUPE_EXPECT(reads_here(reader));
+  const auto kept = readers_.find(reader);
+  TROUPE_EXPECT(kept != readers_.end());
   offer.process = this_process();
-  offer.mark = reinterpret_cast<std::uintptr_t>(readers_.at(reader)->words.data());
+  offer.mark = reinterpret_cast<std::uintptr_t>(kept->second->words.data());
 }
 
 const memory_mark* direct_memory::draw(node_id sender, std::uint64_t process) {
@@ -50,7 +46,6 @@ const direct_memory::drawn_mark* direct_memory::drawn(node_id sender) const {
 
 void direct_memory::forget(node_id peer) {
   refused(peer);
-  readers_.erase(peer);
   drawn_.erase(peer);
 }
 

@@ -14,23 +14,18 @@ namespace troupe::transfers {
 /// use the object.
 ///   DM-1  a mark that another node drew is kept until the node is forgotten or can't read. The mark is then overwritten; its
 ///         memory is kept for another mark.
-///   DM-2  each node is asked for a mark once.
-///   DM-3  a mark belongs to one process of the node that got it: this process reads the memory of no other one for that node.
+///   DM-2  a mark belongs to one process of the node that got it: this process reads the memory of no other one for that node.
 class direct_memory {
  public:
   direct_memory() = default;
   direct_memory(const direct_memory&) = delete;
   direct_memory& operator=(const direct_memory&) = delete;
 
-  /// True at the first call for a node: the caller then asks the node for a mark.
-  bool ask(node_id reader) { return readers_.try_emplace(reader).second; }
-  /// Keeps the mark that the node drew.
+  /// Keeps the mark that the node drew. No effect if it drew one before.
   void keep(node_id reader, const memory_mark& drawn);
-  /// Notes that the node can't read this process's memory.
+  /// Drops the mark of a node that can't read this process's memory.
   void refused(node_id reader);
-  /// Whether the node has drawn a mark and can read this process's memory.
-  bool reads_here(node_id reader) const;
-  /// Fills in the process of the offer and the address of its mark. Pre: reads_here(reader).
+  /// Fills in the process of the offer and the address of its mark. Pre: the node's mark is kept.
   void complete(tensor_offer& offer, node_id reader) const;
 
   /// A mark that this process has drawn, and the process that got it.
@@ -48,8 +43,8 @@ class direct_memory {
 
  private:
   std::deque<memory_mark> marks_;
-  std::vector<memory_mark*> free_;                     // unused elements of marks_
-  std::unordered_map<node_id, memory_mark*> readers_;  // null: the node can't read, or has not answered
+  std::vector<memory_mark*> free_;  // unused elements of marks_
+  std::unordered_map<node_id, memory_mark*> readers_;
   std::unordered_map<node_id, drawn_mark> drawn_;
 };
 

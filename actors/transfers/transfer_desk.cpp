@@ -17,9 +17,11 @@
 #include <troupe/actors/network/waiting_bytes.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/foreign_memory.hpp>
+#include <troupe/messages/tensor_codec.hpp>
 
 namespace troupe::transfers {
 
@@ -30,15 +32,23 @@ constexpr std::chrono::milliseconds looks_again_after{2};
 }  // namespace
 
 bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const {
-  return here_.arriving() != nullptr && to != here_.id() && outgoing_pieces::any_large(tensors) && here_.directory().gateway(to);
+  return here_.arriving() != nullptr && to != here_.id() && any_large(tensors) && here_.directory().gateway(to);
 }
 
-void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead,
-                         outgoing_pieces::send_message send) {
+void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send) {
   ahead.from = here_.id();
-  ask_for_mark(to);
-  leaving_[to].add(tensors, ahead, last_, std::move(send));
-  send_pieces(to);
+  auto parts = parts_ahead(tensors, ahead, last_, elements_);
+  messages_.emplace(++last_, std::move(send));
+  const bool may_read = here_.options().direct_memory && is_loopback(here_.directory().host(to));
+  take(shipment_begun{to, std::move(parts), last_, may_read});
+}
+
+/// A message that leaves may begin another shipment: its effects follow those that are due.
+void transfer_desk::take(const shipping_event& event) {
+  const bool is_outermost = due_.empty();
+  for (auto& each : shipments_.on(event, support::steady_ns())) due_.push_back(std::move(each));
+  if (!is_outermost) return;
+  for (; !due_.empty(); due_.pop_front()) std::visit([this](const auto& effect) { carry_out(effect); }, due_.front());
 }
 
 void transfer_desk::call_off(node_id to, const sent_ahead& ahead) const {
@@ -83,11 +93,9 @@ void transfer_desk::when_taken(node_id by, std::function<void()> taken) {
         [taken = std::move(taken)](const caf::error&, std::int64_t) { taken(); });
 }
 
-/// Asks the node for a mark, once, if the node listens on loopback and settings::direct_memory is on. Large tensors are offered to
-/// a node that gave a mark, until the node refuses an offer because it can't read this process's memory. Without a mark, tensors
-/// leave in pieces.
-void transfer_desk::ask_for_mark(node_id to) {
-  if (!here_.options().direct_memory || !direct_.ask(to) || !is_loopback(here_.directory().host(to))) return;
+/// A node that draws a mark can read this process's memory, until it refuses an offer.
+void transfer_desk::carry_out(const ask_for_mark& what) {
+  const auto to = what.of;
   const auto request =
     self_->request(here_.directory().gateway(to), here_.options().deadline, request_mark{here_.id(), this_process()});
   const auto id = request.id();
@@ -96,50 +104,40 @@ void transfer_desk::ask_for_mark(node_id to) {
     [this, to, id](const memory_mark& drawn) {
       asked_.answered(to, id);
       direct_.keep(to, drawn);
+      take(mark_drawn{to});
     },
     [this, to, id](const caf::error&) { asked_.answered(to, id); });
 }
 
-/// Sends all that may leave for the node now. Called again whenever the node has taken or refused a piece.
-void transfer_desk::send_pieces(node_id to) {
-  const auto found = leaving_.find(to);
-  const auto gateway = here_.directory().gateway(to);
-  if (found == leaving_.end() || !gateway) return;
-  auto& window = windows_[to];
-  // A piece that leaves may shrink the window.
-  while (auto step = found->second.next(direct_.reads_here(to), window.size(), window.piece_bytes()))
-    if (auto* message = std::get_if<outgoing_pieces::send_message>(&*step))
-      (*message)();
-    else if (auto* offer = std::get_if<tensor_offer>(&*step))
-      send(to, gateway, std::move(*offer));
-    else
-      send(to, gateway, std::move(std::get<tensor_piece>(*step)));
-  if (found->second.empty()) leaving_.erase(found);
+/// The receiver answers when it has the elements, or with an error.
+void transfer_desk::carry_out(const send_piece& what) {
+  const auto gateway = here_.directory().gateway(what.to);
+  if (!gateway) return;  // went_down() follows
+  tensor_piece piece{here_.id(), what.transfer, what.total, what.offset,
+                     bytes_of(elements_.at(what.transfer), what.offset, what.bytes)};
+  ask(what.to, gateway, std::move(piece),
+      [this, to = what.to, number = what.piece](const caf::error& why, std::int64_t taken_ns) {
+        take(piece_answered{to, number, why ? std::nullopt : std::optional(taken_ns)});
+      });
 }
 
-/// Sends a piece; the receiver answers when it has the elements, or with an error. After either answer the next piece may leave.
-/// A refused piece is not sent again. The receiver then can't read the message to which the tensor belongs: a call fails, and a
-/// pass fails at its deadline at the latest.
-void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, tensor_piece piece) {
-  const auto bytes = static_cast<std::uint64_t>(piece.elements.nbytes());
-  const auto measured = windows_[to].leaves(bytes, leaving_.at(to).under_way(), support::steady_ns());
-  ask(to, gateway, std::move(piece), [this, to, measured](const caf::error& why, std::int64_t taken_ns) {
-    if (const auto at = windows_.find(to); at != windows_.end())
-      at->second.answered(measured, support::steady_ns(), why ? std::nullopt : std::optional(taken_ns));
-    if (const auto at = leaving_.find(to); at != leaving_.end()) at->second.piece_taken(measured.bytes);
-    send_pieces(to);
+void transfer_desk::carry_out(const send_offer& what) {
+  const auto gateway = here_.directory().gateway(what.to);
+  if (!gateway) return;  // went_down() follows
+  const auto address = reinterpret_cast<std::uintptr_t>(elements_.at(what.transfer).const_data_ptr()) + what.offset;
+  tensor_offer offer{here_.id(), what.transfer, what.total, what.offset, what.bytes, address, 0, 0};
+  direct_.complete(offer, what.to);
+  ask(what.to, gateway, std::move(offer), [this, to = what.to, number = what.transfer](const caf::error& why, std::int64_t) {
+    using answer = offer_answered::answer;
+    const bool is_unreadable = why == errc::refused;
+    if (is_unreadable) direct_.refused(to);
+    take(offer_answered{to, number, is_unreadable ? answer::unreadable : why ? answer::refused : answer::taken});
   });
 }
 
-void transfer_desk::send(node_id to, const contracts::gateway_actor& gateway, tensor_offer offer) {
-  const auto number = offer.transfer;
-  if (!direct_.reads_here(to)) return leaving_.at(to).refused(number);  // the node refused an offer since the transfer began
-  direct_.complete(offer, to);
-  ask(to, gateway, std::move(offer), [this, to, number](const caf::error& why, std::int64_t) {
-    if (why == errc::refused) direct_.refused(to);
-    if (const auto at = leaving_.find(to); at != leaving_.end()) why ? at->second.refused(number) : at->second.taken(number);
-    send_pieces(to);
-  });
+void transfer_desk::carry_out(const send_message& what) {
+  const auto send = std::move(messages_.extract(what.message).mapped());
+  send();
 }
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {
@@ -229,8 +227,7 @@ void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
 
 void transfer_desk::went_down(node_id who) {
   direct_.forget(who);
-  leaving_.erase(who);
-  windows_.erase(who);
+  take(receiver_down{who});
   asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down"));
   if (auto* arriving = here_.arriving()) arriving->drop(who);
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,13 +19,12 @@
 #include <troupe/actors/support/open_requests.hpp>
 #include <troupe/actors/transfers/direct_memory.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
-#include <troupe/actors/transfers/outgoing_pieces.hpp>
-#include <troupe/actors/transfers/piece_window.hpp>
+#include <troupe/actors/transfers/shipments.hpp>
 
 namespace troupe::transfers {
 
 /// The desk of the `gateway` actor for large tensors. They leave ahead of their messages (GW-6), in pieces or as offers, and come as pieces,
-/// or are read out of the memory of the process that offers them (GW-8). outgoing_pieces decides what leaves.
+/// or are read out of the memory of the process that offers them (GW-8). `shipments` decides what leaves.
 class transfer_desk {
  public:
   transfer_desk(support::desk_actor self, services::node_services& here, lazy_memory_reader& reader)
@@ -34,7 +33,7 @@ class transfer_desk {
   /// Whether some of these tensors are large and have to leave ahead of their message.
   bool goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const;
   /// Sends the large tensors of a message, then calls `send`. Pre: the node is up.
-  void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, outgoing_pieces::send_message send);
+  void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send);
   /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
   void call_off(node_id to, const sent_ahead& ahead) const;
   /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).
@@ -61,21 +60,26 @@ class transfer_desk {
   template <class Question, class F>
   void ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then);
   void send_now(const contracts::outgoing_gradients_ptr& what);
-  void ask_for_mark(node_id to);
-  void send_pieces(node_id to);
-  void send(node_id to, const contracts::gateway_actor& gateway, tensor_piece piece);
-  void send(node_id to, const contracts::gateway_actor& gateway, tensor_offer offer);
+  void take(const shipping_event& event);
+  void carry_out(const ask_for_mark& what);
+  void carry_out(const send_piece& what);
+  void carry_out(const send_offer& what);
+  void carry_out(const send_message& what);
+  void carry_out(const drop_message& what) { messages_.erase(what.message); }
+  void carry_out(const let_go& what) { elements_.erase(what.transfer); }
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void look_for_room(const contracts::room_wish_ptr& what) const;
 
   support::desk_actor self_;
   services::node_services& here_;
   lazy_memory_reader& reader_;
-  std::unordered_map<node_id, outgoing_pieces> leaving_;
-  std::unordered_map<node_id, piece_window> windows_;  // of the pieces in `leaving_`
+  shipments shipments_;
+  std::unordered_map<std::uint64_t, at::Tensor> elements_;             // of transfers, by number
+  std::unordered_map<std::uint64_t, std::function<void()>> messages_;  // that follow transfers, by number
+  std::deque<shipping_effect> due_;                                    // not empty while effects are carried out
   support::open_requests asked_;
   direct_memory direct_;
-  std::uint64_t last_ = 0;  // number of the newest transfer
+  std::uint64_t last_ = 0;  // number of the newest transfer or message
 };
 
 }  // namespace troupe::transfers

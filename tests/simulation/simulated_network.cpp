@@ -146,6 +146,10 @@ void simulated_network::travel(const message_ptr& what) {
     held_.push_back(what);
     return;
   }
+  if (const auto mended = mended_.find(way_of(what->from, what->to)); mended != mended_.end()) {
+    if (clock_.now_ns() < mended->second) return travel_later(mended->second, what);  // behind what was held
+    mended_.erase(mended);
+  }
   auto& receiver = nodes_[what->to];
   receiver.in_free_ns = std::max(receiver.in_free_ns + on_wire_ns(what->bytes), clock_.now_ns());
   if (receiver.in_free_ns == clock_.now_ns()) return land(*what);
@@ -193,10 +197,12 @@ void simulated_network::mend_all() {
 /// TCP sends again what got no answer.
 void simulated_network::release_held() {
   for (auto& each : std::exchange(held_, {})) {
-    if (is_cut(each->from, each->to))
+    if (is_cut(each->from, each->to)) {
       held_.push_back(std::move(each));
-    else
-      travel_later(clock_.now_ns() + costs_.latency_ns, std::move(each));
+      continue;
+    }
+    const auto arrives_ns = mended_[way_of(each->from, each->to)] = clock_.now_ns() + costs_.latency_ns;
+    travel_later(arrives_ns, std::move(each));
   }
 }
 

@@ -75,7 +75,7 @@ class simulated_network {
   /// Ends the connection. Nobody is told.
   void disconnect_quietly(node_number a, node_number b) { connections_.erase(pair_of(a, b)); }
 
-  /// Sends a message over the connection between the two nodes. A message of a node to itself needs none.
+  /// Sends a message over the connection between the two nodes. Without jitter messages arrive in their order. A message of a node to itself needs none.
   void send(node_number from, node_number to, std::uint64_t bytes, action arrived);
   /// Runs `then` when the CPU for messages has worked for `ns` on it. Not if the process of the node has ended meanwhile.
   void work(node_number node, std::int64_t ns, action then);
@@ -162,8 +162,9 @@ class simulated_network {
   std::unordered_set<std::uint64_t> cut_;
   std::unordered_map<std::uint64_t, std::int64_t> slow_;
   std::size_t parted_ = 0;
-  std::vector<std::int64_t> core_free_ns_;  // of the cores that nodes share
-  std::vector<message_ptr> held_;           // on ways that are cut
+  std::vector<std::int64_t> core_free_ns_;                  // of the cores that nodes share
+  std::vector<message_ptr> held_;                           // on ways that are cut
+  std::unordered_map<std::uint64_t, std::int64_t> mended_;  // when what was held on a way arrives
   bool loses_ = false;
   std::uint64_t lost_of_ = 0;
 };

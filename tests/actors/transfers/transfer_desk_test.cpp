@@ -19,7 +19,7 @@
 namespace {
 
 constexpr troupe::node_id refusing{7};
-constexpr auto offered = static_cast<std::int64_t>(troupe::transfers::outgoing_pieces::offer_bytes);
+constexpr auto offered = static_cast<std::int64_t>(troupe::transfers::shipments::offer_bytes);
 
 struct offering_state {
   std::optional<troupe::transfers::transfer_desk> desk;
@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
   gateway->send(sender, 1);
   run();
   BOOST_TEST(sent == 2);
-  BOOST_TEST(offers == troupe::transfers::outgoing_pieces::most_offers);
+  BOOST_TEST(offers == troupe::transfers::shipments::most_offers);
   BOOST_TEST(pieces > before);
   end(sender);
 }

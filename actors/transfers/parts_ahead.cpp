@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/transfers/parts_ahead.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+#include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/tensor_codec.hpp>
+
+namespace troupe::transfers {
+
+namespace {
+
+bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+  return a.const_data_ptr() == b.const_data_ptr() && a.nbytes() == b.nbytes();
+}
+
+}  // namespace
+
+bool any_large(const std::vector<at::Tensor>& tensors) {
+  std::uint64_t together = 0;
+  std::uint64_t largest = 0;
+  for (const auto& each : tensors) {
+    const auto bytes = payload_bytes(each);
+    together += bytes;
+    largest = std::max(largest, bytes);
+  }
+  return together > most_together && largest >= large_bytes;
+}
+
+std::vector<transfer> parts_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
+                                  std::unordered_map<std::uint64_t, at::Tensor>& elements) {
+  wire::Tensors unused;
+  travelling_tensors forms;
+  describe_tensors(tensors, unused, forms);
+  ahead.transfers.assign(forms.size(), 0);
+  std::vector<transfer> result;
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    if (forms[i].nbytes() < large_bytes) continue;
+    for (std::size_t before = 0; before < i; ++before)
+      if (same_elements(forms[before], forms[i])) ahead.transfers[i] = ahead.transfers[before];
+    if (ahead.transfers[i] != 0) continue;
+    ahead.transfers[i] = ++last;
+    elements.emplace(last, forms[i]);
+    result.push_back({last, forms[i].nbytes()});
+  }
+  return result;
+}
+
+}  // namespace troupe::transfers

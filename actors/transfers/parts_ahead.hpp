@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/transfers/parts_ahead_test.cpp
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/transfers/shipments.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::transfers {
+
+/// If the tensors of a message have more bytes than this together, large ones leave ahead of the message.
+inline constexpr std::uint64_t most_together = std::uint64_t{256} << 10;
+/// Tensors with fewer bytes leave with their message.
+inline constexpr std::uint64_t large_bytes = std::uint64_t{64} << 10;
+
+/// Whether any of these tensors leaves ahead of its message.
+bool any_large(const std::vector<at::Tensor>& tensors);
+
+/// The large tensors of a message (of a sparse tensor: its large parts), as transfers with the numbers from `last` + 1 on. `ahead` then
+/// holds the numbers, `elements` the parts by their numbers. Parts with the same elements are one transfer.
+std::vector<transfer> parts_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
+                                  std::unordered_map<std::uint64_t, at::Tensor>& elements);
+
+}  // namespace troupe::transfers

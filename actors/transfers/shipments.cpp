@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/transfers/shipments.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::transfers {
+
+shipments::effects shipments::on(const shipping_event& event, std::int64_t now_ns) {
+  now_ = now_ns;
+  std::visit([this](const auto& what) { take(what); }, event);
+  return std::exchange(out_, {});
+}
+
+bool shipments::is_idle() const {
+  return std::all_of(receivers_.begin(), receivers_.end(), [](const auto& each) {
+    const auto& at = each.second;
+    return at.queue.empty() && at.pieces.empty() && at.offers == 0;
+  });
+}
+
+void shipments::take(const shipment_begun& what) {
+  auto& at = receivers_[what.to];
+  if (what.may_read && at.reads == memory::unknown) {
+    at.reads = memory::asked;
+    out_.emplace_back(ask_for_mark{what.to});
+  }
+  for (const auto& each : what.ahead) at.queue.emplace_back(part{each});
+  at.queue.emplace_back(message{what.message});
+  send_on(what.to, at);
+}
+
+void shipments::take(const mark_drawn& what) {
+  const auto at = receivers_.find(what.by);
+  if (at != receivers_.end() && at->second.reads == memory::asked) at->second.reads = memory::reads;
+}
+
+/// A refused piece is not sent again. The receiver then can't read the message to which the transfer belongs: a call fails, and a pass
+/// fails at its deadline at the latest.
+void shipments::take(const piece_answered& what) {
+  const auto found = receivers_.find(what.by);
+  if (found == receivers_.end()) return;
+  auto& at = found->second;
+  const auto sent = at.pieces.extract(what.piece);
+  if (!sent) return;
+  at.window.answered(sent.mapped(), now_, what.taken_ns);
+  at.under_way -= sent.mapped().bytes;
+  send_on(what.by, at);
+}
+
+void shipments::take(const offer_answered& what) {
+  using answer = offer_answered::answer;
+  const auto found = receivers_.find(what.by);
+  if (found == receivers_.end()) return;
+  auto& at = found->second;
+  const auto is_offered = [&](const auto& each) {
+    const auto* of = std::get_if<part>(&each);
+    return of != nullptr && of->what.number == what.transfer && of->offered > 0;
+  };
+  const auto place = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
+  if (place == at.queue.end()) return;
+  auto& of = std::get<part>(*place);
+  --at.offers;
+  --of.offered;
+  if (what.how == answer::unreadable) {
+    at.reads = memory::can_not;
+    for (auto& each : at.queue)
+      if (auto* other = std::get_if<part>(&each); other != nullptr && other->how == way::offers) refuse(*other);
+  }
+  if (what.how != answer::taken || of.how == way::refused) {
+    refuse(of);
+  } else if (of.all_left() && of.offered == 0) {
+    out_.emplace_back(let_go{of.what.number});
+    at.queue.erase(place);
+  }
+  send_on(what.by, at);
+}
+
+void shipments::take(const receiver_down& what) {
+  const auto gone = receivers_.extract(what.who);
+  if (!gone) return;
+  for (const auto& each : gone.mapped().queue) {
+    if (const auto* of = std::get_if<part>(&each))
+      out_.emplace_back(let_go{of->what.number});
+    else
+      out_.emplace_back(drop_message{std::get<message>(each).number});
+  }
+}
+
+/// The whole transfer leaves in pieces, once all its offers are answered.
+void shipments::refuse(part& of) {
+  of.how = way::refused;
+  if (of.offered > 0) return;
+  of.how = way::pieces;
+  of.offset = 0;
+}
+
+void shipments::send_on(node_id to, receiver& at) {
+  while (send_next(to, at)) continue;
+}
+
+/// The next message, piece or offer leaves. False if nothing may leave now.
+bool shipments::send_next(node_id to, receiver& at) {
+  if (at.queue.empty()) return false;
+  if (const auto* ready = std::get_if<message>(&at.queue.front())) {
+    out_.emplace_back(send_message{ready->number});
+    at.queue.pop_front();
+    return true;
+  }
+  for (auto place = at.queue.begin(); place != at.queue.end(); ++place) {
+    auto* of = std::get_if<part>(&*place);
+    if (of == nullptr || of->how == way::refused || of->all_left()) continue;
+    if (of->how == way::waits) of->how = at.reads == memory::reads ? way::offers : way::pieces;
+    if (of->how == way::offers) {
+      if (at.offers >= most_offers) return false;
+      ++at.offers;
+      ++of->offered;
+      out_.emplace_back(send_offer{cut(to, *of, offer_bytes)});
+      return true;
+    }
+    if (at.under_way >= at.window.size()) return false;
+    send_piece piece{cut(to, *of, at.window.piece_bytes()), ++last_piece_};
+    at.under_way += piece.bytes;
+    at.pieces.emplace(piece.piece, at.window.leaves(piece.bytes, at.under_way, now_));
+    out_.emplace_back(piece);
+    if (of->all_left()) {
+      out_.emplace_back(let_go{of->what.number});
+      at.queue.erase(place);
+    }
+    return true;
+  }
+  return false;
+}
+
+part_of_transfer shipments::cut(node_id to, part& of, std::uint64_t most_bytes) {
+  const auto bytes = std::min(most_bytes, of.what.bytes - of.offset);
+  return {to, of.what.number, of.what.bytes, std::exchange(of.offset, of.offset + bytes), bytes};
+}
+
+}  // namespace troupe::transfers

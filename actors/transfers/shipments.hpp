@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <troupe/actors/transfers/piece_window.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::transfers {
+
+/// A large tensor, or a large part of a sparse one, that leaves ahead of its message.
+struct transfer {
+  std::uint64_t number;
+  std::uint64_t bytes;
+};
+
+// What happens.
+struct shipment_begun {  // a message has to leave for the node, and these transfers ahead of it
+  node_id to;
+  std::vector<transfer> ahead;
+  std::uint64_t message;
+  bool may_read;  // whether the node may read this process's memory, if it draws a mark
+};
+struct mark_drawn {
+  node_id by;
+};
+struct piece_answered {
+  node_id by;
+  std::uint64_t piece;
+  std::optional<std::int64_t> taken_ns;  // by the clock of that node; nothing: it said no time, or refused the piece
+};
+struct offer_answered {
+  enum class answer { taken, refused, unreadable };  // unreadable: the node can read none of this process's memory
+  node_id by;
+  std::uint64_t transfer;
+  answer how;
+};
+struct receiver_down {
+  node_id who;
+};
+using shipping_event = std::variant<shipment_begun, mark_drawn, piece_answered, offer_answered, receiver_down>;
+
+// What the desk has to do.
+struct ask_for_mark {
+  node_id of;
+};
+struct part_of_transfer {
+  node_id to;
+  std::uint64_t transfer;
+  std::uint64_t total;  // bytes of the transfer
+  std::uint64_t offset;
+  std::uint64_t bytes;
+};
+struct send_piece : part_of_transfer {  // ends with piece_answered, unless the node goes down
+  std::uint64_t piece;
+};
+struct send_offer : part_of_transfer {};  // ends with offer_answered, unless the node goes down
+struct send_message {
+  std::uint64_t message;
+};
+struct drop_message {
+  std::uint64_t message;
+};
+struct let_go {  // nobody needs the elements of the transfer here any more
+  std::uint64_t transfer;
+};
+using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_message, drop_message, let_go>;
+
+/// Which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces to a node that
+/// reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are in its cache, and small
+/// messages leave between two pieces. Decides; holds no tensor, sends nothing and reads no clock.
+///
+///   memory of a receiver   meaning                                    next state
+///   unknown                it was not asked                           shipment_begun, if it may read: asked
+///   asked                  transfers that begin leave in pieces       mark_drawn: reads
+///   reads                  transfers that begin are offered           offer_answered (unreadable): can_not
+///   can_not                transfers leave in pieces
+///
+///   transfer               next state
+///   waits                  its turn: offers, if the receiver reads; otherwise pieces
+///   pieces                 let go of when its last piece has left
+///   offers                 let go of when its last offer was taken. offer_answered (refused): refused, as all transfers in offers
+///                          are if it was unreadable
+///   refused                when no offer of it is without an answer: pieces, from its first byte on
+///
+///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken the last
+///         one. Messages to a node leave in the order of shipment_begun.
+///   OP-2  a piece leaves while fewer bytes than the window of the receiver have left in pieces and are not answered, an offer while fewer
+///         than `most_offers` offers are not answered.
+///   OP-3  offered elements are kept until no offer of their transfer is without an answer, or the receiver is down.
+///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
+///   OP-5  an answer that comes after its receiver went down changes nothing.
+class shipments {
+ public:
+  using effects = std::vector<shipping_effect>;
+  static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
+  static constexpr int most_offers = 4;
+
+  /// Takes in one event. Returns what to do, in this order.
+  effects on(const shipping_event& event, std::int64_t now_ns);
+  /// Whether nothing waits to leave for any node, or for an answer.
+  bool is_idle() const;
+
+ private:
+  enum class memory { unknown, asked, reads, can_not };
+  enum class way { waits, pieces, offers, refused };
+  struct part {
+    transfer what;
+    way how = way::waits;
+    std::uint64_t offset = 0;  // where the next piece begins
+    int offered = 0;           // number of offers without an answer
+
+    bool all_left() const { return offset == what.bytes; }
+  };
+  struct message {
+    std::uint64_t number;
+  };
+  struct receiver {
+    memory reads = memory::unknown;
+    std::deque<std::variant<part, message>> queue;
+    int offers = 0;                                                 // without an answer, of all transfers
+    std::uint64_t under_way = 0;                                    // bytes in pieces without an answer
+    std::unordered_map<std::uint64_t, piece_window::piece> pieces;  // without an answer
+    piece_window window;
+  };
+
+  void take(const shipment_begun& what);
+  void take(const mark_drawn& what);
+  void take(const piece_answered& what);
+  void take(const offer_answered& what);
+  void take(const receiver_down& what);
+  void send_on(node_id to, receiver& at);
+  bool send_next(node_id to, receiver& at);
+  part_of_transfer cut(node_id to, part& of, std::uint64_t most_bytes);
+  static void refuse(part& of);
+
+  std::int64_t now_ = 0;
+  effects out_;
+  std::uint64_t last_piece_ = 0;
+  std::unordered_map<node_id, receiver> receivers_;
+};
+
+}  // namespace troupe::transfers

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/transfers/parts_ahead.hpp>
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include <ATen/ATen.h>
+
+#include <troupe/messages/tensor_codec.hpp>
+
+BOOST_AUTO_TEST_SUITE(parts_ahead_of_a_message)
+
+namespace {
+
+using namespace troupe;
+using namespace troupe::transfers;
+
+constexpr std::int64_t piece = 256 << 10;
+
+at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
+
+struct message {
+  explicit message(const std::vector<at::Tensor>& tensors) : parts(parts_ahead(tensors, ahead, last, elements)) {}
+
+  std::uint64_t last = 6;
+  sent_ahead ahead{{5}, {}};
+  std::unordered_map<std::uint64_t, at::Tensor> elements;
+  std::vector<transfer> parts;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(are_its_large_tensors) {
+  const message made({bytes(5 * piece), bytes(10), bytes(2 * piece)});
+  BOOST_TEST(made.ahead.transfers == (std::vector<std::uint64_t>{7, 0, 8}), boost::test_tools::per_element());
+  BOOST_REQUIRE(made.parts.size() == 2U);
+  BOOST_TEST(made.parts[1].number == 8U);
+  BOOST_TEST(made.parts[1].bytes == static_cast<std::uint64_t>(2 * piece));
+  BOOST_TEST(made.last == 8U);
+}
+
+BOOST_AUTO_TEST_CASE(have_their_elements_as_they_lie_in_memory) {
+  const auto even = at::arange(2 * (piece / 8) + 3, at::kLong).reshape({-1, 1});
+  const auto strided = at::arange(piece / 2, at::kInt).reshape({2, piece / 4}).t();
+  const message made({even.narrow(0, 1, even.size(0) - 1), strided});
+  const auto first = bytes_of(made.elements.at(7), 0, 16);
+  BOOST_TEST(first.view(at::kLong)[0].item<std::int64_t>() == 1);
+  BOOST_TEST(bytes_of(made.elements.at(8), piece, 8).view(at::kInt)[0].item<int>() == piece / 4);
+}
+
+BOOST_AUTO_TEST_CASE(are_one_transfer_if_they_have_the_same_elements) {
+  const auto x = bytes(3 * piece);
+  const message made({x, x, bytes(2 * piece), x.view(at::kInt), x.narrow(0, 0, 2 * piece)});
+  BOOST_TEST(made.ahead.transfers == (std::vector<std::uint64_t>{7, 7, 8, 7, 9}), boost::test_tools::per_element());
+  BOOST_TEST(made.elements.size() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(are_none_if_the_tensors_are_small) {
+  BOOST_TEST(!any_large({bytes(piece / 2), at::Tensor(), bytes(piece / 2)}));
+  BOOST_TEST(any_large({bytes(piece / 2), at::Tensor(), bytes(piece / 2 + 1)}));
+  BOOST_TEST(!any_large(std::vector<at::Tensor>(100, bytes(piece / 5))));
+  BOOST_TEST(any_large({bytes(1), bytes(2 * piece)}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/transfers/shipments.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include "simulation/event_queue.hpp"
+#include "simulation/simulated_network.hpp"
+
+BOOST_AUTO_TEST_SUITE(shipments_of_a_node)
+
+namespace {
+
+using namespace troupe;
+using namespace troupe::transfers;
+using answer = offer_answered::answer;
+
+constexpr auto offer = shipments::offer_bytes;
+constexpr auto piece = piece_window::large_piece;
+constexpr node_id there{7};
+
+/// Notes in `log` what leaves: a piece as "number:offset+bytes", an offered piece as "number@offset+bytes", a message as "m" and its number,
+/// and transfers that are let go of as "-number".
+struct shipping_node {
+  shipments all;
+  std::deque<std::uint64_t> pieces;  // without an answer
+  std::int64_t now = 1;
+
+  static std::string text(const part_of_transfer& of, char how, std::uint64_t unit) {
+    return std::to_string(of.transfer) + how + std::to_string(of.offset / unit) + "+" + std::to_string(of.bytes / unit) + " ";
+  }
+  std::string on(const shipping_event& event) {
+    std::string log;
+    for (const auto& each : all.on(event, now)) {
+      if (const auto* sent = std::get_if<send_piece>(&each)) {
+        pieces.push_back(sent->piece);
+        log += text(*sent, ':', piece);
+      } else if (const auto* offered = std::get_if<send_offer>(&each)) {
+        log += text(*offered, '@', offer);
+      } else if (const auto* message = std::get_if<send_message>(&each)) {
+        log += "m" + std::to_string(message->message) + " ";
+      } else if (const auto* dropped = std::get_if<drop_message>(&each)) {
+        log += "drop" + std::to_string(dropped->message) + " ";
+      } else if (const auto* free = std::get_if<let_go>(&each)) {
+        log += "-" + std::to_string(free->transfer) + " ";
+      } else {
+        log += "mark? ";
+      }
+    }
+    return log;
+  }
+  std::string ship(std::vector<transfer> ahead, std::uint64_t message, bool may_read = false) {
+    return on(shipment_begun{there, std::move(ahead), message, may_read});
+  }
+  std::string taken(int count = 1) {
+    std::string log;
+    for (; count > 0; --count) {
+      const auto number = pieces.front();
+      pieces.pop_front();
+      now += 100'000;
+      log += on(piece_answered{there, number, now});
+    }
+    return log;
+  }
+  std::string answered(std::uint64_t transfer, answer how = answer::taken) { return on(offer_answered{there, transfer, how}); }
+};
+
+/// A node whose memory `there` reads.
+struct offering_node : shipping_node {
+  offering_node() {
+    ship({}, 100, true);
+    on(mark_drawn{there});
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(pieces_leave_a_few_at_a_time_and_the_message_with_the_last) {  // OP-1, OP-2
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, 5 * piece}, {2, 2 * piece}}, 3) == "1:0+1 1:1+1 1:2+1 1:3+1 ");
+  BOOST_TEST(here.taken() == "1:4+1 -1 ");
+  BOOST_TEST(here.taken(3) == "2:0+1 2:1+1 -2 m3 ");
+  BOOST_TEST(!here.all.is_idle());
+  BOOST_TEST(here.taken(3) == "");
+  BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(messages_leave_in_the_order_in_which_they_were_shipped) {  // OP-1
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, 3 * piece}}, 2) == "1:0+1 1:1+1 1:2+1 -1 m2 ");
+  BOOST_TEST(here.ship({{3, 2 * piece}}, 4) == "3:0+1 ");
+  BOOST_TEST(here.ship({}, 5) == "");
+  BOOST_TEST(here.taken() == "3:1+1 -3 m4 m5 ");
+}
+
+BOOST_AUTO_TEST_CASE(the_last_piece_is_what_is_left) {
+  shipments all;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+  for (const auto& each : all.on(shipment_begun{there, {{1, piece + 16}}, 2, false}, 1))
+    if (const auto* sent = std::get_if<send_piece>(&each)) {
+      parts.emplace_back(sent->offset, sent->bytes);
+      BOOST_TEST(sent->total == piece + 16);
+    }
+  BOOST_TEST((parts == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, piece}, {piece, 16}}));
+}
+
+BOOST_AUTO_TEST_CASE(a_node_is_asked_for_a_mark_once_and_offered_to_from_its_answer_on) {  // OP-4
+  shipping_node here;
+  BOOST_TEST(here.on(mark_drawn{there}) == "");  // it was not asked
+  BOOST_TEST(here.ship({{1, piece}}, 2) == "1:0+1 -1 m2 ");
+  BOOST_TEST(here.ship({{3, piece}}, 4, true) == "mark? 3:0+1 -3 m4 ");
+  BOOST_TEST(here.ship({{5, piece}}, 6, true) == "5:0+1 -5 m6 ");
+  BOOST_TEST(here.on(mark_drawn{there}) == "");
+  BOOST_TEST(here.ship({{7, offer}}, 8, true) == "7@0+1 ");
+  BOOST_TEST(here.answered(7) == "-7 m8 ");
+  here.on(receiver_down{there});
+  BOOST_TEST(here.ship({{9, piece}}, 10, true) == "mark? 9:0+1 -9 m10 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_message_follows_what_was_offered_when_that_is_taken) {  // OP-1, OP-2, OP-3
+  offering_node here;
+  BOOST_TEST(here.ship({{1, 5 * offer}, {2, offer}}, 3) == "1@0+1 1@1+1 1@2+1 1@3+1 ");
+  BOOST_TEST(here.ship({{4, offer}}, 5) == "");
+  BOOST_TEST(here.answered(1) == "1@4+1 ");
+  BOOST_TEST(here.answered(1) == "2@0+1 ");
+  BOOST_TEST(here.answered(1) == "4@0+1 ");
+  BOOST_TEST(here.answered(4) == "-4 ");
+  BOOST_TEST(here.answered(1) == "");
+  BOOST_TEST(here.answered(1) == "-1 ");
+  BOOST_TEST(here.answered(2) == "-2 m3 m5 ");
+  BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_that_began_goes_on_as_it_began) {
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, 6 * piece}, {2, 2 * piece}}, 3, true) == "mark? 1:0+1 1:1+1 1:2+1 1:3+1 ");
+  here.on(mark_drawn{there});
+  BOOST_TEST(here.taken(2) == "1:4+1 1:5+1 -1 2@0+0 ");
+  BOOST_TEST(here.answered(2) == "-2 m3 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_transfer_leaves_anew_when_no_offer_of_it_is_on_its_way) {  // OP-1, OP-3
+  offering_node here;
+  BOOST_TEST(here.ship({{1, 5 * offer}, {2, 2 * piece}}, 3) == "1@0+1 1@1+1 1@2+1 1@3+1 ");
+  BOOST_TEST(here.answered(1, answer::refused) == "2@0+0 ");
+  BOOST_TEST(here.answered(1) == "");
+  BOOST_TEST(here.answered(1, answer::refused) == "");
+  BOOST_TEST(here.answered(1) == "1:0+1 1:1+1 1:2+1 1:3+1 ");
+  BOOST_TEST(here.answered(2) == "-2 ");
+  std::string rest;
+  while (!here.pieces.empty()) rest += here.taken();
+  BOOST_TEST(rest.ends_with(" 1:79+1 -1 m3 "), rest);
+  BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(after_an_unreadable_offer_every_transfer_leaves_in_pieces) {  // OP-4
+  offering_node here;
+  BOOST_TEST(here.ship({{1, 3 * offer}, {2, 3 * offer}}, 3) == "1@0+1 1@1+1 1@2+1 2@0+1 ");
+  BOOST_TEST(here.answered(1, answer::unreadable) == "");
+  BOOST_TEST(here.answered(1, answer::unreadable) == "");
+  BOOST_TEST(here.answered(2, answer::unreadable) == "2:0+1 2:1+1 2:2+1 2:3+1 ");
+  BOOST_TEST(here.answered(1) == "");
+  BOOST_TEST(here.ship({{4, piece}}, 5, true) == "");  // not asked again
+  std::string rest;
+  while (!here.pieces.empty()) rest += here.taken();
+  BOOST_TEST(rest.find('@') == std::string::npos, rest);
+  BOOST_TEST(rest.find("m3 ") < rest.find("m5 "), rest);
+}
+
+BOOST_AUTO_TEST_CASE(what_waits_for_a_node_that_goes_down_is_dropped) {  // OP-5
+  offering_node here;
+  here.ship({{1, 5 * offer}, {2, piece}}, 3);
+  BOOST_TEST(here.on(receiver_down{there}) == "-1 -2 drop3 ");
+  BOOST_TEST(here.all.is_idle());
+  BOOST_TEST(here.answered(1) == "");
+  here.ship({{4, 8 * piece}}, 5);
+  const auto late = here.pieces.front();
+  here.on(receiver_down{there});
+  BOOST_TEST(here.on(piece_answered{there, late, 5}) == "");
+}
+
+namespace {
+
+/// Nodes to which drawn shipments leave, and what has become of each. Checks the promises after each event.
+struct drawn_shipments {
+  explicit drawn_shipments(std::uint64_t seed) : random(seed) {}
+
+  struct place {                                                // of a node
+    std::deque<std::uint64_t> messages;                         // that have not left
+    std::map<std::uint64_t, std::vector<std::uint64_t>> ahead;  // transfers of these
+    std::map<std::uint64_t, part_of_transfer> pieces;           // without an answer
+    std::vector<part_of_transfer> offers;                       // without an answer
+    bool was_asked = false;
+    bool may_offer = false;
+  };
+
+  std::uint64_t below(std::uint64_t limit) { return random() % limit; }
+
+  void on(const shipping_event& event) {
+    for (const auto& each : all.on(event, now)) std::visit([this](const auto& effect) { note(effect); }, each);
+    const auto is_busy = [](const auto& each) {
+      return !each.second.messages.empty() || !each.second.pieces.empty() || !each.second.offers.empty();
+    };
+    if (!is_going_down) BOOST_REQUIRE(all.is_idle() == std::none_of(places.begin(), places.end(), is_busy));
+  }
+  void note(const ask_for_mark& what) { BOOST_REQUIRE(!std::exchange(places[what.of].was_asked, true)); }  // OP-4
+  void left(const part_of_transfer& of) {
+    BOOST_REQUIRE(of.bytes > 0 && of.offset + of.bytes <= of.total && of.total == sizes.at(of.transfer));
+    BOOST_REQUIRE(held.contains(of.transfer));
+  }
+  void note(const send_piece& what) {
+    left(what);
+    auto& at = places[what.to];
+    BOOST_REQUIRE(at.pieces.emplace(what.piece, what).second);
+    auto& reached = sent[what.transfer];
+    BOOST_REQUIRE(what.offset == reached);  // nothing is left out, nothing leaves twice
+    reached += what.bytes;
+  }
+  void note(const send_offer& what) {
+    left(what);
+    auto& at = places[what.to];
+    BOOST_REQUIRE(at.may_offer);
+    at.offers.push_back(what);
+    ++offers_left;
+    BOOST_REQUIRE(at.offers.size() <= static_cast<std::size_t>(shipments::most_offers));  // OP-2
+  }
+  void note(const send_message& what) {  // OP-1
+    auto& at = places[to.at(what.message)];
+    BOOST_REQUIRE(!at.messages.empty() && at.messages.front() == what.message);
+    at.messages.pop_front();
+    for (const auto number : at.ahead.at(what.message)) BOOST_REQUIRE(!held.contains(number));
+    ++messages_left;
+  }
+  void note(const drop_message& what) {
+    auto& at = places[to.at(what.message)];
+    BOOST_REQUIRE(std::erase(at.messages, what.message) == 1);
+  }
+  void note(const let_go& what) {
+    BOOST_REQUIRE(held.erase(what.transfer) == 1);
+    if (is_going_down) return;
+    const auto& at = places[owner.at(what.transfer)];
+    const auto is_of = [&](const part_of_transfer& each) { return each.transfer == what.transfer; };
+    BOOST_REQUIRE(std::none_of(at.offers.begin(), at.offers.end(), is_of));  // OP-3
+    BOOST_REQUIRE(sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer));
+  }
+
+  void ship() {
+    const node_id whom{1 + below(3)};
+    shipment_begun what{whom, {}, ++last, below(2) == 0};
+    for (auto count = below(4); count > 0; --count) {
+      const auto bytes = 1 + below(below(3) == 0 ? 6 * offer : 3 * piece);
+      what.ahead.push_back({++last, bytes});
+      sizes[last] = bytes;
+      owner[last] = whom;
+      held.insert(last);
+    }
+    what.message = ++last;
+    to[last] = whom;
+    auto& at = places[whom];
+    at.messages.push_back(last);
+    for (const auto& each : what.ahead) at.ahead[last].push_back(each.number);
+    at.ahead[last];
+    on(what);
+  }
+  void answer_piece(node_id who, place& at) {
+    if (at.pieces.empty()) return;
+    auto which = std::next(at.pieces.begin(), static_cast<std::ptrdiff_t>(below(at.pieces.size())));
+    const auto number = which->first;
+    at.pieces.erase(which);
+    on(piece_answered{who, number, below(8) == 0 ? std::nullopt : std::optional<std::int64_t>(now - 1000)});
+  }
+  void answer_offer(node_id who, place& at) {
+    if (at.offers.empty()) return;
+    const auto which = at.offers.begin() + static_cast<std::ptrdiff_t>(below(at.offers.size()));
+    const auto what = *which;
+    at.offers.erase(which);
+    const auto how = below(10) == 0 ? answer::unreadable : below(8) == 0 ? answer::refused : answer::taken;
+    if (how == answer::unreadable) at.may_offer = false;
+    if (how == answer::unreadable)
+      for (auto& [number, node] : owner)
+        if (node == who) {  // what is in offers begins anew
+          taken[number] = 0;
+          refused.insert(number);
+        }
+    if (how == answer::refused) refused.insert(what.transfer);
+    if (how == answer::taken && !refused.contains(what.transfer)) taken[what.transfer] += what.bytes;
+    if (how == answer::refused) taken[what.transfer] = 0;
+    on(offer_answered{who, what.transfer, how});
+  }
+  void go_down(node_id who, place& at) {
+    is_going_down = true;
+    on(receiver_down{who});
+    is_going_down = false;
+    BOOST_REQUIRE(at.messages.empty());
+    BOOST_REQUIRE(std::none_of(held.begin(), held.end(), [&](auto number) { return owner.at(number) == who; }));
+    const auto pieces = std::exchange(at.pieces, {});
+    at = {};
+    for (const auto& [number, each] : pieces) on(piece_answered{who, number, now});  // OP-5: too late
+  }
+  void step() {
+    now += static_cast<std::int64_t>(below(2'000'000));
+    const node_id who{1 + below(3)};
+    auto& at = places[who];
+    switch (below(20)) {
+      case 0:
+      case 1:
+        return ship();
+      case 2:
+        if (at.was_asked && has_drawn.insert(who).second) at.may_offer = true;
+        return on(mark_drawn{who});  // also unasked, or twice
+      case 3:
+        if (below(10) == 0) {
+          go_down(who, at);
+          has_drawn.erase(who);
+        }
+        return;
+      default:
+        return below(2) == 0 ? answer_piece(who, at) : answer_offer(who, at);
+    }
+  }
+  void settle() {  // every node answers
+    for (bool more = true; more;) {
+      more = false;
+      for (auto& [who, at] : places)
+        while (!at.pieces.empty() || !at.offers.empty()) {
+          more = true;
+          now += 1'000'000;
+          answer_piece(who, at);
+          answer_offer(who, at);
+        }
+    }
+    BOOST_REQUIRE(all.is_idle());
+    BOOST_REQUIRE(held.empty());
+    for (const auto& [who, at] : places) BOOST_REQUIRE(at.messages.empty());
+  }
+
+  std::mt19937_64 random;
+  shipments all;
+  std::int64_t now = 1;
+  std::uint64_t last = 0;
+  std::uint64_t messages_left = 0;
+  std::uint64_t offers_left = 0;
+  bool is_going_down = false;
+  std::map<node_id, place> places;
+  std::map<std::uint64_t, node_id> to;     // of messages
+  std::map<std::uint64_t, node_id> owner;  // of transfers
+  std::map<std::uint64_t, std::uint64_t> sizes;
+  std::map<std::uint64_t, std::uint64_t> sent;   // bytes in pieces, in their order
+  std::map<std::uint64_t, std::uint64_t> taken;  // bytes in offers
+  std::set<std::uint64_t> held;
+  std::set<std::uint64_t> refused;
+  std::set<node_id> has_drawn;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
+                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5
+  std::uint64_t left = 0;
+  std::uint64_t offered = 0;
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      drawn_shipments all(seed);
+      for (int i = 0; i < 150; ++i) all.step();
+      all.settle();
+      left += all.messages_left;
+      offered += all.offers_left;
+    }
+  }
+  BOOST_TEST(left > 10'000U);
+  BOOST_TEST(offered > 10'000U);
+}
+
+namespace {
+
+/// Nodes that ship large tensors to each other over the simulated network. A message can be read where all its transfers have come.
+struct simulated_shipping {
+  static constexpr std::int64_t ms = 1'000'000;
+
+  explicit simulated_shipping(std::uint64_t seed, std::int64_t latency_ns)
+      : network(clock, 3, costs(latency_ns), seed), nodes(3), random(seed) {
+    network.on_lost = [this](std::size_t at, std::size_t other) { went_down(at, other); };
+    for (std::size_t a = 0; a < 3; ++a)
+      for (std::size_t b = 0; b < a; ++b) network.connect(a, b);
+  }
+  static simulation::network_costs costs(std::int64_t latency_ns) {
+    auto result = simulation::network_costs::one_room();
+    result.latency_ns = latency_ns;
+    result.jitter_ns = 0;  // what leaves over one connection arrives in its order
+    return result;
+  }
+  static node_id id_of(std::size_t node) { return node_id{node + 1}; }
+  static std::size_t number_of(node_id id) { return id.value - 1; }
+
+  void on(std::size_t at, const shipping_event& event) {
+    for (const auto& each : nodes[at].all.on(event, clock.now_ns()))
+      std::visit([&](const auto& effect) { carry_out(at, effect); }, each);
+  }
+  void carry_out(std::size_t, const ask_for_mark&) {}
+  void carry_out(std::size_t, const send_offer&) { BOOST_FAIL("nobody drew a mark"); }
+  void carry_out(std::size_t, const let_go&) {}
+  void carry_out(std::size_t, const drop_message&) { ++dropped; }
+  void carry_out(std::size_t at, const send_piece& what) {
+    const auto to = number_of(what.to);
+    network.send(at, to, what.bytes, [this, at, to, what] {
+      nodes[to].came[{at, what.transfer}] += what.bytes;
+      network.send(to, at, 8, [this, at, to, what, taken = clock.now_ns()] {
+        on(at, piece_answered{id_of(to), what.piece, taken});
+      });
+    });
+  }
+  void carry_out(std::size_t at, const send_message& what) {
+    const auto& it = messages.at(what.message);
+    network.send(at, it.to, 100, [this, at, it] {
+      if (network.connection(at, it.to) != it.over) return;  // its transfers left over a connection that has ended
+      BOOST_REQUIRE(it.number > std::exchange(nodes[it.to].last_from[at], it.number));
+      for (const auto& each : it.ahead) BOOST_REQUIRE((nodes[it.to].came[{at, each.number}] == each.bytes));
+      ++read;
+    });
+  }
+  void went_down(std::size_t at, std::size_t other) {
+    std::erase_if(nodes[at].came, [&](const auto& each) { return each.first.first == other; });
+    on(at, receiver_down{id_of(other)});
+  }
+  void ship(std::size_t at, std::size_t to, std::uint64_t bytes) {
+    message what{++last, to, network.connection(at, to), {{++last, bytes}, {++last, 3 * piece}}};
+    messages[what.number] = what;
+    on(at, shipment_begun{id_of(to), what.ahead, what.number, false});
+  }
+
+  struct message {
+    std::uint64_t number;
+    std::size_t to;
+    std::uint64_t over;  // the connection
+    std::vector<transfer> ahead;
+  };
+  struct node {
+    shipments all;
+    std::map<std::pair<std::size_t, std::uint64_t>, std::uint64_t> came;  // bytes of transfers of a node
+    std::map<std::size_t, std::uint64_t> last_from;
+  };
+  simulation::event_queue clock;
+  simulation::simulated_network network;
+  std::vector<node> nodes;
+  std::mt19937_64 random;
+  std::map<std::uint64_t, message> messages;
+  std::uint64_t last = 0;
+  int read = 0;
+  int dropped = 0;
+};
+
+}  // namespace
+
+// With the costs of hosts in one room and of hosts 20 ms apart: the window finds what the way holds, whoever else sends.
+BOOST_AUTO_TEST_CASE(ship_at_the_rate_of_the_way, *boost::unit_test::label("explored")) {  // WD-2
+  const std::vector<std::pair<std::int64_t, std::int64_t>> ways{{12'000, 600}, {20'000'000, 1200}};
+  for (const auto& [latency_ns, most_ms] : ways) {
+    simulated_shipping all(1, latency_ns);
+    for (int i = 0; i < 10; ++i) {
+      all.ship(0, 1, 64 << 20);
+      all.ship(1, 0, 64 << 20);
+    }
+    while (all.read < 20) BOOST_REQUIRE(all.clock.step());
+    // 680 MB at 1.25 GB/s take 0.54 s. The window has to grow first.
+    BOOST_TEST(all.clock.now_ns() < most_ms * simulated_shipping::ms);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(go_on_after_cuts_freezes_and_lost_connections, *boost::unit_test::label("explored")) {  // OP-1, OP-5
+  int read = 0;
+  int dropped = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed) {
+      simulated_shipping all(seed, 200'000);
+      const auto below = [&](std::uint64_t limit) { return all.random() % limit; };
+      for (int i = 0; i < 200; ++i) {
+        const auto a = below(3);
+        const auto b = (a + 1 + below(2)) % 3;
+        switch (below(12)) {
+          case 0:
+            all.network.cut_way(a, b);
+            break;
+          case 1:
+          case 2:
+            all.network.mend_way(a, b);
+            break;
+          case 3:
+            all.network.freeze(a);
+            break;
+          case 4:
+          case 5:
+            all.network.thaw(a);
+            break;
+          case 6:
+            if (below(4) == 0 && !all.network.is_cut(a, b) && !all.network.is_cut(b, a)) all.network.disconnect(a, b);
+            break;
+          default:
+            if (all.network.connection(a, b) == 0) all.network.connect(a, b);
+            if (!all.network.is_frozen(a)) all.ship(a, b, 1 + below(4 * piece));
+        }
+        all.clock.run_until(all.clock.now_ns() + 2 * simulated_shipping::ms);
+      }
+      all.network.mend_all();
+      for (std::size_t node = 0; node < 3; ++node) all.network.thaw(node);
+      all.clock.run_until(all.clock.now_ns() + 10'000 * simulated_shipping::ms);
+      for (const auto& each : all.nodes) BOOST_REQUIRE(each.all.is_idle());
+      read += all.read;
+      dropped += all.dropped;
+    }
+  }
+  BOOST_TEST(read > 10'000);
+  BOOST_TEST(dropped > 100);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -34,6 +34,8 @@ def options():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers and tests at once")
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS",
                         help="of tests for one mutant, the shortest first; it survives if none of those notices it (default: 60)")
+    parser.add_argument("--label", help="only test cases of this label of Boost.Test may notice a fault, such as explored")
+    parser.add_argument("--targets", nargs="+", default=["all", "tests"], help="what is built (default: everything)")
     parser.add_argument("--again", type=pathlib.Path, metavar="FILE",
                         help="what an earlier run on the same sources wrote with --out: only its survivors are run again")
     parser.add_argument("--out", type=pathlib.Path, help="a JSON file for what was found")
@@ -151,7 +153,7 @@ def build_all(given, source, build, drawn, tree):
     for _ in range(12):
         write_tree(source, {**tree, **mutated(source, mutants, tree), "tests/support/main.cpp": main_file})
         begun = time.monotonic()
-        done = call("ninja", "-C", build, "-j", given.jobs, "-k", "0", "all", "tests", capture_output=True)
+        done = call("ninja", "-C", build, "-j", given.jobs, "-k", "0", *given.targets, capture_output=True)
         if done.returncode == 0:
             say(f"mutate: built with {len(mutants)} mutants in {time.monotonic() - begun:.0f} s")
             return mutants
@@ -202,7 +204,7 @@ def noticed_before(given):
 
 def run_tests(given, source, build, mutants):
     from suite import Suite
-    suite = Suite(build, max(mutants) + 1)
+    suite = Suite(build, max(mutants) + 1, given.label)
     say(f"mutate: running {len(suite.tests)} tests without a fault ...")
     reached = given.folder / "reached"
     reached.mkdir(exist_ok=True)

@@ -79,16 +79,25 @@ def tests_of(build):
     return found
 
 
+def has_label(test, label):
+    """Whether the test is a program of Boost.Test with a test case of the label."""
+    listed = subprocess.run([test.command[0], "--list_labels"], capture_output=True, text=True, env={**os.environ, **test.environment})
+    return label in (listed.stdout + listed.stderr).split()
+
+
 class Suite:
-    def __init__(self, build, size):
-        self.tests = tests_of(build)
+    def __init__(self, build, size, label=None):
+        self.tests = [test for test in tests_of(build) if os.path.exists(test.command[0])]
+        if label:
+            self.tests = [test for test in self.tests if has_label(test, label)]
+        self.all_cases = [f"@{label}"] if label else []
         self.turns = Turns()
         self.size = size
 
     def run(self, test, limit, cases=(), **switches):
         """Whether the cases of the test pass, all of them where none is named. It is ended at its first failure."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TROUPE_MUTANT")}
-        command = test.command + [f"--run_test={name}" for name in cases]
+        command = test.command + [f"--run_test={name}" for name in cases or self.all_cases]
         with self.turns.of(test.kind):
             return self.finish(test, command, {**environment, **test.environment, **switches}, limit)
 

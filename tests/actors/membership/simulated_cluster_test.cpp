@@ -54,6 +54,8 @@ double messages_of_a_node(std::size_t count) {
 
 }  // namespace
 
+BOOST_AUTO_TEST_SUITE(simulated_clusters, *boost::unit_test::label("explored"))
+
 // ME-5, ME-1, MT-1, MT-2
 BOOST_AUTO_TEST_CASE(three_nodes_are_up_for_each_other_again_whatever_went_wrong) {
   std::size_t separations = 0;
@@ -272,3 +274,5 @@ BOOST_AUTO_TEST_CASE(two_halves_of_a_cluster_find_each_other_again) {
     BOOST_TEST(missing_pairs(all) == 0u, "after " << away_s << " s");
   }
 }
+
+BOOST_AUTO_TEST_SUITE_END()

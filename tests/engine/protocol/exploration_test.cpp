@@ -162,7 +162,7 @@ std::vector<graph> small_graphs() { return {nested_with_an_unused_result(), diam
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(explorations)
+BOOST_AUTO_TEST_SUITE(explorations, *boost::unit_test::label("explored"))
 
 // IN-1, IN-3, PA-1, PA-2, PA-4, PA-5
 BOOST_AUTO_TEST_CASE(two_passes_succeed_in_every_order_when_nothing_goes_wrong) {

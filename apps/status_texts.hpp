@@ -6,7 +6,6 @@
 #include <string>
 
 #include <troupe/messages/messages.hpp>
-#include <troupe/messages/peer_states.hpp>
 
 #include "apps/charlm/figures.hpp"
 #include "apps/ready_line.hpp"

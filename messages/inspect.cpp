@@ -117,7 +117,7 @@ template <class T>
 caf::error write(caf::serializer& sink, const T& x) {
   scratch<header_t<T>> header;
   header->Clear();
-  to_wire(x, *header);
+  wire_parts::put(*header, x);
   travelling_tensors forms;
   std::uint64_t payload = 0;
   if constexpr (has_tensors<T>) {
@@ -220,7 +220,7 @@ caf::error read(caf::deserializer& any_source, T& x) {
   header.was(header_bytes);
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes)))
     return malformed<T>("the header is not a protobuf message of this type");
-  if (complaint bad = from_wire(*header, x)) return malformed<T>(bad);
+  if (const auto* bad = wire_parts::parse(*header, x)) return malformed<T>(bad);
   auto* const other = reading_from::current();
   if (other != nullptr)
     if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(*other, told);
@@ -239,8 +239,8 @@ caf::error read(caf::deserializer& any_source, T& x) {
   } else if constexpr (std::same_as<T, tensor_piece>) {
     x.elements.reset();
     auto* arriving = arriving_at(*source);
-    if (complaint bad = arriving != nullptr ? arriving->add(x, source->remainder().first(payload))
-                                            : "this actor system takes no tensors in pieces")
+    if (const auto* bad = arriving != nullptr ? arriving->add(x, source->remainder().first(payload))
+                                              : "this actor system takes no tensors in pieces")
       return malformed<T>(bad);
   }
   source->skip(payload - claimed);
@@ -249,11 +249,10 @@ caf::error read(caf::deserializer& any_source, T& x) {
 
 }  // namespace
 
-template <travelling T>
-caf::error write_message(caf::serializer& sink, const T& x) noexcept {
+caf::error write_message(caf::serializer& sink, wire::any_sent x) noexcept {
   caf::error failed;
   try {
-    failed = write(sink, x);
+    failed = std::visit([&](const auto* one) { return write(sink, *one); }, x);
   } catch (const std::exception& caught) {
     failed = make_error(caught);
   } catch (...) {
@@ -263,11 +262,10 @@ caf::error write_message(caf::serializer& sink, const T& x) noexcept {
   return failed;
 }
 
-template <travelling T>
-caf::error read_message(caf::deserializer& source, T& x) noexcept {
+caf::error read_message(caf::deserializer& source, wire::any_read x) noexcept {
   caf::error failed;
   try {
-    failed = read(source, x);
+    failed = std::visit([&](auto* one) { return read(source, *one); }, x);
   } catch (const std::exception& caught) {
     failed = make_error(errc::malformed_message, caught.what());
   } catch (...) {
@@ -276,40 +274,5 @@ caf::error read_message(caf::deserializer& source, T& x) noexcept {
   if (failed) keep_read_error(failed);
   return failed;
 }
-
-#define TROUPE_TRAVELS(T)                                                    \
-  template caf::error write_message<T>(caf::serializer&, const T&) noexcept; \
-  template caf::error read_message<T>(caf::deserializer&, T&) noexcept;
-
-TROUPE_TRAVELS(autograd_message)
-TROUPE_TRAVELS(hello)
-TROUPE_TRAVELS(member)
-TROUPE_TRAVELS(std::vector<member>)
-TROUPE_TRAVELS(welcome)
-TROUPE_TRAVELS(heartbeat)
-TROUPE_TRAVELS(heartbeat_seen)
-TROUPE_TRAVELS(farewell)
-TROUPE_TRAVELS(gossip)
-TROUPE_TRAVELS(call_request)
-TROUPE_TRAVELS(call_result)
-TROUPE_TRAVELS(propagate_gradients)
-TROUPE_TRAVELS(participant_quiet)
-TROUPE_TRAVELS(participant_failed)
-TROUPE_TRAVELS(discover)
-TROUPE_TRAVELS(discovered)
-TROUPE_TRAVELS(prune)
-TROUPE_TRAVELS(abort_pass)
-TROUPE_TRAVELS(pass_aborted)
-TROUPE_TRAVELS(context_joined)
-TROUPE_TRAVELS(held_objects)
-TROUPE_TRAVELS(release_context)
-TROUPE_TRAVELS(context_released)
-TROUPE_TRAVELS(node_status)
-TROUPE_TRAVELS(tensor_piece)
-TROUPE_TRAVELS(request_mark)
-TROUPE_TRAVELS(memory_mark)
-TROUPE_TRAVELS(tensor_offer)
-
-#undef TROUPE_TRAVELS
 
 }  // namespace troupe

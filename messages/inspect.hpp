@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <concepts>
 #include <string>
+#include <type_traits>
+#include <variant>
 
 #include <caf/error.hpp>
 #include <caf/fwd.hpp>
@@ -23,36 +24,47 @@
 ///   WI-8  the sender's stderr says why a struct was not written.
 namespace troupe {
 
-template <class T, class... Ts>
-concept one_of = (std::same_as<T, Ts> || ...);
+namespace wire {
+
+template <class Struct, class Header>
+std::type_identity<Header> header_of(const message<Struct, Header>&);
+template <class... Structs, class... Headers>
+std::variant<const Structs*...> sent_of(const message_list<message<Structs, Headers>...>&);
+template <class... Structs, class... Headers>
+std::variant<Structs*...> read_of(const message_list<message<Structs, Headers>...>&);
+
+/// A message of any type.
+using any_sent = decltype(sent_of(messages));
+using any_read = decltype(read_of(messages));
+
+}  // namespace wire
 
 /// The structs of messages.hpp, and lists of members.
 template <class T>
-concept travelling =
-  one_of<T, autograd_message, hello, member, std::vector<member>, welcome, heartbeat, heartbeat_seen, farewell, gossip,
-         call_request, call_result, propagate_gradients, participant_quiet, participant_failed, discover, discovered, prune,
-         abort_pass, pass_aborted, context_joined, held_objects, release_context, context_released, node_status, tensor_piece,
-         request_mark, memory_mark, tensor_offer>;
+concept travelling = requires {
+  wire::header_of<T>(wire::messages);
+};
 
-template <travelling T>
-caf::error write_message(caf::serializer& sink, const T& x) noexcept;
-
-template <travelling T>
-caf::error read_message(caf::deserializer& source, T& x) noexcept;
+caf::error write_message(caf::serializer& sink, wire::any_sent x) noexcept;
+caf::error read_message(caf::deserializer& source, wire::any_read x) noexcept;
 
 /// The message as text for logs: the header in protobuf's text form, with long lists and texts cut, and the shapes of the
 /// tensors. Elements of tensors are never shown.
+std::string text_of(wire::any_sent x);
+
 template <travelling T>
-std::string to_string(const T& x);
+std::string to_string(const T& x) {
+  return text_of(&x);
+}
 
 template <travelling T>
 caf::error inspect(caf::serializer& sink, T& x) {
-  return write_message(sink, x);
+  return write_message(sink, &x);
 }
 
 template <travelling T>
 caf::error inspect(caf::deserializer& source, T& x) {
-  return read_message(source, x);
+  return read_message(source, &x);
 }
 
 }  // namespace troupe

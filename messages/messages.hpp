@@ -295,6 +295,9 @@ struct context_released {
   node_id from;
 };
 
+/// peer_status::transport of a member that the node can't connect to, and was never connected to. Other nodes may reach it.
+inline constexpr const char* not_reached = "not reached from here";
+
 /// The traffic between a node and one of its peers: calls, their results, and the messages of passes. Heartbeats and the
 /// answers to aborts and discoveries do not count. Bytes are bytes of tensors.
 struct peer_status {
@@ -349,5 +352,51 @@ struct node_status {
 };
 
 }  // namespace troupe
+
+/// The list of all messages. Who writes, reads, shows, registers or tests messages goes through this list.
+namespace troupe::wire {
+
+/// A struct that travels, the protobuf class of its header (messages/troupe.proto), and the name under which CAF finds the struct. A name
+/// never changes. CAF finds a list of structs by the name of the struct.
+template <class Struct, class Header>
+struct message {
+  const char* name;
+};
+
+template <class... Messages>
+struct message_list : Messages... {};
+template <class... Messages>
+message_list(Messages...) -> message_list<Messages...>;
+
+inline constexpr message_list messages{message<autograd_message, class Autograd>{"troupe.autograd"},
+                                       message<hello, class Hello>{"troupe.hello"},
+                                       message<member, class Member>{"troupe.member"},
+                                       message<std::vector<member>, class Members>{""},
+                                       message<welcome, class Welcome>{"troupe.welcome"},
+                                       message<heartbeat, class Heartbeat>{"troupe.beat"},
+                                       message<heartbeat_seen, class HeartbeatSeen>{"troupe.seen"},
+                                       message<farewell, class Farewell>{"troupe.bye"},
+                                       message<gossip, class Gossip>{"troupe.gossip"},
+                                       message<call_request, class CallRequest>{"troupe.call"},
+                                       message<call_result, class CallResult>{"troupe.result"},
+                                       message<propagate_gradients, class PropagateGradients>{"troupe.grads"},
+                                       message<participant_quiet, class ParticipantQuiet>{"troupe.quiet"},
+                                       message<participant_failed, class ParticipantFailed>{"troupe.failed"},
+                                       message<discover, class Discover>{"troupe.disc"},
+                                       message<discovered, class Discovered>{"troupe.discd"},
+                                       message<prune, class Prune>{"troupe.prune"},
+                                       message<abort_pass, class AbortPass>{"troupe.abort"},
+                                       message<pass_aborted, class PassAborted>{"troupe.abortd"},
+                                       message<context_joined, class ContextJoined>{"troupe.joined"},
+                                       message<held_objects, class HeldObjects>{"troupe.held"},
+                                       message<release_context, class ReleaseContext>{"troupe.rel"},
+                                       message<context_released, class ContextReleased>{"troupe.reld"},
+                                       message<node_status, class NodeStatus>{"troupe.status"},
+                                       message<tensor_piece, class TensorPiece>{"troupe.piece"},
+                                       message<request_mark, class RequestMark>{"troupe.askmark"},
+                                       message<memory_mark, class MemoryMark>{"troupe.mark"},
+                                       message<tensor_offer, class TensorOffer>{"troupe.offer"}};
+
+}  // namespace troupe::wire
 
 #include <troupe/messages/inspect.hpp>  // so that every user of a message can also write and read the message

@@ -55,12 +55,10 @@ void cut_lists(google::protobuf::Message& header, std::string& notes) {
   }
 }
 
-}  // namespace
-
-template <travelling T>
-std::string to_string(const T& x) {
+template <class T>
+std::string text_of_one(const T& x) {
   header_t<T> header;
-  to_wire(x, header);
+  wire_parts::put(header, x);
   hide(header);
   std::string notes = notes_on(x);
   cut_lists(header, notes);
@@ -73,33 +71,10 @@ std::string to_string(const T& x) {
   return header.GetDescriptor()->name() + '(' + text + notes + ')';
 }
 
-template std::string to_string(const autograd_message&);
-template std::string to_string(const hello&);
-template std::string to_string(const member&);
-template std::string to_string(const std::vector<member>&);
-template std::string to_string(const welcome&);
-template std::string to_string(const heartbeat&);
-template std::string to_string(const heartbeat_seen&);
-template std::string to_string(const farewell&);
-template std::string to_string(const gossip&);
-template std::string to_string(const call_request&);
-template std::string to_string(const call_result&);
-template std::string to_string(const propagate_gradients&);
-template std::string to_string(const participant_quiet&);
-template std::string to_string(const participant_failed&);
-template std::string to_string(const discover&);
-template std::string to_string(const discovered&);
-template std::string to_string(const prune&);
-template std::string to_string(const abort_pass&);
-template std::string to_string(const pass_aborted&);
-template std::string to_string(const context_joined&);
-template std::string to_string(const held_objects&);
-template std::string to_string(const release_context&);
-template std::string to_string(const context_released&);
-template std::string to_string(const node_status&);
-template std::string to_string(const tensor_piece&);
-template std::string to_string(const request_mark&);
-template std::string to_string(const memory_mark&);
-template std::string to_string(const tensor_offer&);
+}  // namespace
+
+std::string text_of(wire::any_sent x) {
+  return std::visit([](const auto* one) { return text_of_one(*one); }, x);
+}
 
 }  // namespace troupe

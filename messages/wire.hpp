@@ -2,84 +2,320 @@
 // Tests: tests/messages/inspect_test.cpp, tests/messages/hostile_test.cpp
 #pragma once
 
-#include <type_traits>
-#include <utility>
-
-#include <troupe/messages/generated/troupe.pb.h>
-#include <troupe/messages/complaint.hpp>
-#include <troupe/messages/messages.hpp>
+#include <troupe/messages/wire_parts.hpp>
 
 /// Conversion between structs and protobuf headers, without the tensors. Private to this room.
+namespace troupe::wire_parts {
+
+// Fields that several headers have. All headers use the same names for the parts of an id.
+
+void context(auto& a, is<context_id> auto& x) {
+  using h = header_in<decltype(a)>;
+  a(x.node, &h::context_node, &h::set_context_node);
+  a(x.number, &h::context_number, &h::set_context_number);
+}
+
+void message(auto& a, is<message_id> auto& x) {
+  using h = header_in<decltype(a)>;
+  a(x.node, &h::message_node, &h::set_message_node);
+  a(x.number, &h::message_number, &h::set_message_number);
+  if (x.number > highest_message_number) a.refuse("the number of a message is above 2^63, and no node counts so far");
+}
+
+void pass(auto& a, auto& x) {
+  using h = header_in<decltype(a)>;
+  context(a, x.context);
+  a(x.pass, &h::pass, &h::set_pass);
+}
+
+template <class A>
+void address(A& a, auto& x) {
+  using h = header_in<A>;
+  a(x.name, &h::name, &h::mutable_name);
+  a(x.id, &h::id, &h::set_id);
+  a(x.host, &h::host, &h::mutable_host);
+  a(x.port, &h::port, &h::set_port);
+  constexpr bool has_formats = requires { a.header.formats(); };
+  if constexpr (has_formats) a(x.formats, &h::formats, &h::set_formats);
+  if constexpr (has_formats && A::reads) a.refuse(parse_known(a.header.devices(), x.devices));
+  if constexpr (has_formats && !A::reads)
+    for (const c10::Device& device : x.devices)
+      if (const auto number = wire_number(device)) a.header.add_devices(*number);
+  if constexpr (!has_formats && A::reads) x.formats = 0, x.devices.clear();
+}
+
+void between(auto& a, is<bond> auto& x) {
+  using h = header_in<decltype(a)>;
+  a(x.partings, &h::partings, &h::set_partings);
+  a(x.separations, &h::separations, &h::set_separations);
+}
+
+// The fields of each header.
+
+template <template <class> class Archive>
+void fields(Archive<wire::Joint>& a, is<autograd_message> auto& x) {
+  using h = wire::Joint;
+  context(a, x.context);
+  message(a, x.message);
+  a(x.requires_grad, &h::requires_grad, &h::mutable_requires_grad);
+  a(x.devices, &h::devices, &h::mutable_devices);
+  a(x.place, &h::place, &h::mutable_place);
+  a(x.format, &h::format, &h::set_format);
+  a(x.modes.no_grad, &h::no_grad, &h::set_no_grad);
+  a(x.modes.inference, &h::inference, &h::set_inference);
+  a(x.modes.autocast, &h::autocast, &h::mutable_autocast);
+  a(x.detached, &h::detached, &h::set_detached);
+}
+
+/// Whether a list of a header with tensors has an entry for each of them, or none.
+bool one_each(const auto& header, int entries) { return entries == 0 || entries == header.tensors().kinds_size(); }
+
+void joint(auto& a, is<autograd_message> auto& x) {
+  using h = header_in<decltype(a)>;
+  if (!one_each(a.header, a.header.joint().requires_grad_size()))
+    a.refuse("requires_grad has not as many entries as there are tensors");
+  if (!one_each(a.header, a.header.joint().devices_size())) a.refuse("devices has not as many entries as there are tensors");
+  a(x, &h::joint, &h::mutable_joint);
+}
+
+template <template <class> class Archive>
+void fields(Archive<wire::Autograd>& a, is<autograd_message> auto& x) {
+  joint(a, x);
+}
+
+void fields(auto& a, is<hello> auto& x) {
+  using h = wire::Hello;
+  address(a, x);
+  a(x.protocol, &h::protocol, &h::set_protocol);
+  a(x.digest, &h::digest, &h::set_digest);
+  a(x.incarnation, &h::incarnation, &h::set_incarnation);
+  a(x.to, &h::to, &h::set_to);
+  a(x.to_name, &h::to_name, &h::mutable_to_name);
+  between(a, x.between);
+}
+
+void fields(auto& a, is<member> auto& x) { address(a, x); }
+
+void fields(auto& a, is<std::vector<member>> auto& x) { a(x, &wire::Members::members, &wire::Members::mutable_members); }
+
+void fields(auto& a, is<member_news> auto& x) {
+  using h = wire::MemberNews;
+  address(a, x.who);
+  a(x.incarnation, &h::incarnation, &h::set_incarnation);
+  a(x.state, &h::state, &h::set_state);
+}
+
+void fields(auto& a, is<welcome> auto& x) {
+  using h = wire::Welcome;
+  a(x.self, &h::self, &h::mutable_self);
+  a(x.news, &h::news, &h::mutable_news);
+  a(x.incarnation, &h::incarnation, &h::set_incarnation);
+  between(a, x.between);
+}
+
+void fields(auto& a, is<heartbeat> auto& x) {
+  using h = wire::Heartbeat;
+  a(x.from, &h::from, &h::set_from);
+  a(x.sent_ns, &h::sent_ns, &h::set_sent_ns);
+  between(a, x.between);
+}
+
+void fields(auto& a, is<heartbeat_seen> auto& x) {
+  using h = wire::HeartbeatSeen;
+  a(x.from, &h::from, &h::set_from);
+  a(x.sent_ns, &h::sent_ns, &h::set_sent_ns);
+  a(x.answered_ns, &h::answered_ns, &h::set_answered_ns);
+  between(a, x.between);
+}
+
+void fields(auto& a, is<farewell> auto& x) {
+  using h = wire::Farewell;
+  a(x.from, &h::from, &h::set_from);
+  a(x.reason, &h::reason, &h::mutable_reason);
+}
+
+void fields(auto& a, is<gossip> auto& x) {
+  using h = wire::Gossip;
+  a(x.from, &h::from, &h::set_from);
+  a(x.news, &h::news, &h::mutable_news);
+  a(x.introduces, &h::introduces, &h::set_introduces);
+}
+
+void fields(auto& a, is<call_request> auto& x) {
+  using h = wire::CallRequest;
+  a(x.function, &h::function, &h::mutable_function);
+  a(x.target.node, &h::target_node, &h::set_target_node);
+  a(x.target.number, &h::target_number, &h::set_target_number);
+  a(x.values, &h::values, &h::mutable_values);
+  joint(a, x.payload);
+  a(x.deadline_ns, &h::deadline_ns, &h::set_deadline_ns);
+  a(x.span, &h::span, &h::set_span);
+  a(x.completed, &h::completed, &h::set_completed);
+  a(x.failed, &h::failed, &h::mutable_failed);
+  a(x.calls, &h::calls, &h::mutable_calls);
+  a(x.depth, &h::depth, &h::set_depth);
+  if constexpr (requires { a.bad; }) x.from_itself = false;
+}
+
+void fields(auto& a, is<call_result> auto& x) {
+  using h = wire::CallResult;
+  a(x.values, &h::values, &h::mutable_values);
+  joint(a, x.payload);
+  a(x.participants, &h::participants, &h::mutable_participants);
+  a(x.spans, &h::spans, &h::mutable_spans);
+  a(x.is_child, &h::is_child, &h::set_is_child);
+}
+
+void fields(auto& a, is<purse> auto& x) {
+  using h = wire::Purse;
+  a(x.weight, &h::weight, &h::mutable_weight);
+  a(x.begun, &h::begun, &h::set_begun);
+  a(x.settled, &h::settled, &h::set_settled);
+  a.refuse(why_not(x.weight));
+}
+
+void fields(auto& a, is<std::vector<std::int64_t>> auto& x) { a(x, &wire::Shape::sizes, &wire::Shape::mutable_sizes); }
+
+void fields(auto& a, is<propagate_gradients> auto& x) {
+  using h = wire::PropagateGradients;
+  if (!one_each(a.header, a.header.shapes_size())) a.refuse("shapes has not as many entries as there are gradients");
+  if (!one_each(a.header, a.header.requires_grad_size()))
+    a.refuse("requires_grad has not as many entries as there are gradients");
+  if (!one_each(a.header, a.header.unreached_size())) a.refuse("unreached has not as many entries as there are gradients");
+  pass(a, x);
+  message(a, x.message);
+  a(x.carried, &h::carried, &h::mutable_carried);
+  a(x.keep_graph, &h::keep_graph, &h::set_keep_graph);
+  a(x.create_graph, &h::create_graph, &h::set_create_graph);
+  a(x.from, &h::from, &h::mutable_from);
+  a(x.joint.node, &h::joint_node, &h::set_joint_node);
+  a(x.joint.number, &h::joint_number, &h::set_joint_number);
+  a(x.requires_grad, &h::requires_grad, &h::mutable_requires_grad);
+  a(x.place, &h::place, &h::mutable_place);
+  a(x.shapes, &h::shapes, &h::mutable_shapes);
+  a(x.format, &h::format, &h::set_format);
+  a(x.answers, &h::answers, &h::set_answers);
+  a(x.unreached, &h::unreached, &h::mutable_unreached);
+}
+
+template <class A>
+void fields(A& a, is<participant_quiet> auto& x) {
+  using h = wire::ParticipantQuiet;
+  pass(a, x);
+  a(x.from, &h::from, &h::set_from);
+  a(x.answers, &h::answers, &h::set_answers);
+  const bool has_purse = A::reads ? a.header.has_carried() || x.answers == 0 : !x.carried.weight.empty();
+  if (has_purse) a(x.carried, &h::carried, &h::mutable_carried);
+  if constexpr (A::reads)
+    if (!has_purse) x.carried = {};
+}
+
+void fields(auto& a, is<participant_failed> auto& x) {
+  using h = wire::ParticipantFailed;
+  pass(a, x);
+  a(x.from, &h::from, &h::set_from);
+  a(x.code, &h::code, &h::set_code);
+  a(x.text, &h::text, &h::mutable_text);
+}
+
+void fields(auto& a, is<discover> auto& x) {
+  using h = wire::Discover;
+  pass(a, x);
+  message_ids(a, x.sends, &h::send_nodes, &h::mutable_send_nodes, &h::send_numbers, &h::mutable_send_numbers);
+  a(x.keep_graph, &h::keep_graph, &h::set_keep_graph);
+  a(x.create_graph, &h::create_graph, &h::set_create_graph);
+}
+
+void fields(auto& a, is<discovered> auto& x) {
+  using h = wire::Discovered;
+  pass(a, x);
+  message_ids(a, x.recvs, &h::recv_nodes, &h::mutable_recv_nodes, &h::recv_numbers, &h::mutable_recv_numbers);
+  a(x.settled, &h::settled, &h::set_settled);
+}
+
+void fields(auto& a, is<prune> auto& x) {
+  using h = wire::Prune;
+  pass(a, x);
+  a(x.carried, &h::carried, &h::mutable_carried);
+  message_ids(a, x.live, &h::live_nodes, &h::mutable_live_nodes, &h::live_numbers, &h::mutable_live_numbers);
+  a(x.keep_graph, &h::keep_graph, &h::set_keep_graph);
+  a(x.create_graph, &h::create_graph, &h::set_create_graph);
+}
+
+void fields(auto& a, is<abort_pass> auto& x) { pass(a, x); }
+
+void fields(auto& a, is<pass_aborted> auto& x) {
+  using h = wire::PassAborted;
+  pass(a, x);
+  a(x.from, &h::from, &h::set_from);
+  a(x.sent_to, &h::sent_to, &h::mutable_sent_to);
+  a(x.settled, &h::settled, &h::set_settled);
+}
+
+void fields(auto& a, is<context_joined> auto& x) {
+  using h = wire::ContextJoined;
+  context(a, x.context);
+  a(x.from, &h::from, &h::set_from);
+}
+
+void fields(auto& a, is<held_objects> auto& x) {
+  using h = wire::HeldObjects;
+  a(x.from, &h::from, &h::set_from);
+  a(x.numbers, &h::numbers, &h::mutable_numbers);
+}
+
+void fields(auto& a, is<release_context> auto& x) { context(a, x.context); }
+
+void fields(auto& a, is<context_released> auto& x) {
+  using h = wire::ContextReleased;
+  context(a, x.context);
+  a(x.from, &h::from, &h::set_from);
+}
+
+void fields(auto& a, is<tensor_piece> auto& x) {
+  using h = wire::TensorPiece;
+  a(x.from, &h::from, &h::set_from);
+  a(x.transfer, &h::transfer, &h::set_transfer);
+  a(x.total, &h::total, &h::set_total);
+  a(x.offset, &h::offset, &h::set_offset);
+}
+
+void fields(auto& a, is<request_mark> auto& x) {
+  using h = wire::RequestMark;
+  a(x.from, &h::from, &h::set_from);
+  a(x.process, &h::process, &h::set_process);
+}
+
+void fields(auto& a, is<memory_mark> auto& x) { a(x.words, &wire::MemoryMark::words, &wire::MemoryMark::mutable_words); }
+
+void fields(auto& a, is<tensor_offer> auto& x) {
+  using h = wire::TensorOffer;
+  a(x.from, &h::from, &h::set_from);
+  a(x.transfer, &h::transfer, &h::set_transfer);
+  a(x.total, &h::total, &h::set_total);
+  a(x.offset, &h::offset, &h::set_offset);
+  a(x.bytes, &h::bytes, &h::set_bytes);
+  a(x.address, &h::address, &h::set_address);
+  a(x.process, &h::process, &h::set_process);
+  a(x.mark, &h::mark, &h::set_mark);
+}
+
+// wire_status.cpp
+void fields(writer<wire::NodeStatus>& a, const node_status& x);
+void fields(reader<wire::NodeStatus>& a, node_status& x);
+
+}  // namespace troupe::wire_parts
+
 namespace troupe {
 
 /// The protobuf message that is the header of T.
 template <class T>
-struct header_of;
-template <>
-struct header_of<autograd_message> : std::type_identity<wire::Autograd> {};
-template <>
-struct header_of<hello> : std::type_identity<wire::Hello> {};
-template <>
-struct header_of<member> : std::type_identity<wire::Member> {};
-template <>
-struct header_of<std::vector<member>> : std::type_identity<wire::Members> {};
-template <>
-struct header_of<welcome> : std::type_identity<wire::Welcome> {};
-template <>
-struct header_of<heartbeat> : std::type_identity<wire::Heartbeat> {};
-template <>
-struct header_of<heartbeat_seen> : std::type_identity<wire::HeartbeatSeen> {};
-template <>
-struct header_of<farewell> : std::type_identity<wire::Farewell> {};
-template <>
-struct header_of<gossip> : std::type_identity<wire::Gossip> {};
-template <>
-struct header_of<call_request> : std::type_identity<wire::CallRequest> {};
-template <>
-struct header_of<call_result> : std::type_identity<wire::CallResult> {};
-template <>
-struct header_of<propagate_gradients> : std::type_identity<wire::PropagateGradients> {};
-template <>
-struct header_of<participant_quiet> : std::type_identity<wire::ParticipantQuiet> {};
-template <>
-struct header_of<participant_failed> : std::type_identity<wire::ParticipantFailed> {};
-template <>
-struct header_of<discover> : std::type_identity<wire::Discover> {};
-template <>
-struct header_of<discovered> : std::type_identity<wire::Discovered> {};
-template <>
-struct header_of<prune> : std::type_identity<wire::Prune> {};
-template <>
-struct header_of<abort_pass> : std::type_identity<wire::AbortPass> {};
-template <>
-struct header_of<pass_aborted> : std::type_identity<wire::PassAborted> {};
-template <>
-struct header_of<context_joined> : std::type_identity<wire::ContextJoined> {};
-template <>
-struct header_of<held_objects> : std::type_identity<wire::HeldObjects> {};
-template <>
-struct header_of<release_context> : std::type_identity<wire::ReleaseContext> {};
-template <>
-struct header_of<context_released> : std::type_identity<wire::ContextReleased> {};
-template <>
-struct header_of<node_status> : std::type_identity<wire::NodeStatus> {};
-template <>
-struct header_of<tensor_piece> : std::type_identity<wire::TensorPiece> {};
-template <>
-struct header_of<request_mark> : std::type_identity<wire::RequestMark> {};
-template <>
-struct header_of<memory_mark> : std::type_identity<wire::MemoryMark> {};
-template <>
-struct header_of<tensor_offer> : std::type_identity<wire::TensorOffer> {};
-
-template <class T>
-using header_t = typename header_of<T>::type;
+using header_t = typename decltype(wire::header_of<T>(wire::messages))::type;
 
 /// True for messages with tensors. The header has a field `tensors` that describes the tensors.
 template <class T>
-inline constexpr bool has_tensors = requires {
-  typename header_t<T>;
-  std::declval<header_t<T>>().tensors();
+inline constexpr bool has_tensors = requires(const header_t<T>& header) {
+  header.tensors();
 };
 
 template <class T>
@@ -91,65 +327,5 @@ auto& tensors_in(T& x) {
   else
     return x.tensors;
 }
-
-/// Fills a header; the header must be clear.
-void to_wire(const autograd_message& x, wire::Autograd& to);
-void to_wire(const hello& x, wire::Hello& to);
-void to_wire(const member& x, wire::Member& to);
-void to_wire(const std::vector<member>& x, wire::Members& to);
-void to_wire(const welcome& x, wire::Welcome& to);
-void to_wire(const heartbeat& x, wire::Heartbeat& to);
-void to_wire(const heartbeat_seen& x, wire::HeartbeatSeen& to);
-void to_wire(const farewell& x, wire::Farewell& to);
-void to_wire(const gossip& x, wire::Gossip& to);
-void to_wire(const call_request& x, wire::CallRequest& to);
-void to_wire(const call_result& x, wire::CallResult& to);
-void to_wire(const propagate_gradients& x, wire::PropagateGradients& to);
-void to_wire(const participant_quiet& x, wire::ParticipantQuiet& to);
-void to_wire(const participant_failed& x, wire::ParticipantFailed& to);
-void to_wire(const discover& x, wire::Discover& to);
-void to_wire(const discovered& x, wire::Discovered& to);
-void to_wire(const prune& x, wire::Prune& to);
-void to_wire(const abort_pass& x, wire::AbortPass& to);
-void to_wire(const pass_aborted& x, wire::PassAborted& to);
-void to_wire(const context_joined& x, wire::ContextJoined& to);
-void to_wire(const held_objects& x, wire::HeldObjects& to);
-void to_wire(const release_context& x, wire::ReleaseContext& to);
-void to_wire(const context_released& x, wire::ContextReleased& to);
-void to_wire(const node_status& x, wire::NodeStatus& to);
-void to_wire(const tensor_piece& x, wire::TensorPiece& to);
-void to_wire(const request_mark& x, wire::RequestMark& to);
-void to_wire(const memory_mark& x, wire::MemoryMark& to);
-void to_wire(const tensor_offer& x, wire::TensorOffer& to);
-
-/// Fills a struct from a header. Returns null, or what is wrong with the header.
-complaint from_wire(const wire::Autograd& from, autograd_message& x);
-complaint from_wire(const wire::Hello& from, hello& x);
-complaint from_wire(const wire::Member& from, member& x);
-complaint from_wire(const wire::Members& from, std::vector<member>& x);
-complaint from_wire(const wire::Welcome& from, welcome& x);
-complaint from_wire(const wire::Heartbeat& from, heartbeat& x);
-complaint from_wire(const wire::HeartbeatSeen& from, heartbeat_seen& x);
-complaint from_wire(const wire::Farewell& from, farewell& x);
-complaint from_wire(const wire::Gossip& from, gossip& x);
-complaint from_wire(const wire::CallRequest& from, call_request& x);
-complaint from_wire(const wire::CallResult& from, call_result& x);
-complaint from_wire(const wire::PropagateGradients& from, propagate_gradients& x);
-complaint from_wire(const wire::ParticipantQuiet& from, participant_quiet& x);
-complaint from_wire(const wire::ParticipantFailed& from, participant_failed& x);
-complaint from_wire(const wire::Discover& from, discover& x);
-complaint from_wire(const wire::Discovered& from, discovered& x);
-complaint from_wire(const wire::Prune& from, prune& x);
-complaint from_wire(const wire::AbortPass& from, abort_pass& x);
-complaint from_wire(const wire::PassAborted& from, pass_aborted& x);
-complaint from_wire(const wire::ContextJoined& from, context_joined& x);
-complaint from_wire(const wire::HeldObjects& from, held_objects& x);
-complaint from_wire(const wire::ReleaseContext& from, release_context& x);
-complaint from_wire(const wire::ContextReleased& from, context_released& x);
-complaint from_wire(const wire::NodeStatus& from, node_status& x);
-complaint from_wire(const wire::TensorPiece& from, tensor_piece& x);
-complaint from_wire(const wire::RequestMark& from, request_mark& x);
-complaint from_wire(const wire::MemoryMark& from, memory_mark& x);
-complaint from_wire(const wire::TensorOffer& from, tensor_offer& x);
 
 }  // namespace troupe

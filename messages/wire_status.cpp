@@ -1,133 +1,118 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests: tests/messages/inspect_test.cpp, tests/messages/hostile_test.cpp
+#include <functional>
+
 #include <troupe/messages/wire.hpp>
-#include <troupe/messages/wire_parts.hpp>
 
-namespace troupe {
-
-using namespace wire_parts;
+namespace troupe::wire_parts {
 
 namespace {
 
-void put_peer(wire::NodeStatus& to, const peer_status& x) {
-  to.add_peer_names(x.who.name);
-  to.add_peer_ids(x.who.id.value);
-  to.add_peer_hosts(x.who.host);
-  to.add_peer_ports(x.who.port);
-  to.add_peer_up(x.up);
-  to.add_peer_contexts(x.contexts);
-  to.add_messages_sent(x.messages_sent);
-  to.add_messages_received(x.messages_received);
-  to.add_bytes_sent(x.bytes_sent);
-  to.add_bytes_received(x.bytes_received);
-  to.add_bytes_read(x.bytes_read);
-  to.add_peer_gone(x.gone);
-  to.add_peer_since_ns(x.since_ns);
-  to.add_peer_transports(x.transport);
-  to.add_peer_reasons(x.reason);
-  to.add_plain_bytes_sent(x.plain_bytes_sent);
-  to.add_plain_bytes_received(x.plain_bytes_received);
+using h = wire::NodeStatus;
+
+constexpr bool may_lack = true;  // older nodes do not send the list
+
+/// The lists of a header that have one entry for each of some structs.
+template <class Archive, class Structs>
+struct lists_of {
+  Archive& a;
+  Structs& xs;
+  int entries = 0;
+  complaint why = nullptr;  // the complaint about a list of another length; null: the lengths were checked
+
+  template <class List>
+  void operator()(const auto& member, const List& (h::*list)() const, List* (h::*mutable_list)(), bool may_be_empty = false) {
+    if constexpr (Archive::reads) {
+      const List& from = (a.header.*list)();
+      if (why != nullptr && from.size() != entries && !(may_be_empty && from.empty())) a.refuse(why);
+      if (why != nullptr || from.empty()) return;
+      for (int i = 0; i < entries; ++i) a.refuse(parse_value(from[i], std::invoke(member, xs[static_cast<std::size_t>(i)])));
+    } else {
+      for (const auto& x : xs) *(a.header.*mutable_list)()->Add() = value_of<typename List::value_type>(std::invoke(member, x));
+    }
+  }
+};
+
+/// Writes or reads structs by `lists`. Memory is allocated when all lists have the right length.
+template <class A>
+void rows(A& a, auto& xs, int entries, complaint why, const auto& lists) {
+  lists_of<A, std::remove_reference_t<decltype(xs)>> each{a, xs, entries, A::reads ? why : nullptr};
+  lists(each);
+  if constexpr (A::reads) {
+    xs.clear();
+    if (a.bad != nullptr) return;
+    xs.resize(static_cast<std::size_t>(entries));
+    each.why = nullptr;
+    lists(each);
+  }
 }
 
-/// Whether a list that older nodes do not send has an entry for each peer, or none at all.
-bool all_or_none(int size, int peers) { return size == peers || size == 0; }
-
-bool has_all_of(const wire::NodeStatus& from, int peers) {
-  return from.peer_ids_size() == peers && from.peer_hosts_size() == peers && from.peer_ports_size() == peers &&
-         from.peer_up_size() == peers && from.peer_contexts_size() == peers && from.messages_sent_size() == peers &&
-         from.messages_received_size() == peers && from.bytes_sent_size() == peers && from.bytes_received_size() == peers &&
-         all_or_none(from.bytes_read_size(), peers) && all_or_none(from.peer_gone_size(), peers) &&
-         all_or_none(from.peer_since_ns_size(), peers) && all_or_none(from.peer_transports_size(), peers) &&
-         all_or_none(from.peer_reasons_size(), peers) && all_or_none(from.plain_bytes_sent_size(), peers) &&
-         all_or_none(from.plain_bytes_received_size(), peers);
+void lists_of_peers(auto& each) {
+  const auto who = [](auto of) {
+    return [of](auto& peer) -> auto& { return peer.who.*of; };
+  };
+  each(who(&member::name), &h::peer_names, &h::mutable_peer_names);
+  each(who(&member::id), &h::peer_ids, &h::mutable_peer_ids);
+  each(who(&member::host), &h::peer_hosts, &h::mutable_peer_hosts);
+  each(who(&member::port), &h::peer_ports, &h::mutable_peer_ports);
+  each(&peer_status::up, &h::peer_up, &h::mutable_peer_up);
+  each(&peer_status::contexts, &h::peer_contexts, &h::mutable_peer_contexts);
+  each(&peer_status::messages_sent, &h::messages_sent, &h::mutable_messages_sent);
+  each(&peer_status::messages_received, &h::messages_received, &h::mutable_messages_received);
+  each(&peer_status::bytes_sent, &h::bytes_sent, &h::mutable_bytes_sent);
+  each(&peer_status::bytes_received, &h::bytes_received, &h::mutable_bytes_received);
+  each(&peer_status::bytes_read, &h::bytes_read, &h::mutable_bytes_read, may_lack);
+  each(&peer_status::gone, &h::peer_gone, &h::mutable_peer_gone, may_lack);
+  each(&peer_status::since_ns, &h::peer_since_ns, &h::mutable_peer_since_ns, may_lack);
+  each(&peer_status::transport, &h::peer_transports, &h::mutable_peer_transports, may_lack);
+  each(&peer_status::reason, &h::peer_reasons, &h::mutable_peer_reasons, may_lack);
+  each(&peer_status::plain_bytes_sent, &h::plain_bytes_sent, &h::mutable_plain_bytes_sent, may_lack);
+  each(&peer_status::plain_bytes_received, &h::plain_bytes_received, &h::mutable_plain_bytes_received, may_lack);
 }
 
-complaint parse_peer(const wire::NodeStatus& from, int i, peer_status& x) {
-  if (from.peer_ports(i) > std::numeric_limits<std::uint16_t>::max()) return "a port is above 65535";
-  x.who = {from.peer_names(i), {from.peer_ids(i)}, from.peer_hosts(i), static_cast<std::uint16_t>(from.peer_ports(i)), {}};
-  x.up = from.peer_up(i);
-  x.contexts = from.peer_contexts(i);
-  x.messages_sent = from.messages_sent(i);
-  x.messages_received = from.messages_received(i);
-  x.bytes_sent = from.bytes_sent(i);
-  x.bytes_received = from.bytes_received(i);
-  x.bytes_read = from.bytes_read_size() == 0 ? 0 : from.bytes_read(i);
-  if (from.peer_gone_size() != 0) x.gone = from.peer_gone(i);
-  if (from.peer_since_ns_size() != 0) x.since_ns = from.peer_since_ns(i);
-  if (from.peer_transports_size() != 0) x.transport = from.peer_transports(i);
-  if (from.peer_reasons_size() != 0) x.reason = from.peer_reasons(i);
-  // Older nodes compress nothing.
-  x.plain_bytes_sent = from.plain_bytes_sent_size() == 0 ? x.bytes_sent : from.plain_bytes_sent(i);
-  x.plain_bytes_received = from.plain_bytes_received_size() == 0 ? x.bytes_received : from.plain_bytes_received(i);
-  return nullptr;
+void lists_of_maps(auto& each) {
+  each(&device_map_status::peer, &h::map_peers, &h::mutable_map_peers);
+  each(&device_map_status::entries, &h::map_entries, &h::mutable_map_entries);
+  each(&device_map_status::problem, &h::map_problems, &h::mutable_map_problems);
+}
+
+template <class A>
+void all_fields(A& a, auto& x) {
+  a(x.self, &h::self, &h::mutable_self);
+  a(x.uptime_ns, &h::uptime_ns, &h::set_uptime_ns);
+  a(x.contexts, &h::contexts, &h::set_contexts);
+  a(x.contexts_opened, &h::contexts_opened, &h::set_contexts_opened);
+  a(x.passes_running, &h::passes_running, &h::set_passes_running);
+  a(x.passes_completed, &h::passes_completed, &h::set_passes_completed);
+  a(x.passes_failed, &h::passes_failed, &h::set_passes_failed);
+  a(x.pass_parts, &h::pass_parts, &h::set_pass_parts);
+  a(x.calls_made, &h::calls_made, &h::set_calls_made);
+  a(x.calls_waiting, &h::calls_waiting, &h::set_calls_waiting);
+  a(x.calls_failed, &h::calls_failed, &h::set_calls_failed);
+  a(x.calls_run, &h::calls_run, &h::set_calls_run);
+  a(x.calls_running, &h::calls_running, &h::set_calls_running);
+  a(x.calls_queued, &h::calls_queued, &h::set_calls_queued);
+  a(x.functions_run, &h::functions_run, &h::set_functions_run);
+  a(x.objects, &h::objects, &h::set_objects);
+  a(x.version, &h::version, &h::mutable_version);
+  a(x.resident_bytes, &h::resident_bytes, &h::set_resident_bytes);
+  a(x.members_up, &h::members_up, &h::set_members_up);
+  a(x.connections_refused, &h::connections_refused, &h::set_connections_refused);
+  a(x.requests_refused, &h::requests_refused, &h::set_requests_refused);
+  rows(a, x.maps, a.header.map_peers_size(), "a list of device maps has not as many of all entries",
+       [](auto& each) { lists_of_maps(each); });
+  rows(a, x.peers, a.header.peer_names_size(), "a list of peers has not as many of all entries",
+       [](auto& each) { lists_of_peers(each); });
+  if constexpr (A::reads)
+    for (peer_status& peer : x.peers) {  // older nodes compress nothing
+      if (a.header.plain_bytes_sent().empty()) peer.plain_bytes_sent = peer.bytes_sent;
+      if (a.header.plain_bytes_received().empty()) peer.plain_bytes_received = peer.bytes_received;
+    }
 }
 
 }  // namespace
 
-void to_wire(const node_status& x, wire::NodeStatus& to) {
-  put_address(*to.mutable_self(), x.self);
-  to.set_uptime_ns(x.uptime_ns);
-  to.set_contexts(x.contexts);
-  to.set_contexts_opened(x.contexts_opened);
-  to.set_passes_running(x.passes_running);
-  to.set_passes_completed(x.passes_completed);
-  to.set_passes_failed(x.passes_failed);
-  to.set_pass_parts(x.pass_parts);
-  to.set_calls_made(x.calls_made);
-  to.set_calls_waiting(x.calls_waiting);
-  to.set_calls_failed(x.calls_failed);
-  to.set_calls_run(x.calls_run);
-  to.set_calls_running(x.calls_running);
-  to.set_calls_queued(x.calls_queued);
-  to.set_functions_run(x.functions_run);
-  to.set_objects(x.objects);
-  for (const peer_status& each : x.peers) put_peer(to, each);
-  to.set_version(x.version);
-  to.set_resident_bytes(x.resident_bytes);
-  to.set_members_up(x.members_up);
-  to.set_connections_refused(x.connections_refused);
-  to.set_requests_refused(x.requests_refused);
-  for (const device_map_status& each : x.maps) {
-    to.add_map_peers(each.peer);
-    to.add_map_entries(each.entries);
-    to.add_map_problems(each.problem);
-  }
-}
+void fields(writer<wire::NodeStatus>& a, const node_status& x) { all_fields(a, x); }
+void fields(reader<wire::NodeStatus>& a, node_status& x) { all_fields(a, x); }
 
-complaint from_wire(const wire::NodeStatus& from, node_status& x) {
-  if (complaint bad = parse_address(from.self(), x.self)) return bad;
-  x.uptime_ns = from.uptime_ns();
-  x.contexts = from.contexts();
-  x.contexts_opened = from.contexts_opened();
-  x.passes_running = from.passes_running();
-  x.passes_completed = from.passes_completed();
-  x.passes_failed = from.passes_failed();
-  x.pass_parts = from.pass_parts();
-  x.calls_made = from.calls_made();
-  x.calls_waiting = from.calls_waiting();
-  x.calls_failed = from.calls_failed();
-  x.calls_run = from.calls_run();
-  x.calls_running = from.calls_running();
-  x.calls_queued = from.calls_queued();
-  x.functions_run = from.functions_run();
-  x.objects = from.objects();
-  x.version = from.version();
-  x.resident_bytes = from.resident_bytes();
-  x.members_up = from.members_up();
-  x.connections_refused = from.connections_refused();
-  x.requests_refused = from.requests_refused();
-  const int maps = from.map_peers_size();
-  if (from.map_entries_size() != maps || from.map_problems_size() != maps)
-    return "a list of device maps has not as many of all entries";
-  x.maps.clear();
-  for (int i = 0; i < maps; ++i) x.maps.push_back({from.map_peers(i), from.map_entries(i), from.map_problems(i)});
-  const int peers = from.peer_names_size();
-  if (!has_all_of(from, peers)) return "a list of peers has not as many of all entries";
-  x.peers.clear();
-  x.peers.resize(static_cast<std::size_t>(peers));
-  for (int i = 0; i < peers; ++i)
-    if (complaint bad = parse_peer(from, i, x.peers[static_cast<std::size_t>(i)])) return bad;
-  return nullptr;
-}
-
-}  // namespace troupe
+}  // namespace troupe::wire_parts

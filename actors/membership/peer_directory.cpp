@@ -8,7 +8,6 @@
 #include <caf/actor_cast.hpp>
 
 #include <troupe/messages/packed_tensors.hpp>
-#include <troupe/messages/peer_states.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {

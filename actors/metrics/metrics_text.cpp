@@ -5,7 +5,6 @@
 #include <map>
 #include <string_view>
 
-#include <troupe/messages/peer_states.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe::metrics {

@@ -6,8 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <troupe/messages/peer_states.hpp>
-
 #include "apps/cluster_view.hpp"
 #include "support/contains.hpp"
 

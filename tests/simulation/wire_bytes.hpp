@@ -16,7 +16,7 @@ std::uint64_t wire_bytes(const Struct& what) {
   thread_local std::vector<char> buffer;
   buffer.clear();
   caf::binary_serializer sink(nullptr, buffer);
-  if (const auto failed = write_message(sink, what)) return 0;
+  if (const auto failed = write_message(sink, &what)) return 0;
   return buffer.size();
 }
 

@@ -52,7 +52,7 @@ LARGE = {
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
 
 # Headers that only their own folder includes.
-PRIVATE = {"messages/wire.hpp", "messages/wire_parts.hpp", "messages/complaint.hpp"}
+PRIVATE = {"messages/wire.hpp", "messages/wire_parts.hpp"}
 
 
 class Tree:

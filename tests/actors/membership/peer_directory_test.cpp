@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 
 #include <troupe/actors/membership/peer_directory.hpp>
-#include <troupe/messages/peer_states.hpp>
 
 namespace {
 

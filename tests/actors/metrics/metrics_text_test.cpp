@@ -4,7 +4,6 @@
 #include <string>
 
 #include <troupe/actors/metrics/metrics_text.hpp>
-#include <troupe/messages/peer_states.hpp>
 
 #include "support/contains.hpp"
 #include "support/metrics_rules.hpp"

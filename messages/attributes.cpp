@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/attributes.hpp>
 
+#include <array>
 #include <limits>
 
 #include <troupe/messages/errors.hpp>
@@ -10,25 +11,12 @@ namespace troupe {
 
 namespace {
 
-template <class T>
-constexpr const char* type_name = "";
-template <>
-constexpr const char* type_name<bool> = "a bool";
-template <>
-constexpr const char* type_name<std::int64_t> = "an integer";
-template <>
-constexpr const char* type_name<double> = "a double";
-template <>
-constexpr const char* type_name<std::string> = "a string";
-template <>
-constexpr const char* type_name<std::vector<std::int64_t>> = "a list of integers";
-template <>
-constexpr const char* type_name<std::vector<double>> = "a list of doubles";
-template <>
-constexpr const char* type_name<std::vector<std::string>> = "a list of strings";
-
-const char* type_of(const attribute& x) {
-  return std::visit([](const auto& value) { return type_name<std::decay_t<decltype(value)>>; }, x.value);
+/// What the value is, in the order of the variant's types.
+std::string type_of(const attribute& x) {
+  constexpr std::array names{
+    "a bool", "an integer", "a double", "a string", "a list of integers", "a list of doubles", "a list of strings"};
+  static_assert(names.size() == std::variant_size_v<decltype(attribute::value)>);
+  return names[x.value.index()];
 }
 
 std::string names_in(const attributes& from) {
@@ -90,8 +78,8 @@ std::int64_t attribute_from(std::uint64_t number) {
   return static_cast<std::int64_t>(number);
 }
 
-void attribute_is_missing(const attributes& from, const std::string& name, const char* expected) {
-  throw error(errc::misuse, "attribute '" + name + "' (" + expected + ") is missing; given are: " + names_in(from));
+void attribute_is_missing(const attributes& from, const std::string& name, const attribute& expected) {
+  throw error(errc::misuse, "attribute '" + name + "' (" + type_of(expected) + ") is missing; given are: " + names_in(from));
 }
 
 void attribute_is_too_large(const std::string& name, std::int64_t number, std::size_t bits, bool is_signed) {
@@ -100,43 +88,23 @@ void attribute_is_too_large(const std::string& name, std::int64_t number, std::s
                               std::to_string(bits) + " bits");
 }
 
-template <class T>
-const char* attribute_type_name() noexcept {
-  return type_name<T>;
-}
-
-template <class T>
-const T* find_attribute(const attributes& from, const std::string& name, T& converted) {
+const attribute* find_attribute(const attributes& from, const std::string& name, attribute& expected) {
   const auto found = from.find(name);
   if (found == from.end()) return nullptr;
   const auto& x = found->second;
-  if (const T* value = std::get_if<T>(&x.value)) return value;
-  if constexpr (std::is_same_v<T, double>) {
-    if (const auto* value = std::get_if<std::int64_t>(&x.value)) return &(converted = static_cast<double>(*value));
-  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-    if (const auto* value = std::get_if<std::vector<std::int64_t>>(&x.value)) {
-      converted.assign(value->begin(), value->end());
-      return &converted;
-    }
-  }
-  throw error(errc::misuse, "attribute '" + name + "' is " + type_of(x) + ", expected " + type_name<T>);
+  if (x.value.index() == expected.value.index()) return &x;
+  auto* const real = std::get_if<double>(&expected.value);
+  auto* const reals = std::get_if<std::vector<double>>(&expected.value);
+  const auto* const integer = std::get_if<std::int64_t>(&x.value);
+  const auto* const integers = std::get_if<std::vector<std::int64_t>>(&x.value);
+  if (real != nullptr && integer != nullptr)
+    *real = static_cast<double>(*integer);
+  else if (reals != nullptr && integers != nullptr)
+    reals->assign(integers->begin(), integers->end());
+  else
+    throw error(errc::misuse, "attribute '" + name + "' is " + type_of(x) + ", expected " + type_of(expected));
+  return &expected;
 }
-
-template const bool* find_attribute(const attributes&, const std::string&, bool&);
-template const std::int64_t* find_attribute(const attributes&, const std::string&, std::int64_t&);
-template const double* find_attribute(const attributes&, const std::string&, double&);
-template const std::string* find_attribute(const attributes&, const std::string&, std::string&);
-template const std::vector<std::int64_t>* find_attribute(const attributes&, const std::string&, std::vector<std::int64_t>&);
-template const std::vector<double>* find_attribute(const attributes&, const std::string&, std::vector<double>&);
-template const std::vector<std::string>* find_attribute(const attributes&, const std::string&, std::vector<std::string>&);
-
-template const char* attribute_type_name<bool>() noexcept;
-template const char* attribute_type_name<std::int64_t>() noexcept;
-template const char* attribute_type_name<double>() noexcept;
-template const char* attribute_type_name<std::string>() noexcept;
-template const char* attribute_type_name<std::vector<std::int64_t>>() noexcept;
-template const char* attribute_type_name<std::vector<double>>() noexcept;
-template const char* attribute_type_name<std::vector<std::string>>() noexcept;
 
 }  // namespace detail
 

@@ -101,14 +101,11 @@ void check_can_travel(const attributes& values, std::string_view what);
 
 namespace detail {
 
-/// For the types of the variant: the value of that name; null if the name is missing.
-template <class T>
-const T* find_attribute(const attributes& from, const std::string& name, T& converted);
-[[noreturn]] void attribute_is_missing(const attributes& from, const std::string& name, const char* expected);
+/// The value of that name, which has the type that `expected` has; null if the name is missing. Converts into `expected` if need be.
+const attribute* find_attribute(const attributes& from, const std::string& name, attribute& expected);
+[[noreturn]] void attribute_is_missing(const attributes& from, const std::string& name, const attribute& expected);
 /// Throws troupe::error (misuse): the number does not fit into an integer with so many bits.
 [[noreturn]] void attribute_is_too_large(const std::string& name, std::int64_t number, std::size_t bits, bool is_signed);
-template <class T>
-const char* attribute_type_name() noexcept;
 
 template <class T>
 T attribute_as(const typename attribute_kind<T>::stored& stored, const std::string& name) {
@@ -145,10 +142,10 @@ template <class T>
 T get(const attributes& from, const std::string& name) {
   detail::check_attribute_type<T>();
   using stored = typename detail::attribute_kind<T>::stored;
-  stored converted{};
-  const auto* found = detail::find_attribute<stored>(from, name, converted);
-  if (found == nullptr) detail::attribute_is_missing(from, name, detail::attribute_type_name<stored>());
-  return detail::attribute_as<T>(*found, name);
+  attribute expected = stored{};
+  const auto* found = detail::find_attribute(from, name, expected);
+  if (found == nullptr) detail::attribute_is_missing(from, name, expected);
+  return detail::attribute_as<T>(std::get<stored>(found->value), name);
 }
 
 /// As get(), but returns `otherwise` if the name is missing.
@@ -156,9 +153,9 @@ template <class T>
 T get_or(const attributes& from, const std::string& name, T otherwise) {
   detail::check_attribute_type<T>();
   using stored = typename detail::attribute_kind<T>::stored;
-  stored converted{};
-  const auto* found = detail::find_attribute<stored>(from, name, converted);
-  return found == nullptr ? std::move(otherwise) : detail::attribute_as<T>(*found, name);
+  attribute expected = stored{};
+  const auto* found = detail::find_attribute(from, name, expected);
+  return found == nullptr ? std::move(otherwise) : detail::attribute_as<T>(std::get<stored>(found->value), name);
 }
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <troupe/messages/message_size.hpp>
 
@@ -63,23 +64,8 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
 
 // The kind with which values of this type travel one by one.
 unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
-  using field_type = google::protobuf::FieldDescriptor;
-  switch (type) {
-    case field_type::TYPE_DOUBLE:
-    case field_type::TYPE_FIXED64:
-    case field_type::TYPE_SFIXED64:
-      return 1;
-    case field_type::TYPE_STRING:
-    case field_type::TYPE_BYTES:
-    case field_type::TYPE_MESSAGE:
-      return counted;
-    case field_type::TYPE_FLOAT:
-    case field_type::TYPE_FIXED32:
-    case field_type::TYPE_SFIXED32:
-      return 5;
-    default:
-      return 0;
-  }
+  using format = google::protobuf::internal::WireFormatLite;
+  return format::WireTypeForFieldType(static_cast<format::FieldType>(type));
 }
 
 // Counts entries of lists, by field, numbers of all lists, and fields that the type does not know. libprotobuf keeps a field of another
@@ -118,13 +104,7 @@ class entry_count {
 
 }  // namespace
 
-bool fields_are_within(caf::span<const caf::byte> message) noexcept {
-  const caf::byte* at = message.data();
-  const caf::byte* end = at + message.size();
-  while (at != end)
-    if (!take_field(at, end)) return false;
-  return true;
-}
+bool fields_are_within(caf::span<const caf::byte> message) noexcept { return fields_in(message).has_value(); }
 
 std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept {
   const caf::byte* at = message.data();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 
 #include <caf/byte.hpp>
@@ -26,7 +25,7 @@ std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcep
 
 /// True if a protobuf message of this type, with its inner messages, has at most max_entries entries in each list of texts or of
 /// messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. For such an entry of two
-/// bytes libprotobuf takes a hundred bytes of memory. Pre: fields_are_within().
+/// bytes libprotobuf takes a hundred bytes of memory. False if a field does not end within the message.
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <map>
 #include <string>
@@ -37,13 +38,6 @@ at::Tensor twin_of(const at::Tensor& tensor) {
   auto result = tensor_over(troupe::twin_of(tensor.unsafeGetTensorImpl()->unsafe_storage()), tensor.scalar_type());
   result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
   return result;
-}
-
-bool has_contiguous_strides(const at::Tensor& form) {
-  std::int64_t expected = 1;
-  for (auto d = form.dim(); d-- > 0; expected *= form.size(d))
-    if (form.stride(d) != expected) return false;
-  return true;
 }
 
 float power_of_two(int exponent) { return std::ldexp(1.0F, exponent); }
@@ -130,6 +124,7 @@ std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, te
 }
 
 at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory) {
+  assert(why_not(bytes, how) == nullptr);
   std::size_t count = 1;
   for (const auto size : how.sizes) count *= static_cast<std::size_t>(size);
   auto result = tensor_over(memory.make(count * sizeof(float)), at::kFloat);

@@ -44,17 +44,6 @@ at::IntArrayRef dimensions(const google::protobuf::RepeatedField<std::uint64_t>&
   return {reinterpret_cast<const std::int64_t*>(from.data()) + start, count};
 }
 
-bool has_contiguous_strides(const at::Tensor& tensor) {
-  std::int64_t expected = 1;
-  auto sizes = tensor.sizes();
-  auto strides = tensor.strides();
-  for (std::size_t d = sizes.size(); d-- > 0;) {
-    if (strides[d] != expected) return false;
-    expected *= std::max<std::int64_t>(sizes[d], 1);
-  }
-  return true;
-}
-
 bool strides_travel(at::IntArrayRef strides) {
   return std::all_of(strides.begin(), strides.end(), [](std::int64_t s) { return s >= 0 && s <= max_stride; });
 }

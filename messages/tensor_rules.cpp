@@ -127,6 +127,17 @@ std::string refusal(const at::Tensor& tensor) {
 
 }  // namespace
 
+bool has_contiguous_strides(const at::Tensor& tensor) {
+  std::int64_t expected = 1;
+  auto sizes = tensor.sizes();
+  auto strides = tensor.strides();
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    if (strides[d] != expected) return false;
+    expected *= std::max<std::int64_t>(sizes[d], 1);
+  }
+  return true;
+}
+
 bool shape_travels(at::IntArrayRef sizes) noexcept {
   std::int64_t product = 1;
   for (std::int64_t size : sizes)

@@ -47,6 +47,9 @@ void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view w
 /// False if a size is negative, or if the product of the sizes (0 counted as 1) needs more than 59 bits.
 bool shape_travels(at::IntArrayRef sizes) noexcept;
 
+/// Whether the strides are those of a contiguous tensor, also where a size is 0 or 1.
+bool has_contiguous_strides(const at::Tensor& tensor);
+
 /// The number of a dtype on the wire; none if the dtype does not travel.
 std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept;
 

@@ -28,8 +28,7 @@ struct packed_tensor {
   packing how;
 };
 
-/// Whether pack() may pack the tensor, whatever its elements: it is dense float32 on the CPU, and not small. Pre: the tensor is in
-/// travelling form.
+/// Whether pack() may pack a tensor in travelling form, whatever its elements: it is dense float32 on the CPU, and not small.
 bool is_packable(const at::Tensor& form);
 
 /// Packs a tensor in travelling form; nothing if the tensor has to travel exactly. `residual`: null, or a contiguous tensor of as many

@@ -9,6 +9,8 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/COW.h>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe {
 
 /// A tensor of the CPU over the elements, still without a shape.
@@ -20,7 +22,9 @@ inline at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
 /// Another storage with the same elements (copy on write): the elements are copied when one of the two is written to. Pre: the storage is
 /// of tensor_memory.
 inline c10::Storage twin_of(const c10::Storage& storage) {
-  return c10::Storage(c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl()));
+  auto twin = c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl());
+  TROUPE_EXPECT(twin);
+  return c10::Storage(std::move(twin));
 }
 
 }  // namespace troupe

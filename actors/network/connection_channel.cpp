@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe::network {
 
 void connection_channel::expect(int connection) {
@@ -40,7 +42,10 @@ void connection_channel::give_up() {
   state_ = state::absent;
 }
 
-void connection_channel::cut() { state_ = state::cut; }
+void connection_channel::cut() {
+  TROUPE_EXPECT(state_ == state::open);
+  state_ = state::cut;
+}
 
 ssize_t connection_channel::read(const iovec& first, const iovec& second) {
   std::size_t all = 0;
@@ -63,6 +68,7 @@ ssize_t connection_channel::read(const iovec& first, const iovec& second) {
 }
 
 ssize_t connection_channel::write(const char* from, std::size_t bytes) {
+  assert(writes());
   const auto put = state_ == state::open ? channel_->outgoing.write(from, bytes) : std::nullopt;
   if (!put || *put == 0) {
     errno = put ? EAGAIN : EPIPE;
@@ -74,6 +80,7 @@ ssize_t connection_channel::write(const char* from, std::size_t bytes) {
 }
 
 bool connection_channel::take_rings() const {
+  assert(channel_);
   std::array<char, 64> rings;
   const auto came = ::recv(bell_.get(), rings.data(), rings.size(), MSG_DONTWAIT);
   return came > 0 || (came < 0 && (errno == EAGAIN || errno == EINTR));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
@@ -42,7 +43,10 @@ class fragment_reader {
   /// The head of the message whose parts come now; empty before the first one.
   const message_head& head() const noexcept { return head_; }
   /// What was wrong. Pre: sort() has returned `wrong`.
-  const std::string& problem() const noexcept { return problem_; }
+  const std::string& problem() const noexcept {
+    TROUPE_EXPECT(!problem_.empty());
+    return problem_;
+  }
   /// Whether the next bytes are for the reader, or begin with bytes that the reader has.
   bool has_wish() const noexcept { return state_ == state::fragment || ahead_of_payload_; }
   /// Makes `part` as large as the bytes that come next, and puts the bytes that the reader has at its beginning. Returns how many

@@ -12,6 +12,7 @@
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/ids.hpp>
 
 namespace troupe::network {
@@ -20,6 +21,7 @@ namespace troupe::network {
 struct known_peers {
   /// Keeps others from taking the ids of this node. Pre: no connection has been made.
   void introduce_self(const certificates::identity& who, node_id own_node, const caf::node_id& process) {
+    TROUPE_EXPECT(own_id == nullptr);
     introduced->introduce(who, own_node);
     introduced->accept(own_node);
     own_id = ids->take(bytes_of(process), who);

@@ -213,6 +213,7 @@ std::string message_rules::why_not(std::span<const char> payload) {
 
 /// Why the values may not come; empty if they may. Pre: the connection has certificates.
 std::string message_rules::why_not_hold(const message_values& values) {
+  TROUPE_EXPECT(proof_);
   if (values.is_wrong) return "values that no node sends";
   is_walked_ = !values.has_own_types;
   if (may_use_actors()) return {};
@@ -246,6 +247,7 @@ std::string message_rules::why_not_read(std::string_view bytes, const std::optio
 /// Whether the message is the one by which an actor of the other end links to an actor here, or lets go of it. CAF takes the first actor for
 /// a proxy without a look, and locks it beside the second one. Pre: the connection has certificates, and is_link().
 bool message_rules::may_link(std::string_view bytes, const message_outline& outline) const {
+  TROUPE_EXPECT(proof_ && is_link(outline));
   front_reader values(outline.values);
   const auto atom = values.take_number();
   const auto actor = values.take_number();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -275,6 +276,7 @@ bool is_answer_of_node(std::string_view types) noexcept {
 }
 
 bool is_actor_system(std::string_view node) noexcept {
+  assert(node.size() == message_outline::node_bytes);
   front_reader from(node);
   return from.take_number() == static_cast<std::uint64_t>(caf::node_id::default_data::class_id) &&
          from.left().find_first_not_of('\0') != std::string_view::npos;

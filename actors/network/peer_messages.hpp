@@ -12,6 +12,7 @@
 #include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/network/message_rules.hpp>
 #include <troupe/actors/network/proven_sender.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/sender_check.hpp>
 
 namespace troupe::network {
@@ -43,7 +44,10 @@ class peer_messages {
   /// Sorts `part`, which has come: the broker gets it, a fragment is kept, or it is wrong.
   outcome sort(std::vector<char>& part);
   /// What was wrong. Pre: sort() has returned `wrong`.
-  const std::string& problem() const noexcept { return problem_; }
+  const std::string& problem() const noexcept {
+    TROUPE_EXPECT(!problem_.empty());
+    return problem_;
+  }
   /// Says that the message, or fragment, that comes has so many bytes by now. False: there are too many (see message_rules).
   bool may_hold(std::size_t bytes) noexcept { return !rules_ || rules_->may_hold(frames_.kept() + bytes); }
   fragment_reader& frames() noexcept { return frames_; }

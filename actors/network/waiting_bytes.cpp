@@ -8,10 +8,12 @@
 #include <caf/node_id.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
 caf::actor message_writer(caf::actor_system& system) {
+  TROUPE_EXPECT(system.has_middleman());
   return system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
 }
 

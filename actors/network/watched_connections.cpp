@@ -2,6 +2,7 @@
 #include <troupe/actors/network/watched_connections.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include <troupe/actors/network/tcp_scribe.hpp>
@@ -58,6 +59,7 @@ bool watched_connections::may_sleep() {
 
 /// Checks the next connection, or as many connections as there are above `most`. Pre: there are no gaps.
 void watched_connections::drop_quiet() {
+  assert(!has_gaps_);
   const auto now = clock::now();
   for (auto times = all_.size() > most ? all_.size() - most : 1; times > 0 && !all_.empty(); --times) {
     next_ = (next_ + 1) % all_.size();

@@ -10,6 +10,8 @@
 #include <caf/io/middleman.hpp>
 #include <caf/scheduled_actor.hpp>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe::support {
 
 /// Closes the mailbox of an actor when the actor ends: messages in it are dropped, and senders that wait for an answer get an
@@ -30,6 +32,7 @@ inline void close_mailbox_at_exit(caf::scheduled_actor* self) {
 /// Closes the mailbox of CAF's own broker when that broker ends, which may be while a request for a connection waits. To be
 /// called before the first actor runs on the system. Pre: the system has a middleman.
 inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
+  TROUPE_EXPECT(system.has_middleman());
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));
 }

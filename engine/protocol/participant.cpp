@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <troupe/engine/protocol/purse.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::protocol {
 
@@ -71,6 +72,7 @@ participant::effects participant::walk_roots() {
 }
 
 participant::effects participant::discover(const std::vector<message_id>& sends) {
+  TROUPE_EXPECT(!over());
   ++questions_;
   walk_sends_.insert(walk_sends_.end(), sends.begin(), sends.end());
   return go_on();

@@ -4,49 +4,41 @@
 #include <boost/test/unit_test.hpp>
 
 #include <csignal>
-#include <cstdio>
 #include <string>
 
-#include <sys/wait.h>
-#include <unistd.h>
+#include <ATen/ATen.h>
+
+#include <troupe/messages/tensors_over_storages.hpp>
 
 #include "support/contains.hpp"
+#include "support/stderr_of_process.hpp"
 
 using troupe::test::contains;
+using troupe::test::stderr_of_process;
 
 namespace {
 
-/// What a process writes to stderr that finds the number to be another one, and the signal that ends it; 0: none.
-std::pair<std::string, int> of_process_that_expects_three(int number) {
-  int ends[2];
-  BOOST_REQUIRE(::pipe(ends) == 0);
-  const auto child = ::fork();
-  if (child == 0) {
-    ::dup2(ends[1], STDERR_FILENO);
-    std::signal(SIGABRT, SIG_DFL);
-    TROUPE_EXPECT(number == 3);
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string text;
-  for (char byte = 0; ::read(ends[0], &byte, 1) == 1;) text += byte;
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return {text, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
-}
+void expect_three(int number) { TROUPE_EXPECT(number == 3); }
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_broken_condition_ends_the_process_and_says_which_and_where) {
-  const auto [text, signal] = of_process_that_expects_three(2);
+  const auto [text, signal] = stderr_of_process([] { expect_three(2); });
   BOOST_TEST(signal == SIGABRT);
   BOOST_TEST(contains(text, "troupe: a fault of the program: expected number == 3, at messages/expect_test.cpp:"), text);
-  BOOST_TEST(contains(text, "of_process_that_expects_three"), text);
+  BOOST_TEST(contains(text, "expect_three"), text);
 }
 
 BOOST_AUTO_TEST_CASE(a_condition_that_holds_says_nothing) {
-  const auto [text, signal] = of_process_that_expects_three(3);
+  const auto [text, signal] = stderr_of_process([] { expect_three(3); });
   BOOST_TEST(signal == 0);
   BOOST_TEST(text.empty(), text);
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_is_not_troupes_has_no_twin) {
+  float elsewhere[4] = {};
+  const auto tensor = at::from_blob(elsewhere, {4}, [](void*) {});
+  const auto [text, signal] = stderr_of_process([&] { troupe::twin_of(tensor.storage()); });
+  BOOST_TEST(signal == SIGABRT);
+  BOOST_TEST(contains(text, "expected twin, at messages/tensors_over_storages.hpp:"), text);
 }

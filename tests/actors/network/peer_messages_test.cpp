@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/peer_messages.hpp>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 #include "actors/network/basp_messages.hpp"
 #include "support/contains.hpp"
+#include "support/stderr_of_process.hpp"
 
 BOOST_AUTO_TEST_SUITE(peer_messages_of_a_caller)
 
@@ -150,6 +152,13 @@ BOOST_AUTO_TEST_CASE(bytes_of_fragments_count_as_bytes_that_are_here) {  // NI-3
   BOOST_TEST(messages.frames().kept() == bytes);
   BOOST_TEST(!messages.may_hold(most));
   BOOST_TEST(messages.may_hold(most - bytes));
+}
+
+BOOST_AUTO_TEST_CASE(who_asks_what_was_wrong_before_anything_was_ends_the_process) {
+  const known_peers known;
+  const auto [text, signal] = troupe::test::stderr_of_process([&] { peer_messages(known).problem(); });
+  BOOST_TEST(signal == SIGABRT);
+  BOOST_TEST(troupe::test::contains(text, "expected !problem_.empty()"), text);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

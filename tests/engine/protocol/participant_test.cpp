@@ -2,6 +2,7 @@
 // Messages that troupe's own nodes never send in this way, but that may still come.
 #include <boost/test/unit_test.hpp>
 
+#include <csignal>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,6 +12,8 @@
 
 #include <troupe/engine/protocol/participant.hpp>
 #include <troupe/engine/protocol/purse.hpp>
+
+#include "support/stderr_of_process.hpp"
 
 using namespace troupe;
 using namespace troupe::protocol;
@@ -53,6 +56,15 @@ BOOST_AUTO_TEST_CASE(gradients_that_come_twice_fail_the_pass_and_start_no_burst)
   BOOST_TEST(again.size() == 1u);
   BOOST_TEST(part.over());
   BOOST_TEST(part.gradients(second, split(all), {}).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_part_that_is_over_is_asked_no_question) {
+  participant part({first});
+  part.abort();
+  BOOST_TEST_REQUIRE(part.over());
+  const auto [text, signal] = test::stderr_of_process([&] { part.discover({first}); });
+  BOOST_TEST(signal == SIGABRT);
+  BOOST_TEST(text.find("expected !over()") != std::string::npos, text);
 }
 
 // PA-2

@@ -9,15 +9,7 @@
 #include <troupe/actors/process_limits.hpp>
 
 #include "apps/command_line.hpp"
-#include "apps/commands/bench.hpp"
-#include "apps/commands/certs.hpp"
-#include "apps/commands/generate.hpp"
-#include "apps/commands/launch.hpp"
-#include "apps/commands/node.hpp"
-#include "apps/commands/split_learning.hpp"
-#include "apps/commands/status.hpp"
-#include "apps/commands/train.hpp"
-#include "apps/first_process.hpp"
+#include "apps/commands/commands.hpp"
 #include "apps/signals.hpp"
 
 namespace {

@@ -10,19 +10,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
 #include <cstring>
-#include <deque>
-#include <future>
-#include <mutex>
-#include <optional>
+#include <filesystem>
 #include <system_error>
-#include <thread>
 #include <utility>
-#include <vector>
-
-#include <troupe/actors/support/owned_descriptor.hpp>
 
 #include "spawn_process.hpp"
 
@@ -34,15 +26,33 @@ constexpr std::size_t longest_line = 64 * 1024;  // a longer line comes in piece
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
+}  // namespace
+
+std::string own_program() {
+  std::error_code failure;
+  auto path = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (failure) throw std::system_error(failure, "cannot find the program's own file (/proc/self/exe)");
+  return path;
+}
+
+std::string describe_exit(int status) {
+  if (WIFEXITED(status)) return "exited with " + std::to_string(WEXITSTATUS(status));
+  if (WIFSIGNALED(status)) {
+    const char* text = sigdescr_np(WTERMSIG(status));
+    return "killed by signal " + std::to_string(WTERMSIG(status)) + " (" + (text != nullptr ? text : "unknown") + ")";
+  }
+  return "ended with status " + std::to_string(status);
+}
+
 /// What a child writes to one descriptor. Without a file, the child writes to this process's stdout or stderr.
-struct output {
+struct process_group::output {
   support::owned_descriptor file;
-  const process_group::line_sink* sink = nullptr;
+  const line_sink* sink = nullptr;
   std::string unfinished;
 };
 
 /// Readable when the child has ended.
-struct life {
+struct process_group::life {
   explicit life(pid_t pid) : file(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {
     if (file) return;
     auto pipe = support::make_pipe();
@@ -60,244 +70,191 @@ struct life {
   std::jthread watcher;  // of a kernel without pidfd_open
 };
 
-struct child {
+struct process_group::child {
   std::string name;
   pid_t pid;
   life end;
   std::vector<output> outputs;
   bool stopped = false;  // stopped by stop_all
-};
 
-bool has_ended(const child& c) {
-  pollfd ready{c.end.file.get(), POLLIN, 0};
-  return ::poll(&ready, 1, 0) > 0;
-}
-
-}  // namespace
-
-std::string own_program() {
-  std::string path(4096, '\0');
-  auto length = readlink("/proc/self/exe", path.data(), path.size());
-  if (length < 0) fail("cannot find the program's own file (/proc/self/exe)");
-  path.resize(static_cast<std::size_t>(length));
-  return path;
-}
-
-std::string describe_exit(int status) {
-  if (WIFEXITED(status)) return "exited with " + std::to_string(WEXITSTATUS(status));
-  if (WIFSIGNALED(status)) {
-    const char* text = sigdescr_np(WTERMSIG(status));
-    return "killed by signal " + std::to_string(WTERMSIG(status)) + " (" + (text != nullptr ? text : "unknown") + ")";
+  bool has_ended() const {
+    pollfd ready{end.file.get(), POLLIN, 0};
+    return ::poll(&ready, 1, 0) > 0;
   }
-  return "ended with status " + std::to_string(status);
-}
-
-/// Starts, listens to and reaps the children on one thread. PR_SET_PDEATHSIG watches the thread that forked, not the process,
-/// so that thread has to live as long as the group. Other threads use `children_` under the mutex only, so a signal never goes
-/// to a process number that was already reaped.
-class process_group::loop {
- public:
-  loop(line_sink sink, line_sink errors)
-      : sink_(std::move(sink)), errors_(std::move(errors)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!wake_) fail("cannot watch processes (eventfd)");
-    thread_ = std::thread([this] { run(); });
-  }
-
-  ~loop() {
-    stop_all(std::chrono::seconds(2));
-    {
-      std::lock_guard lock(mutex_);
-      leaving_ = true;
-    }
-    wake();
-    thread_.join();
-  }
-
-  pid_t start(std::string name, std::vector<std::string> arguments, int input) {
-    std::packaged_task<pid_t()> task([&] { return start_here(std::move(name), arguments, input); });
-    auto pid = task.get_future();
-    {
-      std::lock_guard lock(mutex_);
-      tasks_.push_back(&task);
-    }
-    wake();
-    return pid.get();
-  }
-
-  std::optional<exited> poll_for(std::chrono::milliseconds timeout) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, timeout, [&] { return !ended_.empty(); });
-    if (ended_.empty()) return std::nullopt;
-    auto first = std::move(ended_.front());
-    ended_.pop_front();
-    return first;
-  }
-
-  std::vector<pid_t> running() const {
-    std::lock_guard lock(mutex_);
-    std::vector<pid_t> pids;
-    for (auto& c : children_) pids.push_back(c.pid);
-    return pids;
-  }
-
-  void stop_all(std::chrono::milliseconds grace) {
-    std::unique_lock lock(mutex_);
-    for (auto& c : children_)
-      if (!has_ended(c)) {
-        c.stopped = true;
-        kill(-c.pid, SIGTERM);
-        kill(-c.pid, SIGCONT);  // a stopped child would not get SIGTERM
-      }
-    auto gone = [&] { return children_.empty(); };
-    if (changed_.wait_for(lock, grace, gone)) return;
-    for (auto& c : children_) kill(-c.pid, SIGKILL);
-    changed_.wait(lock, gone);
-  }
-
- private:
-  void run() {
-    while (true) {
-      std::deque<std::packaged_task<pid_t()>*> tasks;
-      {
-        std::lock_guard lock(mutex_);
-        if (leaving_) return;
-        tasks.swap(tasks_);
-      }
-      for (auto* task : tasks) (*task)();
-      wait_for_news();
-      // Only this thread changes the list, so it may read the list without the lock.
-      for (auto& c : children_) read_outputs(c);
-      reap();
-    }
-  }
-
-  void wait_for_news() {
-    std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}};
-    for (auto& c : children_) {
-      watched.push_back({c.end.file.get(), POLLIN, 0});
-      for (auto& each : c.outputs)
-        if (each.file) watched.push_back({each.file.get(), POLLIN, 0});
-    }
-    ::poll(watched.data(), watched.size(), -1);
-    std::uint64_t count;
-    [[maybe_unused]] auto got = read(wake_.get(), &count, sizeof count);
-  }
-
-  pid_t start_here(std::string name, const std::vector<std::string>& arguments, int input) {
-    std::vector<output> outputs;
-    const auto pipe_for = [&](const line_sink& sink) {
-      support::owned_descriptor write;
-      if (!sink) return write;
-      auto pipe = support::make_pipe();
-      if (!pipe.read) fail("cannot read the output of '" + name + "'");
-      fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
-      outputs.push_back({std::move(pipe.read), &sink, {}});
-      return std::move(pipe.write);
-    };
-    const auto to = pipe_for(sink_);
-    const auto errors_to = pipe_for(errors_);
-    const pid_t pid = spawn_process(arguments, to.get(), errors_to ? errors_to.get() : to.get(), input);
-    std::optional<life> end;
-    int reason = 0;
-    try {
-      end.emplace(pid);
-      if (!end->file) reason = errno;
-    } catch (const std::system_error& no_thread) {
-      reason = no_thread.code().value();
-    }
-    if (reason != 0) {
-      kill(-pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-      errno = reason;
-      fail("cannot watch '" + name + "'");
-    }
-    std::lock_guard lock(mutex_);
-    children_.push_back({std::move(name), pid, std::move(*end), std::move(outputs)});
-    return pid;
-  }
-
-  void read_outputs(child& c) {
-    for (auto& each : c.outputs) read_output(c.name, each);
-  }
-
-  static void read_output(const std::string& name, output& from) {
-    char buffer[4096];
-    while (from.file) {
-      auto got = read(from.file.get(), buffer, sizeof buffer);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && errno == EAGAIN) return;
-      if (got <= 0) {
-        from.file = {};
-        return;
-      }
-      from.unfinished.append(buffer, static_cast<std::size_t>(got));
-      hand_out_lines(name, from);
-    }
-  }
-
-  static void hand_out_lines(const std::string& name, output& from) {
-    auto& text = from.unfinished;
-    std::size_t begin = 0;
-    for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
-      (*from.sink)(name, text.substr(begin, end - begin));
-    text.erase(0, begin);
-    if (text.size() >= longest_line) (*from.sink)(name, std::exchange(text, {}));
-  }
-
-  void reap() {
-    for (std::size_t i = 0; i < children_.size();) {
-      auto& c = children_[i];
-      if (!has_ended(c)) {
-        ++i;
-        continue;
-      }
-      read_outputs(c);  // the child's last lines; a grandchild may keep the pipe open longer
-      for (auto& each : c.outputs)
-        if (!each.unfinished.empty()) (*each.sink)(c.name, each.unfinished);
-      std::lock_guard lock(mutex_);
-      int status = 0;
-      while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
-      }
-      if (!c.stopped) ended_.push_back({c.name, c.pid, status, describe_exit(status)});
-      children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
-      changed_.notify_all();
-    }
-  }
-
-  void wake() {
-    std::uint64_t one = 1;
-    [[maybe_unused]] auto written = write(wake_.get(), &one, sizeof one);
-  }
-
-  const line_sink sink_;
-  const line_sink errors_;
-  support::owned_descriptor wake_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::packaged_task<pid_t()>*> tasks_;
-  std::vector<child> children_;
-  std::deque<exited> ended_;
-  bool leaving_ = false;
-  std::thread thread_;
 };
 
 process_group::process_group(line_sink sink, line_sink errors)
-    : loop_(std::make_unique<loop>(std::move(sink), std::move(errors))) {}
-process_group::~process_group() = default;
+    : sink_(std::move(sink)), errors_(std::move(errors)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_) fail("cannot watch processes (eventfd)");
+  thread_ = std::thread([this] { run(); });
+}
+
+process_group::~process_group() {
+  stop_all(std::chrono::seconds(2));
+  {
+    std::lock_guard lock(mutex_);
+    leaving_ = true;
+  }
+  wake();
+  thread_.join();
+}
 
 pid_t process_group::start(std::string name, std::vector<std::string> arguments, int input) {
-  return loop_->start(std::move(name), std::move(arguments), input);
+  std::packaged_task<pid_t()> task([&] { return start_here(std::move(name), arguments, input); });
+  auto pid = task.get_future();
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(&task);
+  }
+  wake();
+  return pid.get();
 }
 
-std::optional<process_group::exited> process_group::poll() { return loop_->poll_for(std::chrono::milliseconds(0)); }
+std::optional<process_group::exited> process_group::poll() { return poll_for(std::chrono::milliseconds(0)); }
 
 std::optional<process_group::exited> process_group::poll_for(std::chrono::milliseconds timeout) {
-  return loop_->poll_for(timeout);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [&] { return !ended_.empty(); });
+  if (ended_.empty()) return std::nullopt;
+  auto first = std::move(ended_.front());
+  ended_.pop_front();
+  return first;
 }
 
-std::vector<pid_t> process_group::running() const { return loop_->running(); }
+std::vector<pid_t> process_group::running() const {
+  std::lock_guard lock(mutex_);
+  std::vector<pid_t> pids;
+  for (auto& c : children_) pids.push_back(c.pid);
+  return pids;
+}
 
-void process_group::stop_all(std::chrono::milliseconds grace) { loop_->stop_all(grace); }
+void process_group::stop_all(std::chrono::milliseconds grace) {
+  std::unique_lock lock(mutex_);
+  for (auto& c : children_)
+    if (!c.has_ended()) {
+      c.stopped = true;
+      kill(-c.pid, SIGTERM);
+      kill(-c.pid, SIGCONT);  // a stopped child would not get SIGTERM
+    }
+  auto gone = [&] { return children_.empty(); };
+  if (changed_.wait_for(lock, grace, gone)) return;
+  for (auto& c : children_) kill(-c.pid, SIGKILL);
+  changed_.wait(lock, gone);
+}
+
+void process_group::run() {
+  while (true) {
+    std::deque<std::packaged_task<pid_t()>*> tasks;
+    {
+      std::lock_guard lock(mutex_);
+      if (leaving_) return;
+      tasks.swap(tasks_);
+    }
+    for (auto* task : tasks) (*task)();
+    wait_for_news();
+    // Only this thread changes the list, so it may read the list without the lock.
+    for (auto& c : children_) read_outputs(c);
+    reap();
+  }
+}
+
+void process_group::wait_for_news() {
+  std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}};
+  for (auto& c : children_) {
+    watched.push_back({c.end.file.get(), POLLIN, 0});
+    for (auto& each : c.outputs)
+      if (each.file) watched.push_back({each.file.get(), POLLIN, 0});
+  }
+  ::poll(watched.data(), watched.size(), -1);
+  std::uint64_t count;
+  [[maybe_unused]] auto got = read(wake_.get(), &count, sizeof count);
+}
+
+pid_t process_group::start_here(std::string name, const std::vector<std::string>& arguments, int input) {
+  std::vector<output> outputs;
+  const auto pipe_for = [&](const line_sink& sink) {
+    support::owned_descriptor write;
+    if (!sink) return write;
+    auto pipe = support::make_pipe();
+    if (!pipe.read) fail("cannot read the output of '" + name + "'");
+    fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+    outputs.push_back({std::move(pipe.read), &sink, {}});
+    return std::move(pipe.write);
+  };
+  const auto to = pipe_for(sink_);
+  const auto errors_to = pipe_for(errors_);
+  const pid_t pid = spawn_process(arguments, to.get(), errors_to ? errors_to.get() : to.get(), input);
+  std::optional<life> end;
+  int reason = 0;
+  try {
+    end.emplace(pid);
+    if (!end->file) reason = errno;
+  } catch (const std::system_error& no_thread) {
+    reason = no_thread.code().value();
+  }
+  if (reason != 0) {
+    kill(-pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    errno = reason;
+    fail("cannot watch '" + name + "'");
+  }
+  std::lock_guard lock(mutex_);
+  children_.push_back({std::move(name), pid, std::move(*end), std::move(outputs)});
+  return pid;
+}
+
+void process_group::read_outputs(child& c) {
+  for (auto& each : c.outputs) read_output(c.name, each);
+}
+
+void process_group::read_output(const std::string& name, output& from) {
+  char buffer[4096];
+  while (from.file) {
+    auto got = read(from.file.get(), buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) {
+      from.file = {};
+      return;
+    }
+    from.unfinished.append(buffer, static_cast<std::size_t>(got));
+    hand_out_lines(name, from);
+  }
+}
+
+void process_group::hand_out_lines(const std::string& name, output& from) {
+  auto& text = from.unfinished;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    (*from.sink)(name, text.substr(begin, end - begin));
+  text.erase(0, begin);
+  if (text.size() >= longest_line) (*from.sink)(name, std::exchange(text, {}));
+}
+
+void process_group::reap() {
+  for (std::size_t i = 0; i < children_.size();) {
+    auto& c = children_[i];
+    if (!c.has_ended()) {
+      ++i;
+      continue;
+    }
+    read_outputs(c);  // the child's last lines; a grandchild may keep the pipe open longer
+    for (auto& each : c.outputs)
+      if (!each.unfinished.empty()) (*each.sink)(c.name, each.unfinished);
+    std::lock_guard lock(mutex_);
+    int status = 0;
+    while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (!c.stopped) ended_.push_back({c.name, c.pid, status, describe_exit(status)});
+    children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+    changed_.notify_all();
+  }
+}
+
+void process_group::wake() {
+  std::uint64_t one = 1;
+  [[maybe_unused]] auto written = write(wake_.get(), &one, sizeof one);
+}
 
 process_group::line_sink lines_with_names() {
   return [](const std::string& name, const std::string& line) {

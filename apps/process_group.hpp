@@ -4,11 +4,17 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <functional>
-#include <memory>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::apps {
 
@@ -47,8 +53,6 @@ class process_group {
   explicit process_group(line_sink sink = {}, line_sink errors = {});
   /// Stops all children, with two seconds of grace.
   ~process_group();
-  process_group(const process_group&) = delete;
-  process_group& operator=(const process_group&) = delete;
 
   /// Starts the program arguments[0] (a path, or a name in PATH). Returns once the program runs. Throws std::system_error with
   /// the program's name if it cannot be started.
@@ -68,8 +72,33 @@ class process_group {
   void stop_all(std::chrono::milliseconds grace);
 
  private:
-  class loop;
-  std::unique_ptr<loop> loop_;
+  struct output;
+  struct life;
+  struct child;
+
+  // On `thread_`, which starts, listens to and reaps the children. PR_SET_PDEATHSIG watches the thread that forked, not the process, so
+  // that thread has to live as long as the group. Other threads use `children_` under the mutex only, so a signal never goes to a process
+  // number that was already reaped.
+  void run();
+  void wait_for_news();
+  pid_t start_here(std::string name, const std::vector<std::string>& arguments, int input);
+  static void read_outputs(child& c);
+  static void read_output(const std::string& name, output& from);
+  static void hand_out_lines(const std::string& name, output& from);
+  void reap();
+
+  void wake();
+
+  const line_sink sink_;
+  const line_sink errors_;
+  support::owned_descriptor wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::packaged_task<pid_t()>*> tasks_;
+  std::vector<child> children_;
+  std::deque<exited> ended_;
+  bool leaving_ = false;
+  std::thread thread_;
 };
 
 /// A sink that writes "[name] line" to this process's stderr.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,6 +29,18 @@ bool ignores_hangup() {
   struct sigaction action {};
   return ::sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
+
+[[noreturn]] void serve(pid_t child, const sigset_t& signals) {
+  while (true) {
+    const int number = sigwaitinfo(&signals, nullptr);
+    if (number > 0 && number != SIGCHLD) kill(child, number);
+    int status = 0;
+    for (pid_t ended; (ended = waitpid(-1, &status, WNOHANG)) > 0;)
+      if (ended == child) _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+}
+
+constexpr std::chrono::milliseconds glance{20};  // interval between two checks
 
 }  // namespace
 
@@ -96,6 +109,41 @@ void stop_signal::note(int number) {
   }
   came_.notify_all();
   if (on_signal_) on_signal_(number);
+}
+
+void leave_first_process() {
+  if (getpid() != 1) return;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  struct sigaction usual {};
+  sigaction(SIGCHLD, &usual, nullptr);  // where the signal is ignored, the kernel tells of no child
+  const pid_t child = fork();
+  if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process beside process 1");
+  if (child > 0) serve(child, all);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+last_exit::last_exit(const stop_signal& stop, std::chrono::milliseconds patience, std::function<void()> leave)
+    : patience_(patience) {
+  thread_ = std::jthread([this, &stop, leave = std::move(leave)](const std::stop_token& disarmed) {
+    while (!stop.wait_for(glance))
+      if (disarmed.stop_requested()) return;
+    for (const auto asked = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - asked < patience_.load();) {
+      if (disarmed.stop_requested()) return;
+      std::this_thread::sleep_for(glance);
+    }
+    if (disarmed.stop_requested()) return;
+    leave();
+    _exit(128 + stop.number());
+  });
+}
+
+void last_exit::disarm() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace troupe::apps

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/signals_test.cpp, tests/apps/node_command_test.cpp, tests/apps/last_exit_test.cpp
 #pragma once
 
 #include <atomic>
@@ -32,8 +33,6 @@ class stop_signal {
   explicit stop_signal(std::function<void(int)> on_signal = {}, std::chrono::milliseconds patience = std::chrono::seconds(1),
                        std::function<void()> on_hangup = {});
   ~stop_signal();
-  stop_signal(const stop_signal&) = delete;
-  stop_signal& operator=(const stop_signal&) = delete;
 
   /// True if a signal came or request() was called.
   bool requested() const noexcept { return number_.load(std::memory_order_acquire) != 0; }
@@ -63,6 +62,32 @@ class stop_signal {
   support::owned_descriptor signal_file_;
   support::owned_descriptor leave_file_;
   std::thread thread_;
+};
+
+/// To be called first in main, before any thread exists. As process 1 of a container, this function goes on in a child. Process 1
+/// itself only does what the kernel expects of it, and never returns from here. Elsewhere the function does nothing.
+///   FP-1  process 1 reaps every process of the container whose parent has ended, so that no zombie stays.
+///   FP-2  process 1 passes signals on, and ends as the child does: with its exit status, or 128 + the signal that has ended the child.
+void leave_first_process();
+
+/// Limits how long a stop takes, whatever the program is doing.
+///   LE-1  a stop leaves the program `patience` to end. After that time `leave` is run, and the process ends with 128 + the
+///         signal's number.
+///   LE-2  once `leave` has begun, disarm() does not return, so nothing runs beside the end of the process.
+class last_exit {
+ public:
+  /// `leave` runs on a thread of its own. `leave` must be brief and must not throw.
+  last_exit(const stop_signal& stop, std::chrono::milliseconds patience, std::function<void()> leave);
+  ~last_exit() { disarm(); }
+
+  /// Changes the patience, also for a stop that was asked for already.
+  void set_patience(std::chrono::milliseconds patience) noexcept { patience_ = patience; }
+
+  void disarm();
+
+ private:
+  std::atomic<std::chrono::milliseconds> patience_;
+  std::jthread thread_;
 };
 
 }  // namespace troupe::apps

@@ -15,8 +15,6 @@ class stdin_watch {
  public:
   stdin_watch(std::chrono::milliseconds patience, std::function<void()> silent);
   ~stdin_watch();
-  stdin_watch(const stdin_watch&) = delete;
-  stdin_watch& operator=(const stdin_watch&) = delete;
 
  private:
   void run(std::chrono::milliseconds patience) const;

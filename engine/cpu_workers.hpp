@@ -24,8 +24,6 @@ namespace troupe::engine {
 class cpu_workers {
  public:
   virtual ~cpu_workers() = default;
-  cpu_workers(const cpu_workers&) = delete;
-  cpu_workers& operator=(const cpu_workers&) = delete;
 
   /// Runs `work` on a worker of the CPU.
   virtual void post(std::function<void()> work) = 0;

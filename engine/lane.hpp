@@ -30,8 +30,6 @@ class lane : public std::enable_shared_from_this<lane> {
 
   /// `workers`: how many threads serve the lane at once, at most. A shared_ptr has to own the lane; what the lane posts shares it.
   lane(kind what, std::size_t workers, post_function post) : what_(what), workers_(workers), post_(std::move(post)) {}
-  lane(const lane&) = delete;
-  lane& operator=(const lane&) = delete;
 
   kind what() const noexcept { return what_; }
 

@@ -16,8 +16,6 @@ namespace troupe::engine {
 struct lane_task {
   lane_task(std::uint32_t depth, std::uint64_t sequence) noexcept : depth(depth), sequence(sequence) {}
   virtual ~lane_task() = default;
-  lane_task(const lane_task&) = delete;
-  lane_task& operator=(const lane_task&) = delete;
 
   /// Called once, by the thread that has claimed the task.
   virtual void run() noexcept = 0;

@@ -38,8 +38,6 @@ class thread_state_keeper {
  public:
   thread_state_keeper();
   ~thread_state_keeper();
-  thread_state_keeper(const thread_state_keeper&) = delete;
-  thread_state_keeper& operator=(const thread_state_keeper&) = delete;
 
   /// To be called on the thread that constructed the keeper.
   void restore() {

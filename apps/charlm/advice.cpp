@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/advice.hpp"
 
-#include <cctype>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
 #include "apps/node_arguments.hpp"
+#include "apps/node_starter.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -15,7 +15,7 @@ namespace {
 // The bundle's bin/troupe says what a person has typed: the program itself does not start without it.
 std::string program_as_started() {
   const char* const typed = std::getenv("TROUPE_STARTED_AS");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
-  return shell_word(typed == nullptr ? program_invocation_name : typed);
+  return shell_quoted(typed == nullptr ? program_invocation_name : typed);
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -29,28 +29,16 @@ constexpr std::string_view to_repeat[] = {"--name",   "--host",    "--advertise"
 
 }  // namespace
 
-std::string shell_word(const std::string& word) {
-  const std::string harmless = "_-./:=,+@%";
-  bool plain = !word.empty();
-  std::string quoted = "'";
-  for (const auto c : word) {
-    const auto letter = static_cast<unsigned char>(c);
-    plain = plain && letter < 0x80 && (std::isalnum(letter) != 0 || harmless.find(c) != std::string::npos);
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return plain ? word : quoted + "'";
-}
-
 std::string continue_command(const train_options& options) {
-  auto text = program_as_started() + " train --resume --out " + shell_word(options.out);
-  if (!options.cluster.empty()) text += " --cluster " + shell_word(options.cluster);
-  if (!options.join.empty()) text += " --join " + shell_word(options.join);
-  if (!options.nodes.empty()) text += " --nodes " + shell_word(joined(options.nodes));
+  auto text = program_as_started() + " train --resume --out " + shell_quoted(options.out);
+  if (!options.cluster.empty()) text += " --cluster " + shell_quoted(options.cluster);
+  if (!options.join.empty()) text += " --join " + shell_quoted(options.join);
+  if (!options.nodes.empty()) text += " --nodes " + shell_quoted(joined(options.nodes));
   for (const auto name : to_repeat)
     if (const auto words = node_arguments(options.driver, {&name, 1});
         words != node_arguments(train_options{}.driver, {&name, 1}))
-      for (const auto& word : words) text += " " + shell_word(word);
-  if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_word(options.node_checkpoints);
+      for (const auto& word : words) text += " " + shell_quoted(word);
+  if (!options.node_checkpoints.empty()) text += " --node-checkpoints " + shell_quoted(options.node_checkpoints);
   if (options.retry > 0) text += " --retry " + std::to_string(options.retry);
   if (options.verify_steps == 0)  // stages that compute with several threads need this option
     text += " --verify-steps 0";
@@ -58,7 +46,7 @@ std::string continue_command(const train_options& options) {
 }
 
 std::string generate_command(const train_options& options) {
-  return program_as_started() + " generate --out " + shell_word(options.out);
+  return program_as_started() + " generate --out " + shell_quoted(options.out);
 }
 
 }  // namespace troupe::apps::charlm

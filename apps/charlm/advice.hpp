@@ -10,9 +10,6 @@ namespace troupe::apps::charlm {
 /// Commands that a person can copy into a shell: the program as it was started, with the options that the command needs.
 ///   AD-1  a shell that runs the text gets exactly these words, whatever characters they have.
 
-/// The word as it has to be typed into a shell: in quotes if the shell would change the plain word.
-std::string shell_word(const std::string& word);
-
 /// The command that continues a run: "build/release/apps/troupe train --resume --out out/charlm"
 std::string continue_command(const train_options& options);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/charlm/gradient_check_test.cpp, tests/apps/charlm/verification_test.cpp
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,5 +30,25 @@ void copy_parameters(const std::vector<named_tensors>& from, whole_model& to);
 /// The gradients that libtorch's own engine computes for a step, in this process on one thread; one named list per stage.
 /// `windows` are cut as `cuts` says, with one backward pass for the micro-batches of each context.
 std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const batch_cuts& cuts);
+
+/// Compares the gradients of a cluster's steps with the gradients that libtorch's own engine computes in this process, and
+/// counts the comparisons.
+class verification {
+ public:
+  /// `model`: a model with the parameters at the beginning of the step. `names`: the nodes, one per stage. `came`: the
+  /// gradients, one named list per stage. Throws std::runtime_error with step, node and parameter at the first difference.
+  void check(whole_model& model, const batch& windows, const batch_cuts& cuts, std::int64_t step,
+             const std::vector<std::string>& names, const std::vector<named_tensors>& came);
+
+  std::int64_t steps() const noexcept { return steps_; }
+  /// The number of parameters compared in each step.
+  std::int64_t parameters() const noexcept { return parameters_; }
+  /// The result as text for a person.
+  std::string text() const;
+
+ private:
+  std::int64_t steps_ = 0;
+  std::int64_t parameters_ = 0;
+};
 
 }  // namespace troupe::apps::charlm

@@ -11,7 +11,6 @@
 #include "apps/charlm/progress.hpp"
 #include "apps/charlm/run_folder.hpp"
 #include "apps/charlm/train_options.hpp"
-#include "apps/last_exit.hpp"
 #include "apps/signals.hpp"
 
 namespace troupe::apps::charlm {

@@ -22,8 +22,6 @@ class run_folder {
   /// Creates the folder if needed, and locks it for this process.
   explicit run_folder(std::filesystem::path path);
   ~run_folder();
-  run_folder(const run_folder&) = delete;
-  run_folder& operator=(const run_folder&) = delete;
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::string metrics() const { return path_ / "metrics.jsonl"; }

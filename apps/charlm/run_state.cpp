@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include <troupe/actors/objects/checkpoint.hpp>
 
@@ -12,36 +13,39 @@ namespace {
 
 constexpr const char* format = "charlm 1";
 
+/// Calls `visit` with each value that a checkpoint keeps as it is, and its name.
+template <class State, class Visit>
+void for_each_field(State& of, const Visit& visit) {
+  visit("stages", of.stages);
+  visit("nodes", of.nodes);
+  visit("batch", of.how.batch);
+  visit("micro_batches", of.how.micro_batches);
+  visit("contexts", of.how.contexts);
+  visit("learning_rate", of.how.learning_rate);
+  visit("warmup_steps", of.how.warmup_steps);
+  visit("final_rate", of.how.final_rate);
+  visit("weight_decay", of.how.weight_decay);
+  visit("beta1", of.how.beta1);
+  visit("beta2", of.how.beta2);
+  visit("clip_norm", of.how.clip_norm);
+  visit("text_origin", of.text_origin);
+  visit("text_fingerprint", of.text_fingerprint);
+  visit("characters", of.characters);
+  visit("step", of.step);
+  visit("seconds", of.seconds);
+  visit("planned_seconds", of.planned_seconds);
+  visit("planned_steps", of.planned_steps);
+}
+
 }  // namespace
 
 attributes run_state::to_attributes() const {
   auto values = shape.to_attributes();
-  const attributes more{
-    {"format", format},
-    {"run", run},
-    {"stages", stages},
-    {"nodes", nodes},
-    {"seed", static_cast<std::int64_t>(how.seed)},
-    {"batch", how.batch},
-    {"micro_batches", how.micro_batches},
-    {"contexts", how.contexts},
-    {"learning_rate", how.learning_rate},
-    {"warmup_steps", how.warmup_steps},
-    {"final_rate", how.final_rate},
-    {"weight_decay", how.weight_decay},
-    {"beta1", how.beta1},
-    {"beta2", how.beta2},
-    {"clip_norm", how.clip_norm},
-    {"wire", std::string(to_text(how.wire))},
-    {"text_origin", text_origin},
-    {"text_fingerprint", text_fingerprint},
-    {"characters", characters},
-    {"step", step},
-    {"seconds", seconds},
-    {"planned_seconds", planned_seconds},
-    {"planned_steps", planned_steps},
-  };
-  values.insert(more.begin(), more.end());
+  values["format"] = format;
+  values["run"] = run;
+  values["seed"] = static_cast<std::int64_t>(how.seed);
+  values["wire"] = std::string(to_text(how.wire));
+  for_each_field(*this, [&](const char* name, const auto& value) { values[name] = value; });
   return values;
 }
 
@@ -49,38 +53,17 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   if (get_or<std::string>(values, "format", "another") != format)
     throw std::runtime_error("expected a checkpoint of troupe train in " + origin +
                              ", but it is of another program or version");
-  const auto whole = [&](const char* name) { return get<std::int64_t>(values, name); };
-  const auto real = [&](const char* name) { return get<double>(values, name); };
-  const auto words = [&](const char* name) { return get<std::string>(values, name); };
   run_state state;
   state.shape = model_shape::from_attributes(values);
   state.run = get_or<std::string>(values, "run", "");
   if (state.run.empty()) state.run = objects::new_save_id();  // of a checkpoint from before runs had names
-  state.stages = whole("stages");
-  state.nodes = words("nodes");
-  state.how.seed = static_cast<std::uint64_t>(whole("seed"));
-  state.how.batch = whole("batch");
-  state.how.micro_batches = whole("micro_batches");
-  state.how.contexts = whole("contexts");
-  state.how.learning_rate = real("learning_rate");
-  state.how.warmup_steps = whole("warmup_steps");
-  state.how.final_rate = real("final_rate");
-  state.how.weight_decay = real("weight_decay");
-  state.how.beta1 = real("beta1");
-  state.how.beta2 = real("beta2");
-  state.how.clip_norm = real("clip_norm");
+  state.how.seed = static_cast<std::uint64_t>(get<std::int64_t>(values, "seed"));
   const auto wire = get_or<std::string>(values, "wire", "exact");  // checkpoints of older versions have none
   const auto format = wire_format_named(wire);
   if (!format)
     throw std::runtime_error("the checkpoint in " + origin + " has the wire format '" + wire + "', which is not known");
   state.how.wire = *format;
-  state.text_origin = words("text_origin");
-  state.text_fingerprint = words("text_fingerprint");
-  state.characters = words("characters");
-  state.step = whole("step");
-  state.seconds = real("seconds");
-  state.planned_seconds = real("planned_seconds");
-  state.planned_steps = whole("planned_steps");
+  for_each_field(state, [&](const char* name, auto& value) { value = get<std::decay_t<decltype(value)>>(values, name); });
   return state;
 }
 

@@ -13,6 +13,12 @@
 
 namespace troupe::apps::charlm {
 
+namespace {
+
+constexpr int turns_after_the_first = 4;
+
+}  // namespace
+
 /// A model in training.
 class single_process::trainee {
  public:
@@ -75,13 +81,28 @@ void single_process::compare(int threads, double seconds, const std::function<bo
   best_ = all_threads_.speed() > one_thread_.speed() ? &all_threads_ : &one_thread_;
 }
 
-void single_process::train(double seconds, const std::function<bool()>& stop) { run(*best_, seconds, stop); }
-
 single_process_speed single_process::speed() const {
   return {.tokens_per_second = best_->speed(),
           .threads = best_->threads,
           .with_one_thread = one_thread_.speed(),
           .with_all_threads = all_threads_.threads > 1 ? all_threads_.speed() : one_thread_.speed()};
 }
+
+void single_process_turns::begin(const run_state& state, const corpus& data, int threads, c10::Device device) {
+  if (!measures()) return;
+  process_ = std::make_unique<single_process>(state.shape, state.how, data, device);
+  process_->compare(threads, first_half(), stop_);
+  every_ = (1 - state.fraction()) / (turns_after_the_first + 1);
+  next_ = state.fraction() + every_;
+}
+
+bool single_process_turns::run_due(double fraction) {
+  if (!process_ || fraction < next_) return false;
+  while (next_ <= fraction) next_ += every_;
+  process_->train(seconds_ / 2 / turns_after_the_first, stop_);
+  return true;
+}
+
+single_process_speed single_process_turns::speed() const { return process_ ? process_->speed() : single_process_speed{}; }
 
 }  // namespace troupe::apps::charlm

@@ -17,17 +17,17 @@
 
 #include "apps/charlm/cluster.hpp"
 #include "apps/charlm/corpus.hpp"
+#include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/metrics.hpp"
 #include "apps/charlm/pipeline.hpp"
 #include "apps/charlm/progress.hpp"
 #include "apps/charlm/run_end.hpp"
 #include "apps/charlm/run_folder.hpp"
 #include "apps/charlm/run_state.hpp"
-#include "apps/charlm/single_process_turns.hpp"
+#include "apps/charlm/single_process.hpp"
 #include "apps/charlm/stage_wait.hpp"
 #include "apps/charlm/training_clock.hpp"
 #include "apps/charlm/trigram.hpp"
-#include "apps/charlm/verification.hpp"
 
 namespace troupe::apps::charlm {
 

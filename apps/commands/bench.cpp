@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/bench.hpp"
+// Tests: tests/apps/bench_command_test.cpp, tests/hosts/cluster_bench_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <unistd.h>
 
@@ -29,7 +30,6 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
-#include "apps/last_exit.hpp"
 #include "apps/node_arguments.hpp"
 #include "apps/probe/probe_module.hpp"
 #include "apps/signals.hpp"
@@ -364,12 +364,10 @@ void add_bench_command(CLI::App& app) {
   command->option_defaults()->always_capture_default();
   auto* cluster =
     command->add_option("--cluster", options->cluster, "The running nodes of this cluster file (see troupe launch)")
-      ->type_name("FILE")
-      ->default_str("");
+      ->type_name("FILE");
   auto* join = command->add_option("--join", options->join, "The running nodes of the cluster that the node at HOST:PORT is in")
                  ->check(host_and_port())
                  ->type_name("HOST:PORT")
-                 ->default_str("")
                  ->excludes(cluster);
   command->add_option("--seconds", options->seconds, "Seconds for each way")
     ->check(within(probe::shortest.count(), probe::longest.count(), "0.01 to 600"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/certs.hpp"
+// Tests: tests/apps/certs_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <unistd.h>
 
@@ -199,11 +200,11 @@ CLI::App* add_certs_part(CLI::App& to, const char* name, const char* what, certs
 }
 
 void add_name(CLI::App& to, certs_options& options) {
-  to.add_option("NAME", options.name, "Name of the node")->type_name("")->default_str("")->required();
+  to.add_option("NAME", options.name, "Name of the node")->type_name("")->required();
 }
 
 void add_out(CLI::App& to, certs_options& options) {
-  to.add_option("--out", options.out, "File of the kit; without it NAME.pem")->type_name("FILE")->default_str("");
+  to.add_option("--out", options.out, "File of the kit; without it NAME.pem")->type_name("FILE");
 }
 
 constexpr const char* certs_examples = R"(Example: a cluster of two nodes, on hosts h1 and h2
@@ -259,8 +260,7 @@ void add_certs_command(CLI::App& app) {
 
   auto* list = add_certs_part(*certs, "show", "Show the certificates that an authority made, or the one in a kit", *options);
   list->add_option("PATH", options->path, "A kit, or the folder of an authority; without it that of --authority")
-    ->type_name("")
-    ->default_str("");
+    ->type_name("");
   list->callback([options] { show(*options); });
 }
 

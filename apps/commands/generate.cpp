@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/generate.hpp"
+// Tests: tests/apps/train_test.cpp, tests/apps/cli_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
-#include "apps/charlm/checkpointed_model.hpp"
+#include <troupe/actors/objects/checkpoint.hpp>
+
 #include "apps/charlm/generation.hpp"
+#include "apps/charlm/gradient_check.hpp"
+#include "apps/charlm/model.hpp"
+#include "apps/charlm/run_state.hpp"
 #include "apps/charlm/text.hpp"
+#include "apps/charlm/vocabulary.hpp"
 #include "apps/command_line.hpp"
 #include "apps/signals.hpp"
 
@@ -44,13 +52,59 @@ std::u32string characters_of(const std::string& prompt) {
   }
 }
 
+/// All stages of a checkpoint in this process.
+struct checkpointed_model {
+  charlm::run_state state;
+  charlm::vocabulary words;
+  std::shared_ptr<charlm::whole_model> model;
+};
+
+/// The parameter's name without the prefix that an optimizer writes: "<index of the module on its node>/<parameter>". The
+/// index is 0, because each node has one stage.
+std::string parameter_name(const std::string& in_checkpoint) {
+  constexpr const char* prefix = "0/";
+  if (in_checkpoint.rfind(prefix, 0) != 0)
+    throw std::runtime_error("expected a parameter of one stage, called 0/..., but got " + in_checkpoint);
+  return in_checkpoint.substr(2);
+}
+
+/// Reads the checkpoint in the folder of a run. Throws if the checkpoint is missing, is damaged, or was written by another
+/// program.
+checkpointed_model read_checkpoint(const std::string& folder) {
+  namespace fs = std::filesystem;
+  const auto checkpoint = fs::path(folder) / "checkpoint";
+  if (!fs::exists(checkpoint / "checkpoint.json"))
+    throw std::runtime_error("expected a checkpoint in " + checkpoint.string() +
+                             ", but there is none; train first (troupe train), or name the folder of a run with --out");
+  const auto manifest = objects::read_manifest(checkpoint);
+  auto state = charlm::run_state::from_attributes(manifest.about, checkpoint);
+  std::vector<named_tensors> stages;
+  std::istringstream nodes(state.nodes);
+  for (std::string name; std::getline(nodes, name, ',');) {
+    const auto& entry = manifest.part(name);
+    const auto path = entry.path(checkpoint);
+    if (!entry.folder.empty() && !fs::exists(path))
+      throw std::runtime_error("expected the part of node " + name + " at " + path + ", but the node keeps it in the folder " +
+                               entry.folder + " of its data folder (--data-dir); copy the file from there to this path");
+    const auto part = objects::read_part(path, entry.digest, manifest.save);
+    if (!part.buffers.empty())
+      throw std::runtime_error("expected stages without buffers, but in " + checkpoint.string() + " node " + name + " has " +
+                               part.buffers.front().first);
+    auto& parameters = stages.emplace_back();
+    for (const auto& [in_checkpoint, value] : part.parameters) parameters.emplace_back(parameter_name(in_checkpoint), value);
+  }
+  auto model = std::make_shared<charlm::whole_model>(state.shape, state.stages, state.how.seed);
+  charlm::copy_parameters(stages, *model);
+  return {state, charlm::vocabulary{charlm::from_utf8(state.characters)}, std::move(model)};
+}
+
 void run_generate(const generate_options& options) {
   // A signal ends the program at once. Nothing is lost, even while the checkpoint is read.
   const stop_signal stop([](int number) { _exit(128 + number); });
   at::set_num_threads(1);
   auto how = options.how;
   how.prompt = characters_of(options.prompt);
-  auto trained = charlm::checkpointed_model::read(options.out);
+  auto trained = read_checkpoint(options.out);
   bool begun = false;
   const auto begin = [&] {
     if (!std::exchange(begun, true) && options.prompt != "\n") print(options.prompt);
@@ -74,18 +128,16 @@ Example:
 void add_generate_command(CLI::App& app) {
   auto options = std::make_shared<generate_options>();
   auto* command = app.add_subcommand("generate", "Write text from a checkpoint of troupe train");
-  command->add_option("--out", options->out, "The folder of the run")->capture_default_str();
+  command->option_defaults()->always_capture_default();
+  command->add_option("--out", options->out, "The folder of the run");
   command->add_option("--length", options->how.length, "Characters to write")
-    ->check(between(std::int64_t{0}, std::int64_t{100'000'000}))
-    ->capture_default_str();
-  command->add_option("--prompt", options->prompt, "Text to continue; a line break where none is given");
+    ->check(between(std::int64_t{0}, std::int64_t{100'000'000}));
+  command->add_option("--prompt", options->prompt, "Text to continue; a line break where none is given")->default_str("");
   command
     ->add_option("--temperature", options->how.temperature, "0: always the likeliest character; 1: the model's probabilities")
-    ->check(between(0.0, 100.0))
-    ->capture_default_str();
+    ->check(between(0.0, 100.0));
   command->add_option("--seed", options->how.seed, "Seed of the random draws")
-    ->check(within(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"))
-    ->capture_default_str();
+    ->check(within(std::int64_t{0}, std::numeric_limits<std::int64_t>::max(), "0 or more"));
   command->footer(generate_examples);
   command->callback([options] { run_generate(*options); });
 }

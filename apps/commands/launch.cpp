@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/launch.hpp"
+// Tests: tests/apps/launch_command_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@
 
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
-#include "apps/launch_certificates.hpp"
+#include "apps/kits_in_memory.hpp"
 #include "apps/node_arguments.hpp"
 #include "apps/node_starter.hpp"
 #include "apps/process_group.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/node.hpp"
+// Tests: tests/apps/node_command_test.cpp, tests/apps/load_library_test.cpp
+#include "apps/commands/commands.hpp"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -8,9 +10,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <exception>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,17 +23,17 @@
 
 #include <ATen/Parallel.h>
 
+#include <troupe/actors/library.hpp>
 #include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/node_options.hpp>
 #include <troupe/devices/cuda_kernels.hpp>
 
-#include "apps/charlm/modules.hpp"
+#include "apps/charlm/stage_module.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
-#include "apps/kit_from_stdin.hpp"
-#include "apps/load_library.hpp"
+#include "apps/kits_in_memory.hpp"
 #include "apps/node_arguments.hpp"
 #include "apps/probe/probe_module.hpp"
 #include "apps/ready_line.hpp"
@@ -98,6 +103,64 @@ class stay {
   bool is_hung_up_ = false;                 // while link_ was null
 };
 
+constexpr const char* how_to_build =
+  "; build it as a shared library that links the CMake target troupe::loadable and uses TROUPE_LIBRARY "
+  "(troupe/actors/library.hpp)";
+
+[[noreturn]] void fail(const std::string& file, const std::string& what) {
+  throw std::runtime_error("the library '" + file + "' " + what);
+}
+
+/// The path for dlopen: a name without a slash would not be searched in the working folder.
+std::string path_of(const std::string& file) {
+  std::error_code ignored;
+  if (std::filesystem::exists(file, ignored)) return std::filesystem::absolute(file).string();
+  if (file.find('/') != std::string::npos) fail(file, "is expected to be a file, but there is none; name the file with --load");
+  return file;
+}
+
+/// The text of the last error of dlopen or dlsym.
+std::string linker_error() {
+  const char* text = ::dlerror();  // NOLINT(concurrency-mt-unsafe): glibc has a text for each thread
+  return text == nullptr ? "no reason given" : text;
+}
+
+void* open(const std::string& file) {
+  void* const library = ::dlopen(path_of(file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return library;
+  const auto reason = linker_error();
+  if (reason.find("undefined symbol") != std::string::npos)
+    fail(file, "needs a symbol that neither this program nor the library's own libraries define (" + reason +
+                 "); link what it needs, and build it with the headers of this troupe");
+  if (reason.starts_with(file + ": cannot open"))
+    fail(file, "is neither in the working folder nor where the system searches libraries (" + reason +
+                 "); name the file with --load");
+  fail(file, "can't be loaded (" + reason + "); expected a shared library for this machine" + how_to_build);
+}
+
+/// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until the
+/// process ends. A name without a slash is a file of the working folder, or is searched where the system searches libraries.
+///   LB-1  every failure throws std::runtime_error. Its text names the file, what was expected, what came and what to do. A
+///         failure is one of these: the file is missing, the file is no library, the library uses a symbol that nothing defines, the
+///         exported function is missing, the library was built with another troupe, or the function throws.
+///   LB-2  the function of a library that was built with another troupe, libtorch or CAF adds nothing.
+void load_library(node& here, const std::string& file) {
+  void* const library = open(file);
+  void* const symbol = ::dlsym(library, library_entry_name);
+  if (symbol == nullptr) fail(file, std::string("exports no function '") + library_entry_name + "'" + how_to_build);
+  std::string built_with;
+  try {
+    built_with = reinterpret_cast<library_entry*>(symbol)(TROUPE_INTERFACE, &here);
+  } catch (const std::exception& problem) {
+    fail(file, "has thrown an exception while it added its functions and modules: " + one_line(problem));
+  } catch (...) {
+    fail(file, "has thrown an exception of an unknown type while it added its functions and modules");
+  }
+  if (built_with != TROUPE_INTERFACE)
+    fail(file, "was built for " + built_with +
+                 ", but this program is " TROUPE_INTERFACE "; build the library again with this troupe");
+}
+
 void run_node(const node_command& options) {
   at::set_num_threads(options.threads);
   if (options.cuda && !devices::load_cuda_kernels())
@@ -110,7 +173,7 @@ void run_node(const node_command& options) {
   if (with.certificates == "-") with.certificates = kit.emplace().path();
   with.prepare = [&](node& made) {
     here.has(made);
-    add_charlm_modules(made);
+    charlm::add_stage_type(made);
     probe::add_type(made);
     for (const auto& file : options.load) load_library(made, file);
     made.on_peer_gone([&](const std::string& name, const std::string&) {
@@ -171,8 +234,7 @@ void add_node_command(CLI::App& app) {
   command
     ->add_option("--ready-token", options->ready_token,
                  "A word that the line with the address ends with; for programs that start nodes and read this line")
-    ->type_name("WORD")
-    ->default_str("");
+    ->type_name("WORD");
   command->footer(node_examples);
   command->callback([options] { run_node(*options); });
 }

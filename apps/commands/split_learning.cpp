@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/split_learning.hpp"
+// Tests: tests/apps/split_learning_test.cpp, tests/hosts/split_learning_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <unistd.h>
 
@@ -27,7 +28,6 @@
 
 #include "apps/charlm/chart.hpp"
 #include "apps/command_line.hpp"
-#include "apps/last_exit.hpp"
 #include "apps/node_arguments.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
@@ -220,13 +220,13 @@ void add_cut(CLI::App& to, split::cut_options& cut, std::optional<std::uint64_t>
 }
 
 void add_file(CLI::App& to, const char* name, std::string& file, const char* what) {
-  to.add_option(name, file, what)->type_name("FILE")->default_str("")->required();
+  to.add_option(name, file, what)->type_name("FILE")->required();
 }
 
 void add_course(CLI::App& to, split_options& options) {
   to.add_option("--epochs", options.epochs, "Times to go through all rows")->check(between(1, 1'000'000));
   to.add_option("--batch", options.batch, "Rows of a step")->check(between(1, 1'000'000));
-  to.add_option("--out", options.out, "Folder for loss.csv and loss.svg")->type_name("FOLDER")->default_str("");
+  to.add_option("--out", options.out, "Folder for loss.csv and loss.svg")->type_name("FOLDER");
   add_rate(to, options);
   add_seed(to, options);
 }
@@ -266,7 +266,7 @@ void add_split_learning_command(CLI::App& app) {
 
   auto data = std::make_shared<split_options>();
   auto* example = add_part(*all, "data", "Write an example: features.csv for one party, labels.csv for the other");
-  example->add_option("FOLDER", data->out, "Folder to write to")->type_name("")->default_str("")->required();
+  example->add_option("FOLDER", data->out, "Folder to write to")->type_name("")->required();
   example->add_option("--rows", data->rows, "People in the example")->check(between(1, 10'000'000));
   data->seed = 1;
   example->add_option("--seed", data->seed, "Seed of the example")->default_str("1");
@@ -292,7 +292,6 @@ void add_split_learning_command(CLI::App& app) {
   training->add_option("--join", features->join, "Address of the other party's node")
     ->check(host_and_port())
     ->type_name("HOST:PORT")
-    ->default_str("")
     ->required();
   training->add_option("--labels-node", features->labels_name, "Name of the other party's node")->check(node_name());
   add_course(*training, *features);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/status.hpp"
+// Tests: tests/apps/status_command_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <unistd.h>
 
@@ -17,15 +18,13 @@
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/status_client.hpp>
 #include <troupe/devices/present_devices.hpp>
+#include <troupe/messages/errors.hpp>
 
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_view.hpp"
 #include "apps/command_line.hpp"
 #include "apps/node_arguments.hpp"
-#include "apps/replaced_peers.hpp"
 #include "apps/signals.hpp"
-#include "apps/status_rates.hpp"
-#include "apps/status_texts.hpp"
 #include "apps/text_table.hpp"
 
 namespace troupe::apps {
@@ -234,11 +233,7 @@ void add_status_command(CLI::App& app) {
   auto options = std::make_shared<status_options>();
   auto* command = app.add_subcommand("status", "Show what a node or its whole cluster does: passes, calls, traffic, memory");
   command->option_defaults()->always_capture_default();
-  command->add_option("HOST:PORT", options->address, "Address of the node")
-    ->check(host_and_port())
-    ->type_name("")
-    ->default_str("")
-    ->required();
+  command->add_option("HOST:PORT", options->address, "Address of the node")->check(host_and_port())->type_name("")->required();
   command->add_flag("--cluster", options->cluster,
                     "Show every node that this node knows: state, transport, memory, queues, rates");
   command->add_flag("--json", options->json,

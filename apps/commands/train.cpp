@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/commands/train.hpp"
+// Tests: tests/apps/train_test.cpp, tests/apps/cli_test.cpp
+#include "apps/commands/commands.hpp"
 
 #include <array>
 #include <limits>
@@ -52,8 +53,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
                 "Folder for each node's own part of a checkpoint: with --cluster or --join a path below the node's --data-dir; "
                 "without this "
                 "option the parts are sent to the driver, which writes them to --out")
-    ->type_name("FOLDER")
-    ->default_str("");
+    ->type_name("FOLDER");
   command.add_option("--validate-every", options.validate_every, "Steps between validations")
     ->check(within(std::int64_t{1}, many, at_least_1));
   command
@@ -68,8 +68,9 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.add_option("--sample", options.sample, "Characters to generate at the end")
     ->check(between(std::int64_t{0}, std::int64_t{1'000'000}));
 
+  command.option_defaults()->group("Model");
   const auto model = [&](const char* name, std::int64_t& value, const char* what) {
-    command.add_option(name, value, what)->check(between(std::int64_t{1}, std::int64_t{1'000'000}))->group("Model");
+    command.add_option(name, value, what)->check(between(std::int64_t{1}, std::int64_t{1'000'000}));
   };
   model("--blocks", options.shape.blocks, "Transformer blocks");
   model("--width", options.shape.width, "Width of the hidden values");
@@ -81,39 +82,30 @@ void add_options(CLI::App& command, charlm::train_options& options) {
         "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another; with --cluster or "
         "--join one for each micro-batch unless given");
   command.add_option("--learning-rate", options.how.learning_rate, "Highest learning rate of AdamW")
-    ->check(within(std::numeric_limits<double>::min(), largest, "above 0"))
-    ->group("Model");
-  command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes")
-    ->group("Model");
+    ->check(within(std::numeric_limits<double>::min(), largest, "above 0"));
+  command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes");
   command.add_option("--seed", options.how.seed, "Seed of the first parameters and of the order of the text")
-    ->check(within(std::int64_t{0}, many, "0 or more"))
-    ->group("Model");
+    ->check(within(std::int64_t{0}, many, "0 or more"));
 
+  command.option_defaults()->group("Cluster");
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
-    ->check(between(std::int64_t{1}, std::int64_t{64}))
-    ->group("Cluster");
+    ->check(between(std::int64_t{1}, std::int64_t{64}));
   command
     .add_option(
       "--wire", options.wire,
       "How activations and gradients travel: exact; bf16 or fp16, half of the bytes; int8, a quarter, in which what rounding "
       "takes from a gradient is added to the next one. Verified steps and evaluations are exact")
     ->check(CLI::IsMember({"exact", "bf16", "fp16", "int8"}))
-    ->type_name("FORMAT")
-    ->group("Cluster");
-  command
-    .add_option("--device", options.device,
-                "Device on which each stage's node computes, as in cuda:0; the driver has to have it too")
-    ->group("Cluster");
+    ->type_name("FORMAT");
+  command.add_option("--device", options.device,
+                     "Device on which each stage's node computes, as in cuda:0; the driver has to have it too");
   auto* cluster =
-    command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)")
-      ->group("Cluster");
+    command.add_option("--cluster", options.cluster, "Use the running nodes of this cluster file (see troupe launch)");
   auto* join =
     command.add_option("--join", options.join, "Use the running nodes of the cluster that the node at HOST:PORT is in")
       ->check(host_and_port())
       ->type_name("HOST:PORT")
-      ->default_str("")
-      ->excludes(cluster)
-      ->group("Cluster");
+      ->excludes(cluster);
   command
     .add_option(
       "--nodes", options.nodes,
@@ -122,8 +114,7 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->delimiter(',')
     ->type_name("NAMES")
     ->default_str("")
-    ->needs(join)
-    ->group("Cluster");
+    ->needs(join);
   constexpr std::array<std::string_view, 5> of_driver{"--name", "--host", "--advertise", "--port", "--heartbeat-ms"};
   add_node_options(command, options.driver, of_driver, "Cluster");
   command.get_option("--name")->description(
@@ -134,30 +125,22 @@ void add_options(CLI::App& command, charlm::train_options& options) {
     ->description(
       "Milliseconds between two heartbeats of the driver and of the processes that it starts; a node that answers none of 3 is "
       "unreachable");
-  command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")
-    ->check(between(1.0, 86'400.0))
-    ->group("Cluster");
+  command.add_option("--deadline", options.deadline, "Seconds that a call or a pass may take")->check(between(1.0, 86'400.0));
   command
     .add_option("--retry", options.retry,
                 "How often the run waits for a stage that is away, at the start too, and goes on from the last checkpoint once "
                 "all stages are up")
-    ->check(within(std::int64_t{0}, many, "0 or more"))
-    ->group("Cluster");
+    ->check(within(std::int64_t{0}, many, "0 or more"));
   command.add_option("--retry-wait", options.retry_wait, "Seconds that the run waits each time")
-    ->check(between(std::int64_t{1}, static_cast<std::int64_t>(a_year)))
-    ->group("Cluster");
-  command
-    .add_flag("--trace", options.trace, "Record what every node does, for trace.json (so it is unless --no-trace is given)")
-    ->group("Cluster");
-  command
-    .add_flag_callback(
-      "--no-trace", [&options] { options.trace = false; }, "Record nothing of that")
-    ->group("Cluster");
+    ->check(between(std::int64_t{1}, static_cast<std::int64_t>(a_year)));
+  command.add_flag("--trace", options.trace,
+                   "Record what every node does, for trace.json (so it is unless --no-trace is given)");
+  command.add_flag_callback(
+    "--no-trace", [&options] { options.trace = false; }, "Record nothing of that");
   command
     .add_option("--profile-steps", options.profile_steps,
                 "Steps, after the verified ones, whose operators on all nodes are in trace.json")
-    ->check(within(std::int64_t{0}, many, "0 or more"))
-    ->group("Cluster");
+    ->check(within(std::int64_t{0}, many, "0 or more"));
 }
 
 }  // namespace

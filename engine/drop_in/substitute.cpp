@@ -185,8 +185,6 @@ class private_graph_lease {
       spare = std::move(graph_);
   }
 
-  private_graph_lease(const private_graph_lease&) = delete;
-  private_graph_lease& operator=(const private_graph_lease&) = delete;
 
   const private_graph* operator->() const { return graph_.get(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/last_exit.hpp"
+#include "apps/signals.hpp"
 
 #include <boost/test/unit_test.hpp>
 

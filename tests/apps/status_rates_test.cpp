@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <boost/test/unit_test.hpp>
 
-#include "apps/status_rates.hpp"
+#include "apps/cluster_view.hpp"
 
 using troupe::apps::bytes_text;
 using troupe::apps::status_rates;

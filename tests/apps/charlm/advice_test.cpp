@@ -6,18 +6,21 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "apps/node_starter.hpp"
+
 using namespace troupe::apps::charlm;
+using troupe::apps::shell_quoted;
 
 BOOST_AUTO_TEST_SUITE(advice_of_a_run)
 
 BOOST_AUTO_TEST_CASE(a_command_can_be_copied_to_a_shell) {  // AD-1
-  BOOST_TEST(shell_word("out/charlm") == "out/charlm");
-  BOOST_TEST(shell_word("my runs/it's") == R"('my runs/it'\''s')");
-  BOOST_TEST(shell_word("") == "''");
-  BOOST_TEST(shell_word("a$b") == "'a$b'");
+  BOOST_TEST(shell_quoted("out/charlm") == "out/charlm");
+  BOOST_TEST(shell_quoted("my runs/it's") == R"('my runs/it'\''s')");
+  BOOST_TEST(shell_quoted("") == "''");
+  BOOST_TEST(shell_quoted("a$b") == "'a$b'");
   train_options options;
   options.out = "my runs/1";
-  const auto program = shell_word(program_invocation_name);
+  const auto program = shell_quoted(program_invocation_name);
   BOOST_TEST(continue_command(options) == program + " train --resume --out 'my runs/1'");
   options.cluster = "two.json";
   options.verify_steps = 0;

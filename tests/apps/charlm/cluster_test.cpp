@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "actors/loopback_nodes.hpp"
-#include "apps/charlm/modules.hpp"
+#include "apps/charlm/stage_module.hpp"
 #include "support/loopback_socket.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(those_that_are_frozen_take_no_longer_than_they_may) {  // S
 BOOST_AUTO_TEST_CASE(only_those_that_can_hold_a_stage_are_kept) {
   troupe::node driver{named("driver")};
   auto options = named("one");
-  options.prepare = troupe::apps::add_charlm_modules;
+  options.prepare = troupe::apps::charlm::add_stage_type;
   const troupe::node one{options};
   auto joins = named("another_driver");
   joins.join = {"127.0.0.1:" + std::to_string(one.port())};

@@ -18,8 +18,8 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
+#include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/stage_module.hpp"
-#include "apps/charlm/verification.hpp"
 
 using namespace troupe::apps::charlm;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/charlm/single_process_turns.hpp"
+#include "apps/charlm/single_process.hpp"
 
 #include <boost/test/unit_test.hpp>
 

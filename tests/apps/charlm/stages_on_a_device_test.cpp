@@ -13,7 +13,6 @@
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/pipeline.hpp"
 #include "apps/charlm/stage_module.hpp"
-#include "apps/charlm/verification.hpp"
 #include "support/simulated_fixture.hpp"
 
 using namespace troupe::apps::charlm;

@@ -13,7 +13,6 @@
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/remote_module.hpp>
 
-#include "apps/charlm/modules.hpp"
 #include "apps/charlm/stage_module.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -60,7 +59,7 @@ BOOST_AUTO_TEST_CASE(gradients_that_differ_from_one_process_end_the_run_by_the_n
   at::set_num_threads(1);
   const temporary_folder folder;
   troupe::node first{named("first")};
-  troupe::apps::add_charlm_modules(first);
+  troupe::apps::charlm::add_stage_type(first);
   troupe::node second{named("second")};
   troupe::add_module_type(second, stage_type, [](const auto& values) { return std::make_shared<spoilt_stage>(values); });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/charlm/verification.hpp"
+#include "apps/charlm/gradient_check.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -8,7 +8,6 @@
 
 #include <torch/torch.h>
 
-#include "apps/charlm/gradient_check.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::apps::charlm;

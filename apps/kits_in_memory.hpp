@@ -3,9 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
+
+namespace troupe::certificates {
+class authority;
+}
 
 namespace troupe::apps {
 
@@ -17,10 +22,28 @@ class kit_from_stdin {
   explicit kit_from_stdin(int input = 0, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
   /// A path by which this process opens the kit, for as long as this object lives.
-  std::string path() const;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(memory_.get());  }
 
  private:
   support::owned_descriptor memory_;
+};
+
+/// An authority and kits that exist as long as `troupe launch` runs: they are in memory alone, so nothing is left of them however
+/// the process ends.
+class launch_certificates {
+ public:
+  /// Throws troupe::error or std::system_error.
+  launch_certificates();
+  ~launch_certificates();
+
+  /// A new kit for the node, as the text of its file.
+  std::string kit_of(const std::string& node) const;
+  /// The path of the kit for a node `driver`, with which programs of this user join the cluster while this process runs.
+  std::string drivers_kit() const;
+
+ private:
+  std::unique_ptr<const certificates::authority> authority_;
+  support::owned_descriptor drivers_kit_;
 };
 
 }  // namespace troupe::apps

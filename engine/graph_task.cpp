@@ -18,13 +18,13 @@
 
 #include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/cpu_workers.hpp>
-#include <troupe/engine/failure_place.hpp>
-#include <troupe/engine/fresh_stack.hpp>
+#include <troupe/engine/describe.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/hooks.hpp>
 #include <troupe/engine/input_buffer.hpp>
 #include <troupe/engine/libtorch_task.hpp>
+#include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/engine/warning_relay.hpp>
 

@@ -17,7 +17,7 @@
 #include <troupe/engine/reach_walk.hpp>
 #include <troupe/engine/recordings.hpp>
 #include <troupe/engine/running_pass.hpp>
-#include <troupe/engine/serial_sums.hpp>
+#include <troupe/engine/serial_order.hpp>
 #include <troupe/engine/stream_order.hpp>
 #include <troupe/engine/workspace.hpp>
 

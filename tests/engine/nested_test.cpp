@@ -13,7 +13,6 @@
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/current_pass.hpp>
-#include <troupe/engine/fresh_stack.hpp>
 #include <troupe/engine/running_pass.hpp>
 
 #include "engine/both_ways.hpp"

@@ -10,7 +10,7 @@
 
 #include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/plan.hpp>
-#include <troupe/engine/serial_sums.hpp>
+#include <troupe/engine/serial_order.hpp>
 
 using namespace troupe::engine;
 

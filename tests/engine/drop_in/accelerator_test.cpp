@@ -8,7 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/drop_in/substitute.hpp>
-#include <troupe/engine/fresh_stack.hpp>
+#include <troupe/engine/running_pass.hpp>
 
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"

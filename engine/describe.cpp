@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/engine/failure_place.hpp>
+#include <troupe/engine/describe.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <set>
-#include <string>
 #include <string_view>
 
 namespace troupe::engine {

@@ -13,7 +13,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/support/call_scope.hpp>
-#include <troupe/actors/support/within_bounds.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <troupe/actors/support/missing_tensor.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/errors.hpp>
 

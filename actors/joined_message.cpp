@@ -11,8 +11,8 @@
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/logger_release.hpp>
-#include <troupe/actors/support/missing_tensor.hpp>
-#include <troupe/actors/support/within_bounds.hpp>
+#include <troupe/actors/support/texts.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>

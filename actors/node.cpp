@@ -19,11 +19,11 @@
 #include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/ends_by.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
-#include <troupe/actors/support/within_bounds.hpp>
+#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>

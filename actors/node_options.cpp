@@ -8,7 +8,7 @@
 #include <optional>
 #include <type_traits>
 
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/device_map.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/expect.hpp>

@@ -14,10 +14,9 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
-#include <troupe/actors/objects/checkpoint_room.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
 #include <troupe/actors/optimizer_transfers.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 
 namespace troupe {
 

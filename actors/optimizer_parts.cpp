@@ -10,7 +10,7 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/objects/object_store.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/engine/gradient_table.hpp>
 
 namespace troupe {

@@ -14,8 +14,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/remote_object.hpp>
-#include <troupe/actors/support/exception_text.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/unsure_step.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/plain_text.hpp>

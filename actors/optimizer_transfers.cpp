@@ -13,7 +13,6 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
-#include <troupe/actors/objects/checkpoint_room.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
 
 namespace troupe {

@@ -14,8 +14,8 @@
 #include <troupe/actors/nodes/status_survey.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/atoms.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/cluster_view.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
 #include <tuple>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "apps/charlm/figures.hpp"
 #include "apps/text_table.hpp"
 
 namespace troupe::apps {

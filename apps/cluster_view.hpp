@@ -14,7 +14,6 @@
 
 #include <troupe/actors/status_client.hpp>
 #include <troupe/messages/messages.hpp>
-#include <troupe/messages/peer_states.hpp>
 
 #include "apps/charlm/figures.hpp"
 #include "apps/ready_line.hpp"

@@ -7,7 +7,6 @@
 #include <iostream>
 #include <new>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -16,7 +15,7 @@
 
 #include <troupe/actors/process_limits.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 
 #include "cluster_file.hpp"
 

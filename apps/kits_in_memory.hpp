@@ -22,7 +22,7 @@ class kit_from_stdin {
   explicit kit_from_stdin(int input = 0, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
   /// A path by which this process opens the kit, for as long as this object lives.
-  std::string path() const { return "/proc/self/fd/" + std::to_string(memory_.get());  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(memory_.get()); }
 
  private:
   support::owned_descriptor memory_;

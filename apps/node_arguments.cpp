@@ -5,6 +5,7 @@
 
 #include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/node_options.hpp>
+#include <troupe/actors/support/texts.hpp>
 
 namespace troupe::apps {
 
@@ -28,12 +29,10 @@ void add(CLI::App& command, settings& to, const node_option& each, const char* g
                                             },
                                             help)
                                         : command.add_option_function<std::string>(name, set, help);
-  std::string texts;
-  for (const auto& text : each.texts(to)) texts += (texts.empty() ? "" : ",") + text;
   const auto bounds = each.bounds();
   added->check(CLI::Validator([&each](const std::string& text) { return each.wrong(text); }, "", name))
     ->type_name(std::string(each.value) + (bounds.empty() ? "" : ":" + bounds))
-    ->default_str(texts)
+    ->default_str(support::joined(each.texts(to), ","))
     ->group(group);
 }
 

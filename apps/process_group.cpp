@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,7 +83,7 @@ struct process_group::child {
 };
 
 process_group::process_group(line_sink sink, line_sink errors)
-    : sink_(std::move(sink)), errors_(std::move(errors)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : sink_(std::move(sink)), errors_(std::move(errors)), wake_(support::make_bell()) {
   if (!wake_) fail("cannot watch processes (eventfd)");
   thread_ = std::thread([this] { run(); });
 }
@@ -95,7 +94,7 @@ process_group::~process_group() {
     std::lock_guard lock(mutex_);
     leaving_ = true;
   }
-  wake();
+  support::ring(wake_.get());
   thread_.join();
 }
 
@@ -106,7 +105,7 @@ pid_t process_group::start(std::string name, std::vector<std::string> arguments,
     std::lock_guard lock(mutex_);
     tasks_.push_back(&task);
   }
-  wake();
+  support::ring(wake_.get());
   return pid.get();
 }
 
@@ -166,8 +165,7 @@ void process_group::wait_for_news() {
       if (each.file) watched.push_back({each.file.get(), POLLIN, 0});
   }
   ::poll(watched.data(), watched.size(), -1);
-  std::uint64_t count;
-  [[maybe_unused]] auto got = read(wake_.get(), &count, sizeof count);
+  support::quiet(wake_.get());
 }
 
 pid_t process_group::start_here(std::string name, const std::vector<std::string>& arguments, int input) {
@@ -249,11 +247,6 @@ void process_group::reap() {
     children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
     changed_.notify_all();
   }
-}
-
-void process_group::wake() {
-  std::uint64_t one = 1;
-  [[maybe_unused]] auto written = write(wake_.get(), &one, sizeof one);
 }
 
 process_group::line_sink lines_with_names() {

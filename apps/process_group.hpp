@@ -36,7 +36,6 @@ std::string describe_exit(int status);
 /// Safe to use from any thread.
 class process_group {
  public:
-  /// The end of a child.
   struct exited {
     std::string name;
     pid_t pid;
@@ -65,7 +64,6 @@ class process_group {
   /// As poll(), but waits for a child to end.
   std::optional<exited> poll_for(std::chrono::milliseconds timeout);
 
-  /// The children that run.
   std::vector<pid_t> running() const;
 
   /// Sends SIGTERM to all children, and SIGKILL to those left after the grace time. Returns when all children have ended.
@@ -86,8 +84,6 @@ class process_group {
   static void read_output(const std::string& name, output& from);
   static void hand_out_lines(const std::string& name, output& from);
   void reap();
-
-  void wake();
 
   const line_sink sink_;
   const line_sink errors_;

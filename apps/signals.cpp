@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,14 +56,13 @@ stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::millis
   auto set = stop_signals();
   if (!on_hangup_ && ignores_hangup()) sigdelset(&set, SIGHUP);
   signal_file_ = support::owned_descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  leave_file_ = support::owned_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  leave_file_ = support::make_bell();
   if (!signal_file_ || !leave_file_) throw std::system_error(errno, std::generic_category(), "cannot wait for signals");
   thread_ = std::thread([this] { listen(); });
 }
 
 stop_signal::~stop_signal() {
-  std::uint64_t one = 1;
-  [[maybe_unused]] auto written = write(leave_file_.get(), &one, sizeof one);
+  support::ring(leave_file_.get());
   thread_.join();
 }
 

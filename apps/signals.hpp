@@ -40,7 +40,6 @@ class stop_signal {
   /// The number of the first signal (SIGTERM for request()); 0 if none came.
   int number() const noexcept { return number_.load(std::memory_order_acquire); }
 
-  /// Waits for the first signal and returns its number.
   int wait() const;
 
   /// Waits for the first signal, at most `timeout`; empty if none came.

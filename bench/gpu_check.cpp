@@ -9,7 +9,7 @@
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/usable_device.hpp>
 

@@ -46,7 +46,6 @@ class device_map {
   const std::vector<entry>& entries() const noexcept { return entries_; }
   /// Where the device leads; none if the map has no entry for it.
   std::optional<c10::Device> at(c10::Device here) const;
-  /// The map in the other direction.
   device_map inverse() const;
   /// The names of the devices, as settings::device_maps has them.
   std::map<std::string, std::string> names() const;

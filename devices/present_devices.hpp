@@ -13,7 +13,6 @@ namespace troupe::devices {
 /// (devices/cuda_kernels.hpp).
 std::vector<c10::Device> present_devices();
 
-/// The number of accelerators.
 c10::DeviceIndex accelerator_count();
 
 /// The type of the accelerators; none if there are none.

@@ -21,7 +21,6 @@ void expect_launched(int result, const char* kernel, c10::Device device, const c
 /// The current stream of a device, as kernels take it; null for the CPU.
 void* current_stream(c10::Device device);
 
-/// Many tensors in one.
 struct packed_tensors {
   at::Tensor bytes;                   // one dimension, kByte, on the device of the tensors
   std::vector<std::int64_t> offsets;  // where the elements of each tensor begin; multiples of 16

@@ -23,7 +23,6 @@ std::vector<at::Tensor> grad(const std::vector<at::Tensor>& roots, const std::ve
                              const std::vector<at::Tensor>& gradients = {}, bool keep_graph = false, bool create_graph = false,
                              bool allow_unused = false);
 
-/// Options of a local backward pass.
 struct pass_options {
   bool keep_graph = false;
   bool create_graph = false;

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <future>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include <c10/util/Exception.h>

@@ -2,7 +2,6 @@
 #include <troupe/engine/evaluate.hpp>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include <ATen/ATen.h>

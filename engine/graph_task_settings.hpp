@@ -45,7 +45,6 @@ struct capture_hook {
   std::function<at::Tensor(const at::Tensor&)> call;
 };
 
-/// The settings of one graph_task.
 struct graph_task_settings {
   torch::autograd::edge_list roots;               // gradient edges of the roots
   torch::autograd::variable_list root_gradients;  // one gradient per root

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <string_view>
 #include <typeinfo>
-#include <vector>
 
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/cpp_hook.h>

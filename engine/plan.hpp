@@ -59,7 +59,6 @@ class plan {
     std::uint32_t output;
   };
 
-  /// An empty plan.
   plan() = default;
 
   /// If `inputs` is empty, every function executes. `capturing`: the pass returns the gradients of the inputs; otherwise the

@@ -18,7 +18,7 @@ namespace troupe::engine {
 /// functions have already run makes no difference.
 std::vector<std::uint32_t> serial_order(const plan& graph);
 
-/// Sums gradients in serial order (serial_order.hpp), in whatever order the gradients arrive. Only a pass that waits for sends
+/// Sums gradients in serial order, in whatever order the gradients arrive. Only a pass that waits for sends
 /// or runs functions in parallel needs this class; in other passes gradients arrive in serial order.
 ///   SS-1  a gradient is added as soon as all gradients before it were added or skipped. Until then the gradient is held.
 class serial_sums {

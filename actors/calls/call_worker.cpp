@@ -17,10 +17,9 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/call_scope.hpp>
-#include <troupe/actors/support/duration_text.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>

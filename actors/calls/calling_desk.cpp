@@ -12,8 +12,8 @@
 #include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/services/timed_request.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/messages/caf_error.hpp>
 

@@ -15,9 +15,8 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/services/node_services.hpp>
-#include <troupe/actors/support/duration_text.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/message_size.hpp>
 
 namespace troupe::calls {

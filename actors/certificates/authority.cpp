@@ -12,15 +12,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <ctime>
 #include <limits>
 #include <system_error>
 #include <utility>
 
-#include <troupe/actors/certificates/file_text.hpp>
 #include <troupe/actors/certificates/refusal_reason.hpp>
-#include <troupe/actors/certificates/revocations.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/durable_file.hpp>
 #include <troupe/messages/errors.hpp>

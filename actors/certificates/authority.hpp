@@ -12,7 +12,6 @@
 
 namespace troupe::certificates {
 
-/// A certificate that an authority has made.
 struct issued {
   certificates::identity identity;
   std::vector<std::string> hosts;  // names and addresses of the node's host

@@ -5,17 +5,12 @@
 
 #include <utility>
 
-#include <troupe/actors/certificates/file_text.hpp>
 #include <troupe/actors/certificates/refusal_reason.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::certificates {
 
-namespace {
-
 constexpr std::size_t most_of_kit = std::size_t{256} << 10;
-
-}  // namespace
 
 kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_point now) {
   const auto secret = read_secret(file, most_of_kit);

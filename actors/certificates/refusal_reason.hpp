@@ -1,16 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/certificates/refusal_reason_test.cpp, tests/actors/certificates/authority_test.cpp
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include <troupe/actors/certificates/openssl.hpp>
-#include <troupe/actors/certificates/revocations.hpp>
-#include <troupe/actors/certificates/signed_before.hpp>
 
 namespace troupe::certificates {
 
-/// Why a certificate is refused.
+/// The certificates of a cluster that are no longer valid: a list that the cluster's authority has signed (X.509 CRL, PEM).
+/// Any thread may use it.
+class revocations {
+ public:
+  /// Throws troupe::error (misuse), with the file and the reason, if the file is not there, is damaged, or is of another authority.
+  revocations(const std::filesystem::path& file, X509* authority);
+
+  bool contains(X509* certificate) const;
+  /// Whether this list and `other` are of one authority, which signed this one earlier. Each list of an authority is at least a second
+  /// younger than the one before.
+  bool is_older_than(const revocations& other) const;
+
+ private:
+  owned<X509_CRL> list_;
+  owned<X509> authority_;
+};
+
+/// Certificates whose signature by the authority of a cluster was verified before. The signature of such a certificate need not be verified
+/// again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
+///   SB-1  contains() is true only for a certificate all of whose bytes, those of the signature too, are those of one that add() got.
+///   SB-2  it keeps `most` certificates; one more makes it forget another one.
+class signed_before {
+ public:
+  static constexpr std::size_t most = 4096;
+
+  bool contains(X509* certificate) const;
+  void add(X509* certificate);
+  std::size_t size() const;
+
+ private:
+  using digest = std::array<unsigned char, 32>;  // SHA-256
+  static digest digest_of(X509* certificate);
+
+  mutable std::mutex mutex_;  // guards all_
+  std::set<digest> all_;
+};
+
 struct refusal_reason {
   std::string text;  // one line; empty: the certificate is accepted
   int code = 0;      // of X509_verify_cert(3). It chooses the alert of TLS that tells the other end.

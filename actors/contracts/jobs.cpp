@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/contracts/jobs.hpp>
 
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/present_devices.hpp>
 
 namespace troupe::contracts {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/gate/refusal.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
 
 namespace troupe::gate {
@@ -42,7 +42,6 @@ class connection_gate {
   std::shared_ptr<rights::policy_file> policy_;
 };
 
-/// What has a gate.
 class gate_owner {
  public:
   virtual const connection_gate& gate() const noexcept = 0;

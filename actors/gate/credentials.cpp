@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <chrono>
 #include <iterator>
 #include <new>
 #include <system_error>
@@ -17,7 +16,6 @@
 #include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/certificates/openssl.hpp>
 #include <troupe/actors/certificates/refusal_reason.hpp>
-#include <troupe/actors/certificates/revocations.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::gate {

@@ -62,8 +62,6 @@ class credentials {
   /// Throws troupe::error (misuse) with the file and the reason if a file can't be used, or if the list names the kit's certificate.
   explicit credentials(std::filesystem::path kit, std::filesystem::path revoked = {});
   ~credentials();
-  credentials(const credentials&) = delete;
-  credentials& operator=(const credentials&) = delete;
 
   /// Whose certificate this is. It stays the same.
   const certificates::identity& own() const noexcept { return own_; }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/gate/introduced_nodes.hpp>
 
-#include <utility>
-
 namespace troupe::gate {
 
 bool introduced_nodes::introduce(const certificates::identity& who, node_id id) {

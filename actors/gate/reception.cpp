@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <mutex>
@@ -76,13 +74,8 @@ struct reception::state {
   }
 
   state(std::shared_ptr<const credentials> proof, receivers receiving)
-      : own(std::move(proof)), to(std::move(receiving)), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      : own(std::move(proof)), to(std::move(receiving)), bell(support::make_bell()) {
     if (!bell) throw std::system_error(errno, std::generic_category(), "eventfd");
-  }
-
-  void ring() const noexcept {
-    const std::uint64_t once = 1;
-    static_cast<void>(!::write(bell.get(), &once, sizeof once));  // fails only if the bell rings already
   }
 
   void run() {
@@ -144,8 +137,7 @@ struct reception::state {
     const auto left = guests.empty() ? std::chrono::milliseconds(-1)
                                      : std::chrono::ceil<std::chrono::milliseconds>(until - std::min(until, clock::now()));
     if (::poll(sockets.data(), sockets.size(), static_cast<int>(left.count())) < 0) return;
-    std::uint64_t rings = 0;
-    if (sockets[0].revents != 0) static_cast<void>(!::read(bell.get(), &rings, sizeof rings));
+    if (sockets[0].revents != 0) support::quiet(bell.get());
     const auto now = clock::now();
     std::deque<guest> stay;
     for (std::size_t i = 0; i < guests.size(); ++i) {
@@ -211,7 +203,7 @@ reception::reception(std::shared_ptr<const credentials> own, receivers to)
 
 reception::~reception() {
   state_->over = true;
-  state_->ring();
+  support::ring(state_->bell.get());
   if (state_->thread.joinable()) state_->thread.join();
 }
 
@@ -228,7 +220,7 @@ void reception::admit(support::owned_descriptor socket, std::uint64_t door) {
       ++state_->turned_away;
     }
   }
-  state_->ring();
+  support::ring(state_->bell.get());
 }
 
 std::size_t reception::waiting() const { return state_->at_gate; }

@@ -48,8 +48,6 @@ class reception {
 
   reception(std::shared_ptr<const credentials> own, receivers to);
   ~reception();
-  reception(const reception&) = delete;
-  reception& operator=(const reception&) = delete;
 
   /// Takes an accepted connection in. `door`: a number of the owner, which comes back with the proven connection. Any thread may
   /// call it. Throws std::system_error if the system gives no thread.

@@ -8,7 +8,6 @@ namespace troupe::gate {
 /// Which end of a TCP connection this process has.
 enum class end { calling, called };
 
-/// Why a connection is refused.
 struct refusal {
   std::string why;         // one line, for both the log and the error of the caller
   bool has_ended = false;  // the other end has gone: nobody is left to be refused

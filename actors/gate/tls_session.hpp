@@ -58,8 +58,6 @@ class tls_session final : public endpoint {
   /// `whom`: where this end calls. Sessions with the same text resume. Throws std::bad_alloc.
   tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
   ~tls_session() override;
-  tls_session(const tls_session&) = delete;
-  tls_session& operator=(const tls_session&) = delete;
 
   /// Goes on with the handshake as far as that is possible without waiting.
   progress shake_hands();

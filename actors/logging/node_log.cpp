@@ -18,9 +18,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 
-#include <troupe/actors/logging/line_descriptor.hpp>
-#include <troupe/actors/logging/line_limit.hpp>
-#include <troupe/actors/logging/line_text.hpp>
+#include <troupe/actors/logging/log_lines.hpp>
 #include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/errors.hpp>

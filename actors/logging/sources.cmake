@@ -2,9 +2,7 @@
 # A library of its own, which sees no header of libtorch: libtorch brings another version of fmt than spdlog's.
 troupe_add_library(logging PCH none
   SOURCES
-    logging/line_descriptor.cpp
-    logging/line_limit.cpp
-    logging/line_text.cpp
+    logging/log_lines.cpp
     logging/node_log.cpp
   DEPENDS Threads::Threads)
 target_link_libraries(troupe_logging PRIVATE spdlog::spdlog)

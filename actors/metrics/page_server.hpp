@@ -9,7 +9,6 @@
 
 namespace troupe::metrics {
 
-/// What the server answers.
 struct page {
   unsigned status = 200;  // of HTTP
   std::string type = "text/plain; charset=utf-8";
@@ -35,8 +34,6 @@ class page_server {
   page_server(const std::string& host, std::uint16_t port, maker make);
   /// Closes all connections. Waits for a maker that runs.
   ~page_server();
-  page_server(const page_server&) = delete;
-  page_server& operator=(const page_server&) = delete;
 
   std::uint16_t port() const noexcept;
 

@@ -10,8 +10,6 @@
 
 namespace troupe::network {
 
-accepting::accepting(std::function<void(int)> on_shortage) : on_shortage_(std::move(on_shortage)) { open_spare(); }
-
 void accepting::open_spare() { spare_ = support::owned_descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
 bool accepting::try_accept(socket& result, socket from) {

@@ -25,7 +25,7 @@ class accepting {
   static constexpr std::chrono::milliseconds pause{10};
 
   /// `on_shortage` gets the number of the system's error.
-  explicit accepting(std::function<void(int problem)> on_shortage);
+  explicit accepting(std::function<void(int problem)> on_shortage) : on_shortage_(std::move(on_shortage)) { open_spare(); }
 
   /// As CAF's policies. False: no connection was accepted.
   bool try_accept(socket& result, socket from);

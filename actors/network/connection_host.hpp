@@ -1,14 +1,62 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/connection_facts_test.cpp
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_map>
 
 #include <caf/fwd.hpp>
 
-#include <troupe/actors/network/connection_facts.hpp>
 #include <troupe/actors/network/known_peers.hpp>
 
 namespace troupe::network {
+
+/// What all threads may know of the open connections, by their sockets. Any thread may use it.
+class connection_facts {
+ public:
+  /// So many waiting bytes, or fewer, may be told as 0.
+  static constexpr std::size_t least_noted = std::size_t{64} << 10;
+
+  /// A new connection has this socket; an earlier one may have had it too.
+  void begin(int socket) {
+    std::lock_guard lock(mutex_);
+    all_[socket] = {};
+  }
+  /// The connection goes on in shared memory, with this process as the kernel says; 0 if the kernel names none, because that process is in
+  /// another namespace of processes.
+  void note_channel(int socket, std::uint64_t process) {
+    std::lock_guard lock(mutex_);
+    all_[socket].process = process;
+  }
+  /// So many bytes wait to leave.
+  void note_waiting(int socket, std::size_t bytes) {
+    std::lock_guard lock(mutex_);
+    all_[socket].waiting = bytes > least_noted ? bytes : 0;
+  }
+
+  /// The process of note_channel(); nothing if the connection shares no memory.
+  std::optional<std::uint64_t> process_beyond(int socket) const { return of(socket).process; }
+  std::size_t waiting(int socket) const { return of(socket).waiting; }
+
+ private:
+  struct facts {
+    std::optional<std::uint64_t> process;
+    std::size_t waiting = 0;
+  };
+
+  facts of(int socket) const {
+    std::lock_guard lock(mutex_);
+    const auto found = all_.find(socket);
+    return found == all_.end() ? facts() : found->second;
+  }
+
+  mutable std::mutex mutex_;  // guards the next one
+  std::unordered_map<int, facts> all_;
+};
 
 class tcp_scribe;
 
@@ -19,7 +67,6 @@ class connection_host {
   virtual bool shares_memory() const = 0;
   /// Makes the network threads poll the connection's shared memory as long as there is traffic.
   virtual void watch(tcp_scribe* connection) = 0;
-  /// Ends the polling of the connection.
   virtual void forget(tcp_scribe* connection) = 0;
   /// Makes the connection write and consume what it can, after the current event.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
@@ -32,7 +79,6 @@ class connection_host {
   /// What is known of the nodes. Lives as long as the connection.
   virtual const known_peers& peers() const noexcept = 0;
 
-  /// Where the connection tells how it goes on.
   virtual connection_facts& facts() noexcept = 0;
   /// Says that the program at this address sent what it may not send, so that its connection is over.
   virtual void note_wrong(const std::string& address, const std::string& what) = 0;

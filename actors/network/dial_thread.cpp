@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 #include <caf/sec.hpp>
 
 #include <troupe/actors/network/address_race.hpp>
-#include <troupe/actors/support/name_lookups.hpp>
+#include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -28,7 +27,7 @@ namespace troupe::network {
 
 class dial_thread::state : public std::enable_shared_from_this<state> {
  public:
-  state() : bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  state() : bell_(support::make_bell()) {
     if (!bell_) throw std::system_error(errno, std::generic_category(), "eventfd");
   }
 
@@ -58,13 +57,13 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       return;
     }
     runs_ = true;
-    ring();
+    support::ring(bell_.get());
   }
 
   void give_up(owner who) {
     std::lock_guard lock(mutex_);
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.who == who ? end(at) : std::next(at);
-    ring();
+    support::ring(bell_.get());
   }
 
  private:
@@ -110,8 +109,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       std::clamp<clock::duration>(until - std::min(until, clock::now()), {}, std::chrono::hours(1)));
     const auto ready = ::poll(sockets.data(), sockets.size(), static_cast<int>(patience.count()));
     lock.lock();
-    std::uint64_t rings = 0;
-    if (ready > 0 && sockets[0].revents != 0) static_cast<void>(!::read(bell_.get(), &rings, sizeof rings));
+    if (ready > 0 && sockets[0].revents != 0) support::quiet(bell_.get());
     const auto now = clock::now();
     for (std::size_t i = 1; ready > 0 && i < sockets.size(); ++i) {
       const auto found = sockets[i].revents != 0 ? attempts_.find(numbers[i]) : attempts_.end();
@@ -149,7 +147,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       } catch (const std::exception& reason) {
         finish(of, {{}, make_error(reason, "dialling"), {}});
       }
-    ring();
+    support::ring(bell_.get());
   }
 
   void begin(attempt& of, support::host_lookup found) { take(of, of.race.begin(std::move(found), clock::now())); }
@@ -181,11 +179,6 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   attempts::iterator end(attempts::iterator at) {
     if (at->second.lookup) lookups_.give_up(*at->second.lookup);
     return attempts_.erase(at);
-  }
-
-  void ring() const noexcept {
-    const std::uint64_t one = 1;
-    static_cast<void>(!::write(bell_.get(), &one, sizeof one));  // fails only if the bell rings already
   }
 
   const support::owned_descriptor bell_;

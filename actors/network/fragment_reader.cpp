@@ -9,11 +9,7 @@
 
 namespace troupe::network {
 
-namespace {
-
 constexpr std::size_t most_payload = std::numeric_limits<std::uint32_t>::max();
-
-}  // namespace
 
 void fragment_reader::begin() noexcept {
   if (state_ == state::off) state_ = state::head;

@@ -11,7 +11,7 @@
 #include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/ids.hpp>
 
@@ -31,7 +31,6 @@ struct known_peers {
   std::shared_ptr<gate::introduced_nodes> introduced = std::make_shared<gate::introduced_nodes>();
   /// The nodes of CAF that are connected with certificates.
   std::shared_ptr<node_ids> ids = std::make_shared<node_ids>();
-  /// The actors that the node is made of.
   std::shared_ptr<own_actors> own = std::make_shared<own_actors>();
   /// What the roles of the cluster may do here; null: nobody has said it.
   std::shared_ptr<const rights::policy_file> policy = nullptr;

@@ -68,7 +68,6 @@ class ring_writer {
   bool begun_ = false;
 };
 
-/// The reading side of a ring.
 class ring_reader {
  public:
   ring_reader(ring_control& shared, const char* bytes) : shared_(shared), bytes_(bytes) {}
@@ -89,7 +88,6 @@ class ring_reader {
 
   /// Sets the reader's sleep flag; false if there are bytes to read.
   bool may_sleep();
-  /// Clears the reader's sleep flag.
   void wake();
 
  private:

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/message_head_test.cpp, tests/actors/network/message_outline_test.cpp
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
+#include <boost/endian/conversion.hpp>
 #include <caf/io/basp/header.hpp>
 
 namespace troupe::network {
@@ -36,5 +40,68 @@ struct message_head {
   /// Replaces the note of the message whose header begins at `of`.
   static void set_note(char* of, std::uint8_t note) noexcept;
 };
+
+/// Takes what CAF has written from the front of a text.
+class front_reader {
+ public:
+  explicit front_reader(std::string_view from) noexcept : left_(from) {}
+
+  std::optional<std::string_view> take(std::size_t bytes) noexcept {
+    if (left_.size() < bytes) return std::nullopt;
+    const auto result = left_.substr(0, bytes);
+    left_.remove_prefix(bytes);
+    return result;
+  }
+
+  /// A size as CAF writes it: seven bits in each byte, the lowest first; the eighth bit says that more follow. CAF itself takes sizes of
+  /// more bytes, which no sequence that fits into a message has.
+  std::optional<std::size_t> take_size() noexcept {
+    std::size_t result = 0;
+    for (int i = 0; i < most_of_size; ++i) {
+      const auto next = take(1);
+      if (!next) return std::nullopt;
+      const auto bits = static_cast<unsigned char>(next->front());
+      result |= static_cast<std::size_t>(bits & 0x7FU) << (7 * i);
+      if ((bits & 0x80U) == 0) return result <= UINT32_MAX ? std::optional(result) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  /// A number of eight bytes, or an atom.
+  std::optional<std::uint64_t> take_number() noexcept {
+    const auto bytes = take(sizeof(std::uint64_t));
+    if (!bytes) return std::nullopt;
+    return boost::endian::load_big_u64(reinterpret_cast<const unsigned char*>(bytes->data()));
+  }
+
+  std::string_view left() const noexcept { return left_; }
+
+ private:
+  static constexpr int most_of_size = 5;
+
+  std::string_view left_;
+};
+
+/// How the payload of a message to an actor begins, read from the bytes that CAF wrote.
+struct message_outline {
+  /// How CAF writes a node: the kind of the id, the number of the process, and the host.
+  static constexpr std::size_t node_bytes = 32;
+  /// How CAF begins the list of the types.
+  static constexpr std::string_view begin_of_types = "@<>";
+
+  std::string_view types;   // as CAF names the types of the values: "@<>+@atom+troupe.call"
+  std::string_view values;  // the bytes that follow the types
+  std::uint64_t first = 0;  // the first value, if it is an atom
+
+  bool begins_with_atom() const noexcept;
+};
+
+/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF writes them. So a list
+/// of types is written in one way only: no name in it is empty.
+std::optional<message_outline> content_of(std::string_view message);
+
+/// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are not as CAF
+/// writes them, or the message is to pass through further actors; nodes send no such message.
+std::optional<message_outline> outline_of(std::string_view payload, bool is_routed);
 
 }  // namespace troupe::network

@@ -3,18 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <string_view>
-#include <utility>
 
 #include <caf/atom.hpp>
 #include <caf/io/basp/header.hpp>
 #include <caf/io/basp/message_type.hpp>
 #include <caf/message_id.hpp>
 
-#include <troupe/actors/network/front_reader.hpp>
-#include <troupe/actors/network/message_outline.hpp>
-#include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/expect.hpp>
 

@@ -13,11 +13,10 @@
 
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/network/own_actors.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 
 namespace troupe::network {
 
@@ -86,7 +85,6 @@ class message_rules {
   /// certificate have too many (NI-3).
   bool may_hold(std::size_t unfinished) noexcept { return !proof_ || proof_->unfinished->has(unfinished); }
   state now() const noexcept { return state_; }
-  /// The header of the message that came last.
   /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see broker_notes).
   std::size_t owed() const noexcept { return owed_; }
 

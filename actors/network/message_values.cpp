@@ -15,8 +15,7 @@
 #include <caf/atom.hpp>
 #include <caf/node_id.hpp>
 
-#include <troupe/actors/network/front_reader.hpp>
-#include <troupe/actors/network/message_outline.hpp>
+#include <troupe/actors/network/message_head.hpp>
 
 namespace troupe::network {
 

@@ -98,7 +98,7 @@ void network_threads::end() {
     over_ = true;
     turns_.told.notify_all();
   }
-  wake_sleeper();
+  support::ring(bell_.get());
   for (auto& thread : threads_) thread.join();
 }
 
@@ -129,7 +129,7 @@ void network_threads::note(event_loop& loop) {
     wake = std::exchange(notes_.asleep, false);
   }
   if (wake)
-    wake_sleeper();
+    support::ring(bell_.get());
   else if (!led_ && serves != this)
     wake_other();
 }
@@ -161,7 +161,7 @@ void network_threads::ask_for_idle_work(event_loop& of) {
     std::lock_guard lock(notes_.mutex);
     wake = std::exchange(notes_.asleep, false);
   }
-  if (wake) wake_sleeper();
+  if (wake) support::ring(bell_.get());
 }
 
 /// Makes the thread that stands by the leader, if there is no leader.
@@ -170,11 +170,6 @@ void network_threads::wake_other() {
   if (turns_.now == leadership::held) return;
   turns_.now = leadership::called;
   turns_.told.notify_all();
-}
-
-void network_threads::wake_sleeper() noexcept {
-  const std::uint64_t once = 1;
-  [[maybe_unused]] const auto written = ::write(bell_.get(), &once, sizeof once);
 }
 
 void network_threads::lead_or_follow() {
@@ -346,8 +341,7 @@ bool network_threads::handle_events(bool wait) {
       loop->handle_events();
       if (loop->ended()) let_go(*loop);
     } else {
-      std::uint64_t rings = 0;
-      [[maybe_unused]] const auto got = ::read(bell_.get(), &rings, sizeof rings);
+      support::quiet(bell_.get());
     }
   return count > 0;
 }

@@ -57,8 +57,6 @@ class network_threads {
   /// Throws std::system_error if the system gives no thread.
   network_threads();
   ~network_threads();
-  network_threads(const network_threads&) = delete;
-  network_threads& operator=(const network_threads&) = delete;
 
   /// Serves the loop; the future is ready when the loop has ended. The loop's left() has to wait until serve() has returned.
   std::future<void> serve(event_loop& loop);
@@ -104,7 +102,6 @@ class network_threads {
   std::optional<queued_job> lead();
   bool stand_by();
   void wake_other();
-  void wake_sleeper() noexcept;
   void run_jobs(std::optional<queued_job> next);
   void send_stuck_jobs();
   void step();

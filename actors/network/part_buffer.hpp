@@ -57,7 +57,6 @@ class part_buffer {
   void add_ahead() noexcept;
   bool has_ahead() const noexcept { return ahead_begin_ < ahead_end_; }
 
-  /// The memory of the part.
   std::vector<char>& part() noexcept { return part_; }
   /// How many bytes the complete part has. The next part has none yet.
   std::size_t take() noexcept;

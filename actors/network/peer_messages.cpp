@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/peer_messages.hpp>
 
-#include <utility>
-
 #include <caf/io/basp_broker.hpp>
 #include <caf/message_id.hpp>
 

@@ -1,21 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/peer_messages_test.cpp, tests/actors/gate/forged_senders_test.cpp
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <troupe/actors/certificates/identity.hpp>
+#include <troupe/actors/gate/introduced_nodes.hpp>
 #include <troupe/actors/network/broker_notes.hpp>
 #include <troupe/actors/network/fragment_reader.hpp>
 #include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/network/message_rules.hpp>
-#include <troupe/actors/network/proven_sender.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/sender_check.hpp>
 
 namespace troupe::network {
+
+/// The node at the other end of a connection with certificates. Its messages say who they are from, and have to say the truth: its
+/// name is that of the certificate, and its id is the one with which it introduced itself, by this connection or by another one.
+class proven_sender final : public sender_check {
+ public:
+  /// `policy`: what the roles of the cluster may do, for as long as this object lives; null: nobody has said it.
+  proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who, const rights::policy_file* policy)
+      : all_(std::move(all)), who_(std::move(who)), policy_(policy) {}
+
+  bool introduces(const std::string& name, node_id id) override { return name == who_.node && all_->introduce(who_, id); }
+  answer is(node_id id) const override {
+    const auto whose = all_->find(id);
+    return !whose ? answer::not_yet : whose->node == who_.node ? answer::yes : answer::no;
+  }
+  bool is_named(const std::string& name) const override { return name == who_.node; }
+  std::string who() const override { return "node '" + who_.node + "' (role " + who_.role + ")"; }
+  bool may_end(const context_id& context) const override {
+    return policy_ == nullptr || policy_->now().of(who_.role).all_contexts || is(context.node) == answer::yes;
+  }
+
+ private:
+  const std::shared_ptr<gate::introduced_nodes> all_;
+  const certificates::identity who_;
+  const rights::policy_file* const policy_;
+};
 
 /// The messages of BASP that come by one connection: the rules for them, who they are from, and what CAF keeps because of them.
 ///

@@ -9,10 +9,8 @@
 #include <cerrno>
 #include <exception>
 #include <future>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -373,8 +371,6 @@ bool shared_multiplexer::run_soon(network_job work) { return threads_->run_soon(
 void shared_multiplexer::finish_jobs() { threads_->finish_jobs(*this); }
 
 void shared_multiplexer::ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
-
-void shared_multiplexer::set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
 
 int shared_multiplexer::poll_handle() const { return epoll_set_of(*this); }
 

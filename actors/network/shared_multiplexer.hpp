@@ -62,13 +62,11 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Who may connect to this node, and to whom this node connects.
   const gate::connection_gate& gate() const noexcept { return gate_; }
-  /// What is known of the nodes.
   known_peers& peers() noexcept { return peers_; }
   /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
   /// listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
 
-  /// What is known of the open connections.
   connection_facts& facts() noexcept override { return facts_; }
   /// The connections that this node makes. A connection that is offered is taken by the next new_tcp_scribe() for its address.
   outgoing_connections& calls() noexcept { return calls_; }
@@ -82,7 +80,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time. Pre: nobody
   /// has asked for idle work yet.
-  void set_idle_work(std::function<void()> work);
+  void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
   void ask_for_idle_work();
 
  private:

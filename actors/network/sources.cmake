@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(network
   accepting.cpp
-  address_probe.cpp
   address_race.cpp
   broker_notes.cpp
   connection_channel.cpp
-  credit_accounts.cpp
   dial_thread.cpp
   fragment_reader.cpp
   memory_channel.cpp
   memory_ring.cpp
   message_head.cpp
-  message_outline.cpp
   message_rules.cpp
   message_values.cpp
   network_threads.cpp
@@ -28,4 +25,4 @@ add_room(network
   waiting_bytes.cpp
   watched_connections.cpp
   write_lanes.cpp
-  write_queue.cpp)
+  )

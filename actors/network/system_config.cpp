@@ -15,7 +15,7 @@
 #include <troupe/actors/gate/credentials.hpp>
 #include <troupe/actors/network/quiet_scheduler.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/registration.hpp>

@@ -4,12 +4,8 @@
 #include <cerrno>
 #include <exception>
 #include <new>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include <caf/io/basp_broker.hpp>
-#include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/native_socket.hpp>
 
 #include <troupe/actors/network/connection_host.hpp>
@@ -57,8 +53,6 @@ void tcp_scribe::graceful_shutdown() {
   stream_.graceful_shutdown();
   detach(&network_, false);
 }
-
-void tcp_scribe::remove_from_loop() { stream_.stop(); }
 
 void tcp_scribe::add_to_loop() {
   stream_.start();

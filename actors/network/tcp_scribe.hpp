@@ -67,7 +67,7 @@ class tcp_scribe final : public caf::io::scribe {
   void flush() override;
   void graceful_shutdown() override;
   void add_to_loop() override;
-  void remove_from_loop() override;
+  void remove_from_loop() override { stream_.stop(); }
   std::string addr() const override;
   std::uint16_t port() const override;
 
@@ -138,12 +138,10 @@ class tcp_scribe final : public caf::io::scribe {
     bool consume();
     /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
     void write_now();
-    /// Reads bytes that TLS holds.
     void read_rest();
     /// Runs the work. An exception ends the connection.
     template <class Work>
     void guarded(Work work) noexcept;
-    /// Takes over what the broker has written.
     void flush();
     /// Whether a later event or look() writes the waiting bytes.
     bool waits() const { return writing_ != writing::idle; }

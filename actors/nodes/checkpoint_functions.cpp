@@ -7,7 +7,6 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
-#include <troupe/actors/objects/checkpoint_room.hpp>
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>

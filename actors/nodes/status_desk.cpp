@@ -13,9 +13,9 @@
 #include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/actors/services/timed_request.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/process_memory.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/version.hpp>
 #include <troupe/messages/caf_error.hpp>
 

@@ -10,7 +10,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/support/atoms.hpp>
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/objects/checkpoint_test.cpp, tests/actors/objects/checkpoint_room_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <troupe/actors/module.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
 #include <troupe/actors/support/durable_file.hpp>
+#include <troupe/actors/support/open_folder.hpp>
 #include <troupe/messages/attributes.hpp>
 
 /// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.pt`; torch.jit.load reads it too) and the manifest
@@ -100,5 +102,12 @@ enum class own_parts { of_this_save, of_other_saves };
 /// Removes parts of the node itself. Parts of other nodes in the same folder stay. Never throws.
 void remove_own_parts(const support::open_folder& folder, const std::string& node, const std::string& save,
                       own_parts which) noexcept;
+
+/// Throws troupe::error (function_failed) with the folder, the reason and what to do, unless files of `bytes` in all can be
+/// written to `folder`.
+///   XR-1  nothing is left on the disk: if there is no such folder, the folder in which it would be made is checked.
+void expect_room(const std::string& folder, std::uint64_t bytes);
+/// As above, for a folder that another node names. `there`: the folder, or the last one on the way to it that is there.
+void expect_room(const std::string& folder, const support::open_folder& there, std::uint64_t bytes);
 
 }  // namespace troupe::objects

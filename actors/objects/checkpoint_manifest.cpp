@@ -14,7 +14,7 @@
 
 #include <troupe/actors/objects/generated/checkpoint.pb.h>
 #include <troupe/actors/support/data_folder.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/plain_text.hpp>
 

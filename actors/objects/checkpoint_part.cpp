@@ -14,7 +14,7 @@
 
 #include <troupe/actors/objects/part_archive.hpp>
 #include <troupe/actors/objects/random_state.hpp>
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 
 // A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not

@@ -9,7 +9,7 @@
 
 #include <torch/script.h>
 
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {

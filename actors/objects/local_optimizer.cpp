@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <unordered_map>
-#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_values.h>
@@ -11,12 +10,10 @@
 #include <ATen/ops/view_as_real.h>
 #include <torch/optim/optimizer.h>
 
-#include <troupe/actors/objects/distinct_tensors.hpp>
 #include <troupe/actors/objects/overwritable.hpp>
 #include <troupe/actors/objects/random_state.hpp>
-#include <troupe/actors/support/counted.hpp>
 #include <troupe/actors/support/refused_request.hpp>
-#include <troupe/messages/errors.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe::objects {

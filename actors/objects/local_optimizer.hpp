@@ -8,19 +8,88 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <troupe/actors/module.hpp>
-#include <troupe/actors/objects/change_log.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
 #include <troupe/actors/objects/part_pieces.hpp>
 #include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {
+
+/// A list of tensors of several owners: each tensor is listed once, and no two tensors have the same name.
+class distinct_tensors {
+ public:
+  explicit distinct_tensors(const char* kind) : kind_(kind) {}
+
+  /// Adds tensors. Returns how many of them are new.
+  std::size_t add(const std::string& prefix, const named_tensors& from) {
+    const auto before = all_.size();
+    for (const auto& [name, tensor] : from) {
+      if (!names_.insert(prefix + name).second)
+        throw error(errc::misuse, std::string("optimizer: two ") + kind_ + "s are called '" + prefix + name + "'");
+      if (seen_.insert(tensor.unsafeGetTensorImpl()).second) all_.emplace_back(prefix + name, tensor);
+    }
+    return all_.size() - before;
+  }
+  named_tensors take() { return std::move(all_); }
+
+ private:
+  const char* kind_;
+  named_tensors all_;
+  std::unordered_set<const void*> seen_;
+  std::unordered_set<std::string> names_;
+};
+
+/// Which changes of an optimizer were made (LO-7, LO-8). The caller numbers its changes upwards from 1; 0 is a change without a number.
+class change_log {
+ public:
+  std::uint64_t last() const noexcept { return last_; }
+
+  /// Whether the change has to be made now. Throws troupe::error (misuse) if it can't be made any more.
+  bool is_due(std::uint64_t number) const {
+    const bool is_last = number != 0 && number == last_;
+    if (is_last && state_ == state::made) return false;
+    if (state_ == state::midway)
+      throw error(errc::misuse, "optimizer: change " + std::to_string(last_) +
+                                  " failed midway, so some parameters are changed and others are not; load a checkpoint");
+    if (is_last || (number != 0 && number < last_))
+      throw error(errc::misuse,
+                  "optimizer: change " + std::to_string(number) +
+                    (is_last ? " was given up before it came" : " came late, after change " + std::to_string(last_)));
+    return true;
+  }
+
+  /// From here to made() the parameters may be half changed.
+  void begin(std::uint64_t number) noexcept {
+    if (number != 0) last_ = number;
+    state_ = state::midway;
+  }
+  void made() noexcept { state_ = state::made; }
+
+  /// As local_optimizer::has_made().
+  bool has_made(std::uint64_t number, bool give_up) {
+    if (state_ == state::midway) is_due(0);  // throws
+    if (number <= last_) return number == last_ && state_ == state::made;
+    if (!give_up) return false;
+    last_ = number;
+    state_ = state::given_up;
+    return false;
+  }
+
+ private:
+  enum class state : std::uint8_t { made, given_up, midway };
+
+  std::uint64_t last_ = 0;  // number of the last change
+  state state_ = state::made;
+};
 
 /// Sums of squares of gradients. Each parameter has a sum of its own, so that the total does not depend on which node holds
 /// which parameter.
@@ -42,7 +111,6 @@ struct change {
   group_rates rates = {};   // from this change on
 };
 
-/// The parameter groups of an optimizer.
 struct grouping {
   std::vector<attributes> options = {{}};    // of each group: those that differ from the options of the optimizer
   std::vector<std::size_t> of_modules = {};  // the group of each module; empty: the first group

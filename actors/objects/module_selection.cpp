@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <troupe/actors/support/quoted_names.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {

@@ -5,13 +5,11 @@
 #include <utility>
 
 #include <troupe/actors/objects/local_optimizer.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/actors/support/refused_request.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {
-
-object_store::object_store(node_id here, std::string node_name) : here_(here), node_name_(std::move(node_name)) {}
 
 void object_store::add_module_type(const std::string& type, module_maker make) {
   std::lock_guard lock(mutex_);

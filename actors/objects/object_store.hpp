@@ -97,7 +97,7 @@ class node_tether {
 ///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is refused.
 class object_store {
  public:
-  object_store(node_id here, std::string node_name);
+  object_store(node_id here, std::string node_name) : here_(here), node_name_(std::move(node_name)) {}
 
   static constexpr std::size_t most_of_one = 65'536;  // objects that another node may own here
   static constexpr std::size_t most_loans = 4096;     // open loans of an object

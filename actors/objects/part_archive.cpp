@@ -2,10 +2,7 @@
 #include <troupe/actors/objects/part_archive.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>

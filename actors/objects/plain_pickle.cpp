@@ -2,7 +2,6 @@
 #include <troupe/actors/objects/plain_pickle.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>

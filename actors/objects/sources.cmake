@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(objects
+  checkpoint.cpp
   checkpoint_manifest.cpp
   checkpoint_part.cpp
-  checkpoint_room.cpp
   loaded_script.cpp
   local_optimizer.cpp
   module_selection.cpp

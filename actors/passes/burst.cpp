@@ -14,7 +14,7 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/call_scope.hpp>
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>

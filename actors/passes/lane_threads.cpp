@@ -16,8 +16,8 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
-#include <troupe/actors/support/exception_text.hpp>
 #include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include <troupe/actors/services/node_services.hpp>
-#include <troupe/actors/support/duration_text.hpp>
-#include <troupe/actors/support/quoted_names.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/texts.hpp>
 
 namespace troupe::passes {
 

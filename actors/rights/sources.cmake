@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(rights
   policy.cpp
-  policy_file.cpp)
+  )

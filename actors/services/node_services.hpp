@@ -23,7 +23,7 @@
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/network/send_credits.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/services/burst_threads.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/device_maps.hpp>

@@ -11,7 +11,7 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 
 namespace troupe::services {
 

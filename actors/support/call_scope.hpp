@@ -91,15 +91,11 @@ class call_scope : engine::surroundings {
     return found == nullptr ? nullptr : found->observer_;
   }
 
-  call_scope(const call_scope&) = delete;
-  call_scope& operator=(const call_scope&) = delete;
-
   /// The node for which the thread works; empty if the scope does not say.
   static node_id here() noexcept { return current_scope() == nullptr ? node_id{} : current_scope()->here_; }
 
   static context_id context() noexcept { return current_scope() == nullptr ? context_id{} : current_scope()->context_; }
 
-  /// The wire format of the thread's calls.
   static wire_format format() noexcept { return current_scope() == nullptr ? wire_format::exact : current_scope()->format_; }
 
   static call_bounds current_bounds() noexcept { return current_scope() == nullptr ? call_bounds{} : current_scope()->bounds_; }

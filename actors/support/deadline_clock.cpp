@@ -8,11 +8,7 @@
 
 namespace troupe::support {
 
-namespace {
-
 constexpr std::chrono::hours longest{24 * 365 * 30};  // 30 years: sums of times do not overflow
-
-}  // namespace
 
 void deadline_clock::start() {
   const std::lock_guard lock(mutex_);

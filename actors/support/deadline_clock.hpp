@@ -27,8 +27,6 @@ class deadline_clock {
 
   deadline_clock() = default;
   ~deadline_clock() { stop(); }
-  deadline_clock(const deadline_clock&) = delete;
-  deadline_clock& operator=(const deadline_clock&) = delete;
 
   /// Starts the thread of the clock; otherwise the first set() starts it. Throws std::system_error if the system gives no
   /// thread.

@@ -1,18 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/support/durable_file_test.cpp, tests/actors/support/checksum_test.cpp
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include <troupe/actors/support/checksum.hpp>
 #include <troupe/actors/support/open_folder.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
 namespace troupe::support {
 
-/// Size and checksum of a file.
+/// How a checksum is computed: XXH3 with 64 bits, or as in the checkpoints of format 1.
+enum class checksum_kind { xxh3, format_1 };
+
+/// "xxh3_64" or "format_1".
+std::string to_text(checksum_kind kind);
+
+/// The kind that the text names; throws troupe::error (misuse) for any other text.
+checksum_kind checksum_kind_named(const std::string& text);
+
+/// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.
+class checksum {
+ public:
+  explicit checksum(checksum_kind kind = checksum_kind::xxh3);
+  ~checksum();
+
+  void update(const void* data, std::size_t size) noexcept;
+  std::uint64_t value() const noexcept;
+
+ private:
+  class algorithm;
+  class xxh3;
+  class format_1;
+
+  std::unique_ptr<algorithm> algorithm_;
+};
+
 struct file_digest {
   std::uint64_t bytes = 0;
   std::uint64_t sum = 0;
@@ -35,8 +62,6 @@ class durable_file {
   /// Opens a temporary file beside `place`. `mode`: who may read and write it, as for open(2). Throws troupe::error.
   explicit durable_file(file_place place, mode_t mode = open_folder::usual_mode);
   ~durable_file();
-  durable_file(const durable_file&) = delete;
-  durable_file& operator=(const durable_file&) = delete;
 
   /// Writes bytes. Never throws: after a failure bytes are dropped, and commit() reports the failure.
   void write(const void* data, std::size_t size) noexcept;

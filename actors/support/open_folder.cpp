@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include <troupe/actors/support/refused_request.hpp>
 
@@ -57,8 +56,6 @@ open_folder::open_folder(const std::string& path, std::string text)
 
 open_folder::open_folder(owned_descriptor folder, std::string text)
     : folder_(std::make_shared<const owned_descriptor>(std::move(folder))), text_(std::move(text)) {}
-
-std::string open_folder::text_of(const std::string& name) const { return text_.empty() ? name : text_ + "/" + name; }
 
 bool open_folder::is_link(const std::string& name) const noexcept {
   struct stat found {};

@@ -37,7 +37,7 @@ class open_folder {
   std::vector<std::string> names() const;
   bool is_link(const std::string& name) const noexcept;
   /// The name in error texts of what lies in the folder.
-  std::string text_of(const std::string& name) const;
+  std::string text_of(const std::string& name) const { return text_.empty() ? name : text_ + "/" + name; }
 
   /// Opens a regular file to read, or makes a file to write. Empty if that fails; errno then says why (ELOOP for a link).
   owned_descriptor read(const std::string& name) const noexcept;

@@ -34,7 +34,6 @@ class open_requests {
     return true;
   }
 
-  /// Takes the requests to the node.
   std::set<caf::message_id> take(node_id to) {
     auto all = open_.extract(to);
     return all ? std::move(all.mapped()) : std::set<caf::message_id>{};

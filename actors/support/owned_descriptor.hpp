@@ -2,7 +2,10 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+#include <cstdint>
 #include <utility>
 
 namespace troupe::support {
@@ -29,7 +32,6 @@ class owned_descriptor {
   int number_ = -1;
 };
 
-/// The two ends of a pipe.
 struct pipe_ends {
   owned_descriptor read;
   owned_descriptor write;
@@ -40,6 +42,19 @@ inline pipe_ends make_pipe() noexcept {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
   return {owned_descriptor(ends[0]), owned_descriptor(ends[1])};
+}
+
+/// A descriptor that is readable from ring() on until quiet(). If the system gives none, the result is empty and errno says why.
+inline owned_descriptor make_bell() noexcept { return owned_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+/// Also in a handler of a signal.
+inline void ring(int bell) noexcept {
+  const std::uint64_t once = 1;
+  static_cast<void>(!::write(bell, &once, sizeof once));  // fails only if the bell rings already
+}
+/// Returns whether the bell was ringing.
+inline bool quiet(int bell) noexcept {
+  std::uint64_t rings = 0;
+  return ::read(bell, &rings, sizeof rings) > 0;
 }
 
 }  // namespace troupe::support

@@ -3,14 +3,12 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <system_error>
 #include <utility>
@@ -24,14 +22,9 @@ namespace {
 constexpr std::array stop_signals{SIGTERM, SIGINT};
 
 owned_descriptor make_event() {
-  owned_descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  auto event = make_bell();
   if (!event) throw std::system_error(errno, std::generic_category(), "can't wait for a signal (eventfd)");
   return event;
-}
-
-void tell(int event) noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(event, &one, sizeof one);
 }
 
 // The descriptors of the handlers. The first stays readable from the first signal that stops until no thread waits any more.
@@ -40,7 +33,7 @@ std::atomic<int> told_by_hangup{-1};
 
 void on_signal(int number) {
   const int before = errno;
-  tell(number == SIGHUP ? told_by_hangup : told_by_signal);
+  ring(number == SIGHUP ? told_by_hangup : told_by_signal);
   errno = before;
 }
 
@@ -76,8 +69,7 @@ class signal_handlers {
   /// Runs what is to run at SIGHUP, unless another thread has done so.
   static void hear_hangup() {
     const std::lock_guard lock(mutex_);
-    std::uint64_t count = 0;
-    if (::read(told_by_hangup, &count, sizeof count) <= 0) return;
+    if (!quiet(told_by_hangup)) return;
     for (const auto* each : waiting_)
       if (*each) (*each)();
   }
@@ -122,7 +114,7 @@ class signal_handlers {
 void service_end::ask() noexcept {
   const std::lock_guard lock(mutex_);
   asked_ = true;
-  if (waiter_ >= 0) tell(waiter_);
+  if (waiter_ >= 0) ring(waiter_);
 }
 
 void service_end::wait(const std::function<void()>& on_hangup) {

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(support
-  checksum.cpp
   data_folder.cpp
   deadline_clock.cpp
   durable_file.cpp
   ends_by.cpp
   host_lookup.cpp
   machine_address.cpp
-  name_lookups.cpp
   open_folder.cpp
   process_memory.cpp
   service_end.cpp

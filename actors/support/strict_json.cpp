@@ -12,15 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include <troupe/actors/support/texts.hpp>
+
 namespace troupe::support {
 
 using nlohmann::json;
 
-namespace {
-
 constexpr std::uintmax_t largest_file = 1 << 20;
-
-}  // namespace
 
 void fail_at(const std::string& where, const std::string& what) { throw std::runtime_error(where + ": " + what); }
 
@@ -70,9 +68,7 @@ json parse_strictly(const std::string& text, const std::string& origin) {
 void check_fields(const json& object, const std::string& where, const std::vector<std::string>& known) {
   for (auto& [name, value] : object.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string list;
-    for (auto& k : known) list += (list.empty() ? "" : ", ") + k;
-    fail_at(where, "unknown field \"" + name + "\"; expected " + (known.size() == 1 ? "only " : "one of ") + list);
+    fail_at(where, "unknown field \"" + name + "\"; expected " + (known.size() == 1 ? "only " : "one of ") + joined(known));
   }
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/support/time_of_part_test.cpp
+// Tests: tests/actors/support/time_of_part_test.cpp, tests/actors/failures_test.cpp, tests/actors/waiting_calls_test.cpp
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 
 namespace troupe::support {
 
@@ -16,6 +19,14 @@ inline std::chrono::milliseconds time_of_part(std::chrono::milliseconds left, st
   const auto for_reason =
     std::clamp(left / 100, milliseconds(depth < shallow ? 1 : 0), milliseconds(100)) / static_cast<int>(1 + depth / shallow);
   return std::max(left - for_reason, milliseconds(1));
+}
+
+/// The deadline of a call, a pass or a look-up: what runs on behalf of another call ends shortly before that call does.
+inline std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
+  const auto bounds = call_scope::current_bounds();
+  if (bounds.until_ns == 0) return deadline;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(bounds.until_ns - steady_ns()));
+  return std::min(deadline, time_of_part(left, bounds.depth));
 }
 
 }  // namespace troupe::support

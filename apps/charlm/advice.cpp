@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <troupe/actors/support/texts.hpp>
+
 #include "apps/node_arguments.hpp"
 #include "apps/node_starter.hpp"
 
@@ -18,12 +20,6 @@ std::string program_as_started() {
   return shell_quoted(typed == nullptr ? program_invocation_name : typed);
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ",") + name;
-  return text;
-}
-
 constexpr std::string_view to_repeat[] = {"--name",   "--host",    "--advertise", "--certificates",
                                           "--policy", "--revoked", "--insecure",  "--heartbeat-ms"};
 
@@ -33,7 +29,7 @@ std::string continue_command(const train_options& options) {
   auto text = program_as_started() + " train --resume --out " + shell_quoted(options.out);
   if (!options.cluster.empty()) text += " --cluster " + shell_quoted(options.cluster);
   if (!options.join.empty()) text += " --join " + shell_quoted(options.join);
-  if (!options.nodes.empty()) text += " --nodes " + shell_quoted(joined(options.nodes));
+  if (!options.nodes.empty()) text += " --nodes " + shell_quoted(support::joined(options.nodes, ","));
   for (const auto name : to_repeat)
     if (const auto words = node_arguments(options.driver, {&name, 1});
         words != node_arguments(train_options{}.driver, {&name, 1}))

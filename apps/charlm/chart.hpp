@@ -7,7 +7,6 @@
 
 namespace troupe::apps::charlm {
 
-/// One line of a chart.
 struct chart_series {
   std::string name;
   std::string colour;  // "#1f5fa8"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/messages.hpp>
 
 #include "apps/charlm/stage_module.hpp"
@@ -37,12 +37,6 @@ process_group::line_sink quiet_lines() {
   return [print = lines_with_names()](const std::string& name, const std::string& line) {
     if (!ready_line::parse(line)) print(name, line);
   };
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 constexpr std::array<std::string_view, 6> as_driver{"--deadline-ms", "--heartbeat-ms", "--trace",
@@ -155,8 +149,8 @@ stage_nodes stage_nodes::join(node& driver, const std::string& address, std::vec
     if (std::count(names.begin(), names.end(), name) > 1) throw std::runtime_error("--nodes: " + name + " is named twice");
     if (!has(up, name))
       throw error(errc::unknown_peer, "expected a node " + name + " in the cluster of " + address +
-                                        ", but the nodes that are up are " + listed(up) + "; see troupe status " + address +
-                                        " --cluster");
+                                        ", but the nodes that are up are " + support::joined(up) + "; see troupe status " +
+                                        address + " --cluster");
   }
   nodes.names_ = names.empty() ? std::move(up) : std::move(names);
   nodes.addresses_.push_back(std::move(first));

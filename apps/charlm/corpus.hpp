@@ -40,7 +40,6 @@ class corpus {
 
   corpus(text from, vocabulary words, std::int64_t context);
 
-  /// How many characters the text has.
   std::size_t size() const noexcept { return size_; }
 
   /// `windows` windows of `context` characters, from random positions of the training text.

@@ -11,7 +11,6 @@ namespace troupe::apps::charlm {
 
 class whole_model;
 
-/// How text is generated from a model.
 struct generation_settings {
   std::int64_t length = 300;  // characters after the prompt
   std::u32string prompt = U"\n";

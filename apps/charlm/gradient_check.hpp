@@ -43,7 +43,6 @@ class verification {
   std::int64_t steps() const noexcept { return steps_; }
   /// The number of parameters compared in each step.
   std::int64_t parameters() const noexcept { return parameters_; }
-  /// The result as text for a person.
   std::string text() const;
 
  private:

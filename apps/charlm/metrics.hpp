@@ -10,7 +10,6 @@
 
 namespace troupe::apps::charlm {
 
-/// The figures of one step.
 struct step_metrics {
   std::int64_t step = 0;  // from 1
   double loss = 0;        // nats per character

@@ -8,7 +8,6 @@
 
 namespace troupe::apps::charlm {
 
-/// The shape of a character-level causal transformer.
 struct model_shape {
   std::int64_t vocabulary = 0;
   std::int64_t blocks = 4;

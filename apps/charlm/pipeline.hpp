@@ -16,7 +16,6 @@
 
 namespace troupe::apps::charlm {
 
-/// The result of a step.
 struct step_result {
   double loss = 0;                       // mean over the batch, nats per character
   double gradient_norm = 0;              // over all nodes, before clipping
@@ -37,7 +36,6 @@ class pipeline {
   pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how,
            const std::string& device = "cpu");
 
-  /// One step of training.
   step_result train_step(const batch& windows, double learning_rate, bool keep_gradients = false);
 
   /// The mean loss over the targets that count.

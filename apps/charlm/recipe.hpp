@@ -26,7 +26,6 @@ struct recipe {
   /// The learning rate of a step; `fraction` (0 to 1) of the run is done.
   double rate_at(std::int64_t step, double fraction) const;
 
-  /// The options for AdamW.
   attributes optimizer_options() const;
 
   /// Throws std::runtime_error that names an option with an impossible value.

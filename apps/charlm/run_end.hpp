@@ -31,7 +31,6 @@ class run_end {
   /// The checkpoint in the folder is the one of this step.
   void saved(std::int64_t step) { saved_step_ = step; }
   bool is_saved(std::int64_t step) const { return saved_step_ == step; }
-  /// All steps are done and saved.
   void trained() { trained_ = true; }
 
   /// Reports the stop at `step`, once.

@@ -18,11 +18,7 @@ namespace troupe::apps::charlm {
 
 namespace fs = std::filesystem;
 
-namespace {
-
 constexpr std::array files_of_a_run{"metrics.jsonl", "summary.json", "loss.svg", "trace.json", "checkpoint"};
-
-}  // namespace
 
 run_folder::run_folder(fs::path path) : path_(std::move(path)) {
   std::error_code failure;

@@ -13,11 +13,7 @@
 
 namespace troupe::apps::charlm {
 
-namespace {
-
 constexpr int turns_after_the_first = 4;
-
-}  // namespace
 
 /// A model in training.
 class single_process::trainee {

@@ -35,7 +35,7 @@ class single_process {
   /// if `stop` returns true.
   void compare(int threads, double seconds, const std::function<bool()>& stop);
   /// Continues to train with the number of threads that was faster in compare().
-  void train(double seconds, const std::function<bool()>& stop) { run(*best_, seconds, stop);  }
+  void train(double seconds, const std::function<bool()>& stop) { run(*best_, seconds, stop); }
 
   single_process_speed speed() const;
 

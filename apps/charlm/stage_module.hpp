@@ -29,7 +29,6 @@ attributes stage_attributes(const model_shape& shape, stage_position position, s
 ///   `threads`   returns how many threads libtorch uses inside one operation on the stage's node
 std::shared_ptr<module> make_stage_module(std::shared_ptr<stage> of, stage_position position);
 
-/// Registers stage_type on a node.
 void add_stage_type(node& here);
 
 /// The parameters of a stage by the names that the stage gives them, and its buffers. The model has no buffers so far.

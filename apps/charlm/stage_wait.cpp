@@ -5,6 +5,8 @@
 #include <ctime>
 #include <stdexcept>
 
+#include <troupe/actors/support/texts.hpp>
+
 #include "apps/charlm/figures.hpp"
 
 namespace troupe::apps::charlm {
@@ -13,12 +15,6 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{100};
 constexpr std::chrono::seconds between_lines{30};
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
 
 std::string text_of(std::chrono::steady_clock::duration time) {
   return clock_text(std::chrono::duration<double>(time).count());
@@ -44,8 +40,8 @@ void stage_wait::tell_once(const std::string& key, const std::string& line) {
 }
 
 void stage_wait::tell(const std::vector<std::string>& away) {
-  tell_once(listed(away),
-            "waiting for " + listed(away) + ", away since " + since_ + "; for " + text_of(left()) + " at most (--retry-wait)");
+  tell_once(support::joined(away), "waiting for " + support::joined(away) + ", away since " + since_ + "; for " +
+                                     text_of(left()) + " at most (--retry-wait)");
 }
 
 void stage_wait::tell_failure(const std::string& why) {
@@ -69,7 +65,7 @@ bool stage_wait::until_all_are_up(const stop_signal& stop) {
     if (away.empty()) return true;
     if (is_over())
       throw std::runtime_error("expected all stages to be up again within " + text_of(patience_) + " (--retry-wait), but " +
-                               listed(away) + " did not come back");
+                               support::joined(away) + " did not come back");
     tell(away);
     parts_.bring_back(end());
     stop.wait_for(between_looks);

@@ -33,12 +33,10 @@ class stage_wait {
   bool until_all_are_up(const stop_signal& stop);
   /// The stages are up, but can't be made ready for this reason. The caller tries again.
   void tell_failure(const std::string& why);
-  /// When the patience is over.
   clock::time_point end() const { return begun_ + patience_; }
   /// The error for a person when the patience is over, and this stood in the way last.
   std::string over_text(const std::string& why) const;
   clock::duration left() const { return end() - clock::now(); }
-  /// Whether the patience is over.
   bool is_over() const { return left() <= clock::duration::zero(); }
 
  private:

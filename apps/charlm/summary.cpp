@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <troupe/actors/support/texts.hpp>
+
 #include "apps/charlm/figures.hpp"
 
 namespace troupe::apps::charlm {
@@ -69,9 +71,7 @@ std::vector<std::string> run_summary::lines(const run_state& of, const std::stri
   if (of.how.wire != wire_format::exact)
     out.push_back("wire             " + std::string(to_text(of.how.wire)) + ", except in verified steps");
   out.push_back("time             " + clock_text(seconds) + " in all, " + clock_text(of.seconds) + " of training");
-  std::string files;
-  for (const auto& name : paths.files) files += (files.empty() ? "" : ", ") + name;
-  out.push_back("files            " + paths.folder + "/: " + files);
+  out.push_back("files            " + paths.folder + "/: " + support::joined(paths.files));
   out.push_back("more text        " + paths.generate);
   return out;
 }

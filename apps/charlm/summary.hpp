@@ -10,7 +10,6 @@
 
 namespace troupe::apps::charlm {
 
-/// The results of a run.
 struct run_summary {
   double validation_loss = 0;  // nats per character
   double trigram_loss = 0;
@@ -21,16 +20,13 @@ struct run_summary {
   std::int64_t verified_parameters = 0;
   double seconds = 0;  // time from start to end
 
-  /// The content of summary.json.
   std::string to_json(const run_state& of) const;
 
-  /// Where the files of the run are.
   struct paths_of_run {
     std::string folder;
     std::vector<std::string> files;  // names of the files in the folder
     std::string generate;            // the command that generates more text
   };
-  /// The summary as lines of text for a person.
   std::vector<std::string> lines(const run_state& of, const std::string& sample, const paths_of_run& paths) const;
 };
 

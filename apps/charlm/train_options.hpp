@@ -14,7 +14,6 @@
 
 namespace troupe::apps::charlm {
 
-/// The options of `troupe train`.
 struct train_options {
   std::string data = licence_folder;
   std::string out = "out/charlm";

@@ -5,19 +5,13 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <troupe/actors/support/steady_clock.hpp>
+
 #include "apps/charlm/figures.hpp"
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/training.hpp"
 
 namespace troupe::apps::charlm {
-
-namespace {
-
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 void training_run::verified_steps() {
   const auto before = verification_.steps();
@@ -30,7 +24,7 @@ void training_run::verified_steps() {
 
 void training_run::one_step(bool verified) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto begin_ns = now_ns();
+  const auto begin_ns = support::steady_ns();
   const auto rate = state_.how.rate_at(state_.step, state_.fraction());
   const auto windows = data_->windows.training_batch(state_.how.seed, state_.step, state_.how.batch);
   const auto result = pipeline_->train_step(windows, rate, verified);
@@ -38,7 +32,7 @@ void training_run::one_step(bool verified) {
   if (!std::isfinite(result.loss))
     throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " +
                              fixed(result.loss, 3) + "; try a smaller --learning-rate");
-  driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, now_ns());
+  driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, support::steady_ns());
   const auto seconds = seconds_since(begin);
   if (!verified) clock_.note_step(seconds);
   ++state_.step;

@@ -10,6 +10,7 @@
 #include <ATen/Parallel.h>
 
 #include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/usable_device.hpp>
 #include <troupe/messages/plain_text.hpp>
 
@@ -155,8 +156,7 @@ void training_run::meet_stages(stage_nodes::clock::time_point until) {
   nodes_ = std::move(met);
   end_.owns(*nodes_);
   if (stopped()) return;
-  state_.nodes.clear();
-  for (const auto& name : nodes_->names()) state_.nodes += (state_.nodes.empty() ? "" : ",") + name;
+  state_.nodes = support::joined(nodes_->names(), ",");
   progress_.message("cluster: " + driver_->name() + "," + state_.nodes +
                     (options_.starts_stages() ? " (processes on loopback)" : ""));
 }

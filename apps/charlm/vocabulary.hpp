@@ -13,7 +13,6 @@ namespace troupe::apps::charlm {
 ///         vocabulary.
 class vocabulary {
  public:
-  /// The vocabulary of all characters in a text in UTF-8.
   static vocabulary of(std::string_view text);
   /// The vocabulary of the given characters, as `characters()` returns them.
   explicit vocabulary(std::u32string characters);

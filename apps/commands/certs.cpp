@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <troupe/actors/certificates/authority.hpp>
+#include <troupe/actors/support/texts.hpp>
 
 #include "apps/command_line.hpp"
 #include "apps/text_table.hpp"
@@ -40,12 +41,6 @@ struct certs_options {
   int days = authority::usual_life.count();
   int own_days = authority::own_life.count();
 };
-
-std::string hosts_listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "-" : text;
-}
 
 std::string left_in_words(std::chrono::seconds left) {
   using std::chrono::hours;
@@ -182,7 +177,7 @@ void show(const certs_options& options) {
     {"node", "cluster", "role", "state", "valid from", "valid until", "hosts", "fingerprint"}};
   for (const auto& each : all)
     rows.push_back({each.identity.node, each.identity.cluster, each.identity.role, state_in_words(each), each.from(),
-                    each.until(), hosts_listed(each.hosts), each.fingerprint()});
+                    each.until(), each.hosts.empty() ? "-" : support::joined(each.hosts), each.fingerprint()});
   std::fputs(text_table(rows, rows.front().size()).c_str(), stdout);
 }
 

@@ -88,12 +88,7 @@ void run() {
 
 }  // namespace
 
-int main() {
-  try {
-    run();
-    return 0;
-  } catch (const std::exception& failure) {
-    std::fprintf(stderr, "split_learning: %s\n", failure.what());
-    return 1;
-  }
+int main() try { run(); } catch (const std::exception& failure) {
+  std::fprintf(stderr, "split_learning: %s\n", failure.what());
+  return 1;
 }

@@ -64,13 +64,10 @@ void train() {
 
 }  // namespace
 
-int main() {
-  try {
-    torch::manual_seed(1);
-    train();
-    return 0;
-  } catch (const std::exception& failure) {
-    std::fprintf(stderr, "two_nodes: %s\n", failure.what());
-    return 1;
-  }
+int main() try {
+  torch::manual_seed(1);
+  train();
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "two_nodes: %s\n", failure.what());
+  return 1;
 }

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <ATen/ATen.h>
 

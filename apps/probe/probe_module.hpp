@@ -21,7 +21,6 @@ inline constexpr auto type = "probe";
 /// For how long a node is looked up that is not known, because it has not been met yet, or is gone.
 inline constexpr std::chrono::seconds time_to_find{2};
 
-/// Registers the type on a node.
 void add_type(node& here);
 
 /// What the way from one node to another gives.

@@ -31,7 +31,6 @@ struct course {
 /// The rows of each batch of an epoch, counted from 0.
 std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const course& how);
 
-/// A step that failed and is tried again.
 struct failed_step {
   std::int64_t step = 0;
   int attempt = 0;

@@ -10,12 +10,8 @@
 
 namespace troupe::apps::split {
 
-namespace {
-
 constexpr std::int64_t hidden_of_features = 64;
 constexpr std::int64_t hidden_of_labels = 32;
-
-}  // namespace
 
 half::half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::optional<std::uint64_t> seed) {
   const normal_numbers random(seed);

@@ -13,7 +13,6 @@
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
-#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

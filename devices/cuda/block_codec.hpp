@@ -23,7 +23,6 @@ struct encoding {
   std::uint64_t count;
 };
 
-/// What a kernel decodes.
 struct decoding {
   const std::int8_t* bytes;  // int8_bytes(count), aligned for float32
   float* elements;

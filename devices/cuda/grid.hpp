@@ -15,7 +15,6 @@ inline constexpr std::uint32_t threads_in_block = 256;
 /// The largest number of blocks in a grid of one dimension.
 inline constexpr std::uint64_t most_blocks = 0x7fffffff;
 
-/// The place of a thread in a grid.
 struct thread_place {
   std::uint64_t block;
   std::uint32_t thread;  // below threads_in_block

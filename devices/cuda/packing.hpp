@@ -36,7 +36,6 @@ class packing_table {
   TROUPE_HOST_DEVICE std::uint32_t size() const { return size_; }
   TROUPE_HOST_DEVICE std::uint32_t blocks() const { return first_block_[size_]; }
 
-  /// What a block copies.
   struct part {
     unsigned char* memory;
     std::uint64_t offset;  // in the buffer

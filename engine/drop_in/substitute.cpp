@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -23,7 +22,6 @@
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/stream_order.hpp>
-#include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
 
@@ -184,7 +182,6 @@ class private_graph_lease {
     if (!graph_->in_use())  // another thread of libtorch may still refer to the graph of a nested pass
       spare = std::move(graph_);
   }
-
 
   const private_graph* operator->() const { return graph_.get(); }
 

@@ -2,11 +2,9 @@
 #include <troupe/engine/drop_in/task_state.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <c10/core/AutogradState.h>
 #include <c10/util/Exception.h>

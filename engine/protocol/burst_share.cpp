@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <troupe/engine/protocol/purse.hpp>
-
 namespace troupe::protocol {
 
 burst_share::part burst_share::give(node_id to, bool more) {

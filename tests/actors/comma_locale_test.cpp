@@ -12,8 +12,7 @@
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/settings.hpp>
-#include <troupe/actors/support/duration_text.hpp>
-#include <troupe/actors/support/exception_text.hpp>
+#include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/plain_text.hpp>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <troupe/actors/calls/answers_under_way.hpp>
-#include <troupe/actors/network/credit_accounts.hpp>
+#include <troupe/actors/network/send_credits.hpp>
 
 BOOST_AUTO_TEST_SUITE(worlds_of_waiting)
 

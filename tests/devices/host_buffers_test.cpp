@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/devices/host_buffers.hpp>
+#include <troupe/devices/staging.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -6,7 +6,7 @@
 
 #include <caf/node_id.hpp>
 
-#include <troupe/actors/network/message_outline.hpp>
+#include <troupe/actors/network/message_head.hpp>
 
 /// What frames_fuzz and its seeds agree on.
 namespace troupe::fuzz {

@@ -18,7 +18,7 @@
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_rules.hpp>
 #include <troupe/actors/network/system_config.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 
 #include "actors/network/basp_messages.hpp"
 #include "actors/temporary_folder.hpp"

@@ -12,7 +12,6 @@
 
 #include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/certificates/refusal_reason.hpp>
-#include <troupe/actors/certificates/revocations.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 

@@ -20,7 +20,6 @@
 #include <troupe/actors/certificates/kit.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/tracing/trace_span.hpp>
 #include <troupe/troupe.hpp>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include <troupe/actors/certificates/kit.hpp>
-#include <troupe/actors/certificates/revocations.hpp>
+#include <troupe/actors/certificates/refusal_reason.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/settings.hpp>

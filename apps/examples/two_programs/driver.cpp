@@ -31,13 +31,10 @@ void train(troupe::node& here) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    troupe::node here(troupe::settings(argc, argv));  // --name=driver --join=HOST:PORT ...
-    train(here);
-    return 0;
-  } catch (const std::exception& failure) {
-    std::fprintf(stderr, "driver: %s\n", failure.what());
-    return 1;
-  }
+int main(int argc, char** argv) try {
+  troupe::node here(troupe::settings(argc, argv));  // --name=driver --join=HOST:PORT ...
+  train(here);
+} catch (const std::exception& failure) {
+  std::fprintf(stderr, "driver: %s\n", failure.what());
+  return 1;
 }

@@ -18,7 +18,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/actors/certificates/refusal_reason.hpp>
-#include <troupe/actors/certificates/revocations.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/errors.hpp>
 

@@ -19,7 +19,6 @@
 
 #include <troupe/actors/network/broker_notes.hpp>
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/network/message_outline.hpp>
 #include <troupe/actors/support/process_memory.hpp>
 #include <troupe/troupe.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/logging/line_descriptor.hpp>
+#include <troupe/actors/logging/log_lines.hpp>
 
 #include <fcntl.h>
 #include <signal.h>

@@ -12,7 +12,7 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include <troupe/actors/logging/line_descriptor.hpp>
+#include <troupe/actors/logging/log_lines.hpp>
 #include <troupe/actors/logging/reopen_logs.hpp>
 #include <troupe/messages/errors.hpp>
 

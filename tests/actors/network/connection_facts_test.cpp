@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/connection_facts.hpp>
+#include <troupe/actors/network/connection_host.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/credit_accounts.hpp>
+#include <troupe/actors/network/send_credits.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -16,7 +16,7 @@
 
 #include <caf/sec.hpp>
 
-#include <troupe/actors/support/name_lookups.hpp>
+#include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 #include "actors/loopback_nodes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/message_outline.hpp>
+#include <troupe/actors/network/message_head.hpp>
 
 #include <string>
 #include <string_view>

@@ -25,7 +25,7 @@
 #include <caf/timespan.hpp>
 #include <caf/timestamp.hpp>
 
-#include <troupe/actors/network/message_outline.hpp>
+#include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/messages/message_size.hpp>

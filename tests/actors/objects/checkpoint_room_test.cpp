@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/objects/checkpoint_room.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 
 #include <filesystem>
 #include <limits>

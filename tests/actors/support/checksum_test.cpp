@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/support/checksum.hpp>
+#include <troupe/actors/support/durable_file.hpp>
 
 #include <algorithm>
 #include <ostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/support/name_lookups.hpp>
+#include <troupe/actors/support/host_lookup.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/objects/checkpoint_room.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 
 #include <fcntl.h>
 
@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::objects {

@@ -7,14 +7,13 @@
 #include <iostream>
 #include <new>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
 #include <c10/util/Exception.h>
 
+#include <troupe/actors/certificates/kit.hpp>
+#include <troupe/actors/node_options.hpp>
 #include <troupe/actors/process_limits.hpp>
-#include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/texts.hpp>
 
 #include "cluster_file.hpp"
@@ -143,6 +142,31 @@ std::function<std::string(const std::string&)> refusal(Check check) {
   };
 }
 
+void add(CLI::App& command, settings& to, const node_option& each, const char* group) {
+  const std::string name(each.name);
+  const std::string help(each.help);
+  const auto set = [&to, &each](const std::string& text) { each.set(to, text); };
+  if (each.is_flag()) {
+    command
+      .add_flag_callback(
+        name, [set] { set({}); }, help)
+      ->group(group);
+    return;
+  }
+  auto* const added = each.may_repeat() ? command.add_option_function<std::vector<std::string>>(
+                                            name,
+                                            [set](const auto& all) {
+                                              for (const auto& text : all) set(text);
+                                            },
+                                            help)
+                                        : command.add_option_function<std::string>(name, set, help);
+  const auto bounds = each.bounds();
+  added->check(CLI::Validator([&each](const std::string& text) { return each.wrong(text); }, "", name))
+    ->type_name(std::string(each.value) + (bounds.empty() ? "" : ":" + bounds))
+    ->default_str(support::joined(each.texts(to), ","))
+    ->group(group);
+}
+
 }  // namespace
 
 std::string one_line(const std::exception& failure) {
@@ -179,6 +203,29 @@ CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "
 
 CLI::Validator node_name() {
   return CLI::Validator(refusal([](const std::string& text) { check_node_name(text, "the name"); }), "", "node_name");
+}
+
+void add_node_options(CLI::App& command, settings& to, option_names names, const char* group) {
+  for (const auto name : names) {
+    const auto& option = node_option_named(name);
+    add(command, to, option, group != nullptr ? group : option.group.empty() ? "Options" : option.group.data());
+  }
+  auto* const kit = command.get_option_no_throw("--certificates");
+  for (const auto* name : {"--revoked", "--policy"})
+    if (auto* const with_kit = command.get_option_no_throw(name)) with_kit->needs(kit);
+  if (auto* const without = command.get_option_no_throw("--insecure"); without != nullptr && kit != nullptr)
+    without->excludes(kit);
+}
+
+std::vector<std::string> node_arguments(const settings& of, option_names names) {
+  std::vector<std::string> result;
+  for (const auto name : names)
+    for (auto& word : node_option_named(name).arguments(of)) result.push_back(std::move(word));
+  return result;
+}
+
+std::string name_in_kit(const settings& of) {
+  return of.certificates.empty() ? of.name : certificates::read_kit(of.certificates).identity.node;
 }
 
 }  // namespace troupe::apps

@@ -10,8 +10,8 @@
 #include <CLI/CLI.hpp>
 
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/devices/device_map.hpp>
 #include <troupe/devices/present_devices.hpp>
-#include <troupe/devices/usable_device.hpp>
 
 #include "gpu_figures.hpp"
 #include "gpu_gradients.hpp"

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <c10/util/Exception.h>
+
+#include <troupe/devices/cuda_kernels.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/expect.hpp>
@@ -186,6 +189,23 @@ std::vector<c10::Device> way_back(const std::vector<at::Tensor>& tensors, std::v
     devices[i] = *to;
   }
   return none_if_all_are_cpu(std::move(devices));
+}
+
+c10::Device usable_device(const std::string& name) {
+  std::optional<c10::Device> device;
+  try {
+    device.emplace(name);
+  } catch (const c10::Error&) {
+    // libtorch knows no device of this name.
+  }
+  if (device && device->is_cuda()) load_cuda_kernels();
+  if (device && is_present(*device)) return *device;
+  const bool too_late = device && device->is_cuda() && gpu_count() > 0 && accelerator_type() != c10::kCUDA;
+  throw error(errc::misuse,
+              "expected a device of this process (" + names_of_present_devices() + "), but it is '" + name + "'; " +
+                (too_late ? "the process looked for GPUs before it had loaded CUDA's kernels, so load them when it "
+                            "starts (troupe node --cuda)"
+                          : "name one of them, or set CUDA_VISIBLE_DEVICES if a GPU is missing"));
 }
 
 }  // namespace troupe::devices

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/devices/device_map_test.cpp, tests/devices/usable_device_test.cpp
 #pragma once
 
 #include <initializer_list>
@@ -79,5 +80,10 @@ std::vector<c10::Device> destinations(const std::vector<at::Tensor>& tensors, co
 /// `devices`: all tensors were on the CPU. Throws as destinations() does. Pre: the map is not empty.
 std::vector<c10::Device> way_back(const std::vector<at::Tensor>& tensors, std::vector<c10::Device> devices,
                                   const device_map& map, const std::string& what, const std::string& other);
+
+/// The device of this name, as in cpu or cuda:0, ready to compute: CUDA's kernels are loaded (devices/cuda_kernels.hpp). Throws
+/// troupe::error(misuse) with the devices of this process, if it is none of them. After this call with a GPU, a forked process has to
+/// call exec before it uses a GPU.
+c10::Device usable_device(const std::string& name);
 
 }  // namespace troupe::devices

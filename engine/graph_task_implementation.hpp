@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/engine/workspace_test.cpp, tests/engine/reach_walk_test.cpp
 #pragma once
 
 #include <atomic>
@@ -11,17 +12,47 @@
 #include <vector>
 
 #include <ATen/ThreadLocalState.h>
+#include <ATen/core/Tensor.h>
 
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task.hpp>
-#include <troupe/engine/reach_walk.hpp>
+#include <troupe/engine/plan.hpp>
+#include <troupe/engine/ready_queue.hpp>
 #include <troupe/engine/recordings.hpp>
 #include <troupe/engine/running_pass.hpp>
 #include <troupe/engine/serial_order.hpp>
 #include <troupe/engine/stream_order.hpp>
-#include <troupe/engine/workspace.hpp>
+#include <troupe/messages/ids.hpp>
 
 namespace troupe::engine {
+
+/// Finds the recvs that given vertices lead to, without recursion. All calls of one reach_walk visit each vertex once.
+class reach_walk {
+ public:
+  /// The messages of those recvs that no earlier call has found. `from` may contain plan::none.
+  std::vector<message_id> operator()(const plan& graph, std::vector<std::uint32_t> from);
+
+  /// Whether there was a walk that has not visited the vertex.
+  bool has_passed_by(std::uint32_t vertex) const { return !visited_.empty() && !visited_[vertex]; }
+
+ private:
+  std::vector<bool> visited_;
+};
+
+/// The parts of a graph task that grow with its graph. Each thread keeps the last workspace for its next task, unless the
+/// workspace is large. Short passes would otherwise spend most of their time in the allocator.
+struct workspace {
+  /// An empty workspace, with the memory that an earlier task of this thread gave back.
+  static std::unique_ptr<workspace> acquire();
+
+  /// Frees the tensors and keeps the memory for the next task of this thread.
+  static void give_back(std::unique_ptr<workspace> used) noexcept;
+
+  plan graph;
+  std::vector<at::Tensor> slots;  // inputs of all functions
+  ready_queue ready;
+  std::vector<at::Tensor> inputs;  // inputs of the function that runs
+};
 
 class job_board;
 class lane;

@@ -183,7 +183,7 @@ struct call_result {
   attributes values;
   autograd_message payload;
   std::vector<node_id> participants;  // nodes that joined the context because of this call
-  std::string spans;  // if the caller profiles: what ran, by the clock of the answering node (see trace_span.hpp)
+  std::string spans;  // if the caller profiles: what ran, by the clock of the answering node (see tracing/tracer.hpp)
   bool is_child =
     false;  // whether the answering node has joined the context by a call of the caller: it is a child in the tree of calls
 };

@@ -15,7 +15,6 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/node_services.hpp>
-#include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <troupe/actors/calls/call_worker.hpp>
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 
 namespace troupe::calls {
 

@@ -13,7 +13,7 @@
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/greetings.hpp>
 #include <troupe/actors/membership/route.hpp>
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {

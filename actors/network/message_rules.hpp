@@ -12,10 +12,10 @@
 #include <utility>
 
 #include <troupe/actors/gate/refusal.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_values.hpp>
 #include <troupe/actors/network/node_ids.hpp>
-#include <troupe/actors/network/own_actors.hpp>
 #include <troupe/actors/rights/policy.hpp>
 
 namespace troupe::network {

@@ -21,7 +21,6 @@
 #include <troupe/actors/gate/reception.hpp>
 #include <troupe/actors/network/connection_host.hpp>
 #include <troupe/actors/network/event_loop.hpp>
-#include <troupe/actors/network/outgoing_connections.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
 
 namespace caf {

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/network/silent_connections_test.cpp, tests/actors/network/outgoing_connections_test.cpp
 #pragma once
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <troupe/actors/gate/reception.hpp>
 
 namespace troupe::network {
 
@@ -25,6 +37,64 @@ class silent_connections {
 
  private:
   std::deque<std::weak_ptr<const int>> all_;  // the oldest first
+};
+
+/// The connections that this process makes: from the one that is ready for CAF to the one on which something has come. Any thread may use it.
+class outgoing_connections {
+ public:
+  /// Keeps a connection that was made to the address, and whose other end has proven itself, for as long as the result lives, or until it is
+  /// taken.
+  std::shared_ptr<void> offer(std::string host, std::uint16_t port, gate::proven_connection made) {
+    auto result = std::make_shared<offered>(offered{std::move(host), port, std::move(made)});
+    std::lock_guard lock(mutex_);
+    std::erase_if(offered_, [](const auto& each) { return each.expired(); });
+    offered_.push_back(result);
+    return result;
+  }
+  /// Takes the connection that was offered first; nothing if there is none.
+  std::optional<gate::proven_connection> take(const std::string& host, std::uint16_t port) {
+    std::lock_guard lock(mutex_);
+    for (auto at = offered_.begin(); at != offered_.end(); ++at) {
+      const auto found = at->lock();
+      if (!found || found->port != port || found->host != host) continue;
+      offered_.erase(at);
+      return std::move(found->made);
+    }
+    return std::nullopt;
+  }
+
+  /// The connection of this socket waits for its first byte for as long as the result lives.
+  silent_connections::token expect_first(const std::string& host, std::uint16_t port, int socket) {
+    auto result = std::make_shared<const int>(socket);
+    std::lock_guard lock(mutex_);
+    std::erase_if(unanswered_, [](const auto& each) { return each.socket.expired(); });
+    unanswered_.push_back({host, port, result});
+    return result;
+  }
+  /// Ends the connections to the address that wait for their first byte. Called by the leader thread: there a socket stays open for as long
+  /// as its connection has a token.
+  void give_up(const std::string& host, std::uint16_t port) {
+    std::lock_guard lock(mutex_);
+    for (const auto& each : unanswered_)
+      if (const auto socket = each.socket.lock(); socket != nullptr && each.host == host && each.port == port)
+        ::shutdown(*socket, SHUT_RDWR);
+  }
+
+ private:
+  struct offered {
+    std::string host;
+    std::uint16_t port;
+    gate::proven_connection made;
+  };
+  struct unanswered {
+    std::string host;
+    std::uint16_t port;
+    std::weak_ptr<const int> socket;  // expired: something has come, or the connection is over
+  };
+
+  std::mutex mutex_;  // guards the next two
+  std::vector<std::weak_ptr<offered>> offered_;
+  std::vector<unanswered> unanswered_;
 };
 
 }  // namespace troupe::network

@@ -6,6 +6,7 @@ add_room(network
   connection_channel.cpp
   dial_thread.cpp
   fragment_reader.cpp
+  known_peers.cpp
   memory_channel.cpp
   memory_ring.cpp
   message_head.cpp
@@ -13,7 +14,6 @@ add_room(network
   message_values.cpp
   network_threads.cpp
   node_ids.cpp
-  own_actors.cpp
   part_buffer.cpp
   peer_messages.cpp
   send_credits.cpp

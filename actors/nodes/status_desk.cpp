@@ -13,7 +13,7 @@
 #include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/actors/services/timed_request.hpp>
-#include <troupe/actors/support/process_memory.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/version.hpp>

@@ -10,7 +10,7 @@
 
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/support/logger_release.hpp>
-#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/objects/checkpoint_test.cpp, tests/actors/objects/checkpoint_room_test.cpp
+// Tests: tests/actors/objects/checkpoint_test.cpp, tests/actors/objects/checkpoint_room_test.cpp, tests/actors/objects/part_pieces_test.cpp
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <ATen/core/Tensor.h>
 
 #include <troupe/actors/module.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
@@ -19,6 +21,7 @@
 ///         checkpoint.json is written under another name and then renamed.
 ///   CP-2  a save that fails at any point, or whose process dies, leaves the previous checkpoint as it was.
 ///   CP-3  a part that is missing, damaged or of another save is refused before anything is read from it.
+
 namespace troupe::objects {
 
 /// What one node saves: parameters, the optimizer's state for each parameter, buffers, and the state of the random number
@@ -109,5 +112,29 @@ void remove_own_parts(const support::open_folder& folder, const std::string& nod
 void expect_room(const std::string& folder, std::uint64_t bytes);
 /// As above, for a folder that another node names. `there`: the folder, or the last one on the way to it that is there.
 void expect_room(const std::string& folder, const support::open_folder& there, std::uint64_t bytes);
+
+/// The bytes of a part of a checkpoint, while the part is sent in pieces to another node or is received from there. One thread
+/// at a time may use it. Errors are troupe::error (misuse).
+///   PP-1  take() returns bytes only when every byte was received, once and in order.
+///   PP-2  bytes of another save are refused.
+class part_pieces {
+ public:
+  part_pieces() = default;
+  /// To send these bytes.
+  static part_pieces of(std::string save, at::Tensor bytes);
+
+  /// `size` bytes from `offset` on; fewer at the end. The bytes are not copied.
+  at::Tensor piece(const std::string& save, std::uint64_t offset, std::uint64_t size) const;
+
+  /// Adds bytes. With offset 0 a new part of `total` bytes begins, and what was received before is dropped.
+  void receive(const std::string& save, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece);
+  /// The received bytes. Nothing is kept after that.
+  at::Tensor take(const std::string& save);
+
+ private:
+  std::string save_;
+  at::Tensor bytes_;
+  std::uint64_t received_ = 0;
+};
 
 }  // namespace troupe::objects

@@ -17,7 +17,6 @@
 #include <troupe/actors/module.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/optimizer_kind.hpp>
-#include <troupe/actors/objects/part_pieces.hpp>
 #include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/errors.hpp>

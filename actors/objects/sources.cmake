@@ -10,5 +10,4 @@ add_room(objects
   optimizer_kind.cpp
   part_archive.cpp
   plain_pickle.cpp
-  part_pieces.cpp
   random_state.cpp)

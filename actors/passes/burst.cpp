@@ -12,9 +12,9 @@
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/services/node_services.hpp>
-#include <troupe/actors/support/anomaly_scope.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>

@@ -23,7 +23,6 @@
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/logger_release.hpp>
-#include <troupe/actors/support/shared_life.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::passes {

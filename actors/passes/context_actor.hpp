@@ -10,7 +10,7 @@
 
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>

@@ -18,7 +18,6 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/logger_release.hpp>
-#include <troupe/actors/support/shared_life.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>

@@ -12,7 +12,7 @@
 #include <c10/core/Device.h>
 #include <caf/fwd.hpp>
 
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/passes/lane_worker.hpp>
 #include <troupe/engine/lane.hpp>
 

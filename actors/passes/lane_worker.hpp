@@ -10,7 +10,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/support/thread_stay.hpp>
+#include <troupe/actors/support/thread_actor.hpp>
 
 namespace troupe::passes {
 

@@ -14,7 +14,7 @@
 #include <c10/core/Device.h>
 #include <caf/actor_system.hpp>
 
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/services/courier.hpp>
 #include <troupe/devices/staging.hpp>
 

@@ -21,7 +21,7 @@
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/services/burst_threads.hpp>

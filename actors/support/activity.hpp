@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/support/activity_test.cpp, tests/actors/support/process_memory_test.cpp
 #pragma once
 
 #include <atomic>
@@ -51,5 +52,8 @@ struct activity {
     ++(succeeded ? passes_completed : passes_failed);
   }
 };
+
+/// The memory of this process that is in RAM, in bytes; 0 if the system does not tell.
+std::uint64_t resident_bytes() noexcept;
 
 }  // namespace troupe::support

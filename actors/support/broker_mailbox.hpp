@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/support/broker_mailbox_test.cpp, tests/actors/support/shared_life_test.cpp
 #pragma once
 
+#include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/atom.hpp>
 #include <caf/detail/sync_request_bouncer.hpp>
 #include <caf/error.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/scheduled_actor.hpp>
@@ -35,6 +38,15 @@ inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
   TROUPE_EXPECT(system.has_middleman());
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));
+}
+
+/// Ends the actor when `other` ends, or now if `other` is empty. The spawner passes `other` as an argument. A lazy actor runs for the
+/// first time when its first message comes: a look-up by the actor itself could come after `other` has ended.
+inline void live_as_long_as(caf::scheduled_actor* self, const caf::actor& other) {
+  if (other)
+    self->link_to(other);
+  else
+    self->quit(caf::exit_reason::user_shutdown);
 }
 
 }  // namespace troupe::support

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(support
+  activity.cpp
   data_folder.cpp
   deadline_clock.cpp
   durable_file.cpp
@@ -7,7 +8,6 @@ add_room(support
   host_lookup.cpp
   machine_address.cpp
   open_folder.cpp
-  process_memory.cpp
   service_end.cpp
   strict_json.cpp
   thread_modes.cpp)

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 
 namespace troupe::tracing {
 

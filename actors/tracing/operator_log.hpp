@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 
 namespace troupe::tracing {
 

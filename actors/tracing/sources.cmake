@@ -2,5 +2,4 @@
 add_room(tracing
   chrome_trace.cpp
   operator_log.cpp
-  trace_span.cpp
   tracer.cpp)

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <troupe/actors/contracts/workers.hpp>
-#include <troupe/actors/network/own_actors.hpp>
+#include <troupe/actors/network/known_peers.hpp>
 
 namespace troupe::services {
 

@@ -7,7 +7,7 @@
 
 #include <troupe/actors/support/texts.hpp>
 
-#include "apps/node_arguments.hpp"
+#include "apps/command_line.hpp"
 #include "apps/node_starter.hpp"
 
 namespace troupe::apps::charlm {

@@ -14,7 +14,7 @@
 #include <troupe/messages/messages.hpp>
 
 #include "apps/charlm/stage_module.hpp"
-#include "apps/node_arguments.hpp"
+#include "apps/command_line.hpp"
 #include "apps/ready_line.hpp"
 
 namespace troupe::apps::charlm {

@@ -2,9 +2,12 @@
 #include "apps/charlm/corpus.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -99,6 +102,77 @@ batch corpus::validation_windows() const {
   const auto windows = static_cast<std::int64_t>(inputs.size()) / context_;
   const auto shape = {windows, context_};
   return {at::tensor(inputs, at::kLong).view(shape), at::tensor(targets, at::kLong).view(shape)};
+}
+
+double trigram_loss(const corpus& of, std::int64_t vocabulary_size, double added) {
+  std::unordered_map<std::int64_t, std::int64_t> pairs;
+  std::unordered_map<std::int64_t, std::int64_t> triples;
+  const auto pair_at = [&](const std::vector<std::int64_t>& t, std::size_t i) { return t[i - 2] * vocabulary_size + t[i - 1]; };
+  const auto triple_at = [&](const std::vector<std::int64_t>& t, std::size_t i) {
+    return pair_at(t, i) * vocabulary_size + t[i];
+  };
+  // Only what validation asks for is counted: a long text has many different triples.
+  for (const auto& block : of.validation()) {
+    const auto t = of.tokens(block);
+    for (std::size_t i = 2; i < t.size(); ++i) {
+      pairs[pair_at(t, i)] = 0;
+      triples[triple_at(t, i)] = 0;
+    }
+  }
+  const auto count = [](auto& table, std::int64_t key) {
+    if (const auto at = table.find(key); at != table.end()) ++at->second;
+  };
+  for (const auto& stretch : of.training()) {
+    const auto t = of.tokens(stretch);
+    for (std::size_t i = 2; i < t.size(); ++i) {
+      count(pairs, pair_at(t, i));
+      count(triples, triple_at(t, i));
+    }
+  }
+  double sum = 0;
+  std::int64_t characters = 0;
+  for (const auto& block : of.validation()) {
+    const auto t = of.tokens(block);
+    for (std::size_t i = 2; i < t.size(); ++i, ++characters)
+      sum -= std::log((static_cast<double>(triples[triple_at(t, i)]) + added) /
+                      (static_cast<double>(pairs[pair_at(t, i)]) + added * static_cast<double>(vocabulary_size)));
+  }
+  return characters == 0 ? 0 : sum / static_cast<double>(characters);
+}
+
+std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count) {
+  if (count < 1 || windows < count)
+    throw std::runtime_error("expected 1 to " + std::to_string(windows) + " micro-batches for a batch of " +
+                             std::to_string(windows) + ", but --micro-batches is " + std::to_string(count));
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(count), windows / count);
+  for (std::int64_t i = 0; i < windows % count; ++i) ++sizes[static_cast<std::size_t>(i)];
+  return sizes;
+}
+
+batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts) {
+  const auto parts = sizes.size();
+  const auto groups = std::min(static_cast<std::size_t>(contexts), parts);
+  batch_cuts shares;
+  for (std::size_t g = 0; g < groups; ++g)
+    shares.emplace_back(sizes.begin() + static_cast<std::ptrdiff_t>(parts * g / groups),
+                        sizes.begin() + static_cast<std::ptrdiff_t>(parts * (g + 1) / groups));
+  return shares;
+}
+
+std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes) {
+  std::int64_t all = 0;
+  for (const auto& group : sizes) all = std::accumulate(group.begin(), group.end(), all);
+  std::vector<std::vector<micro_batch>> groups;
+  std::int64_t at = 0;
+  for (const auto& group : sizes) {
+    auto& parts = groups.emplace_back();
+    for (const auto size : group) {
+      const batch windows{whole.inputs.narrow(0, at, size), whole.targets.narrow(0, at, size)};
+      parts.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
+      at += size;
+    }
+  }
+  return groups;
 }
 
 }  // namespace troupe::apps::charlm

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/charlm/corpus_test.cpp, tests/apps/charlm/trigram_test.cpp, tests/apps/charlm/micro_batches_test.cpp
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "apps/charlm/text.hpp"
-#include "apps/charlm/vocabulary.hpp"
 
 namespace troupe::apps::charlm {
 
@@ -64,5 +64,29 @@ class corpus {
   std::vector<std::int64_t> first_start_;  // by stretch: number of its first window, counted over all stretches
   std::int64_t starts_ = 0;
 };
+
+/// The mean loss, in nats per character, of a trigram model of the training text on the validation blocks (without the first
+/// two characters of each block). The model counts which character follows each two characters; `added` is added to each
+/// count.
+double trigram_loss(const corpus& of, std::int64_t vocabulary_size, double added = 0.1);
+
+/// A part of a batch, and its share of the batch's mean loss.
+struct micro_batch {
+  batch windows;
+  double share = 1;
+};
+
+/// The number of windows of each of `count` micro-batches. The numbers differ as little as possible, because a stage waits for
+/// the largest micro-batch. Throws std::runtime_error if there are fewer windows than micro-batches.
+std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
+
+/// How a batch is cut: one list per context, with the number of windows in each of its micro-batches.
+using batch_cuts = std::vector<std::vector<std::int64_t>>;
+
+/// Deals the sizes, in order, to at most `contexts` contexts, as equally as possible.
+batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts);
+
+/// Cuts the batch into micro-batches of these sizes, in order, by context.
+std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes);
 
 }  // namespace troupe::apps::charlm

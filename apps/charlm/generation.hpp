@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "apps/charlm/model_shape.hpp"
-#include "apps/charlm/vocabulary.hpp"
+#include "apps/charlm/recipe.hpp"
+#include "apps/charlm/text.hpp"
 
 namespace troupe::apps::charlm {
 

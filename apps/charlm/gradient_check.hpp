@@ -10,7 +10,6 @@
 #include <troupe/actors/module.hpp>
 
 #include "apps/charlm/corpus.hpp"
-#include "apps/charlm/micro_batches.hpp"
 #include "apps/charlm/model.hpp"
 
 namespace troupe::apps::charlm {

@@ -8,7 +8,7 @@
 #include <c10/core/Device.h>
 #include <torch/nn/module.h>
 
-#include "apps/charlm/model_shape.hpp"
+#include "apps/charlm/recipe.hpp"
 
 namespace troupe::apps::charlm {
 

@@ -10,7 +10,6 @@
 #include <troupe/actors/remote_module.hpp>
 
 #include "apps/charlm/corpus.hpp"
-#include "apps/charlm/micro_batches.hpp"
 #include "apps/charlm/model.hpp"
 #include "apps/charlm/recipe.hpp"
 

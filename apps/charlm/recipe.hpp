@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/charlm/recipe_test.cpp, tests/apps/charlm/model_shape_test.cpp
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/wire_format.hpp>
 
 namespace troupe::apps::charlm {
+
+struct model_shape {
+  std::int64_t vocabulary = 0;
+  std::int64_t blocks = 4;
+  std::int64_t width = 128;
+  std::int64_t heads = 4;
+  std::int64_t context = 64;
+
+  bool operator==(const model_shape&) const = default;
+
+  /// Throws std::runtime_error that says which number is not possible, and which numbers are.
+  void check() const;
+  attributes to_attributes() const;
+  static model_shape from_attributes(const attributes& values);
+  /// "4 blocks of width 128 with 4 heads, context 64, 86 characters"
+  std::string describe() const;
+};
 
 /// How a model is trained: the same for the cluster and for the single process that is compared with it.
 struct recipe {

@@ -6,7 +6,6 @@
 
 #include <troupe/messages/attributes.hpp>
 
-#include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
 
 namespace troupe::apps::charlm {

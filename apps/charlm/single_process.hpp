@@ -7,7 +7,6 @@
 
 #include <c10/core/Device.h>
 
-#include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
 #include "apps/charlm/run_state.hpp"
 

@@ -8,7 +8,7 @@
 #include <ATen/Parallel.h>
 #include <torch/torch.h>
 
-#include <troupe/devices/usable_device.hpp>
+#include <troupe/devices/device_map.hpp>
 
 namespace troupe::apps::charlm {
 

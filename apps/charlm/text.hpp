@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/apps/charlm/text_test.cpp, tests/apps/charlm/vocabulary_test.cpp
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe::apps::charlm {
 
@@ -42,5 +45,25 @@ std::u32string from_utf8(std::string_view bytes);
 std::size_t decode_utf8(std::string_view bytes, std::size_t at, char32_t& out);
 /// Whether a character begins with this byte of a UTF-8 text.
 constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
+
+/// The characters of a text in ascending order, numbered from 0.
+///   VO-1  encode throws std::runtime_error, with the character and its position, for a character that is not in the
+///         vocabulary.
+class vocabulary {
+ public:
+  static vocabulary of(std::string_view text);
+  /// The vocabulary of the given characters, as `characters()` returns them.
+  explicit vocabulary(std::u32string characters);
+
+  std::int64_t size() const noexcept { return static_cast<std::int64_t>(characters_.size()); }
+  const std::u32string& characters() const noexcept { return characters_; }
+
+  std::vector<std::int64_t> encode(const std::u32string& text) const;
+  std::u32string decode(const std::vector<std::int64_t>& tokens) const;
+
+ private:
+  std::u32string characters_;
+  std::vector<std::int32_t> numbers_;  // of each code point up to the last character; -1: none
+};
 
 }  // namespace troupe::apps::charlm

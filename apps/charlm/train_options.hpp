@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "apps/charlm/model_shape.hpp"
 #include "apps/charlm/recipe.hpp"
 #include "apps/charlm/text.hpp"
 

@@ -26,8 +26,6 @@
 #include "apps/charlm/run_state.hpp"
 #include "apps/charlm/single_process.hpp"
 #include "apps/charlm/stage_wait.hpp"
-#include "apps/charlm/training_clock.hpp"
-#include "apps/charlm/trigram.hpp"
 
 namespace troupe::apps::charlm {
 

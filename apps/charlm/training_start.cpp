@@ -11,11 +11,11 @@
 
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/support/texts.hpp>
-#include <troupe/devices/usable_device.hpp>
+#include <troupe/devices/device_map.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 #include "apps/charlm/figures.hpp"
-#include "apps/node_arguments.hpp"
+#include "apps/command_line.hpp"
 
 namespace troupe::apps::charlm {
 

@@ -30,7 +30,6 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
-#include "apps/node_arguments.hpp"
 #include "apps/probe/probe_module.hpp"
 #include "apps/signals.hpp"
 #include "apps/text_table.hpp"

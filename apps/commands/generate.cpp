@@ -24,7 +24,6 @@
 #include "apps/charlm/model.hpp"
 #include "apps/charlm/run_state.hpp"
 #include "apps/charlm/text.hpp"
-#include "apps/charlm/vocabulary.hpp"
 #include "apps/command_line.hpp"
 #include "apps/signals.hpp"
 

@@ -26,7 +26,6 @@
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/kits_in_memory.hpp"
-#include "apps/node_arguments.hpp"
 #include "apps/node_starter.hpp"
 #include "apps/process_group.hpp"
 #include "apps/ready_line.hpp"

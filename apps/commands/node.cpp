@@ -34,7 +34,6 @@
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/kits_in_memory.hpp"
-#include "apps/node_arguments.hpp"
 #include "apps/probe/probe_module.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"

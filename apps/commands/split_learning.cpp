@@ -28,12 +28,11 @@
 
 #include "apps/charlm/chart.hpp"
 #include "apps/command_line.hpp"
-#include "apps/node_arguments.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
+#include "apps/split/cut.hpp"
 #include "apps/split/feature_side.hpp"
 #include "apps/split/label_side.hpp"
-#include "apps/split/normal_numbers.hpp"
 #include "apps/split/table.hpp"
 
 namespace troupe::apps {

@@ -23,7 +23,6 @@
 #include "apps/charlm/figures.hpp"
 #include "apps/cluster_view.hpp"
 #include "apps/command_line.hpp"
-#include "apps/node_arguments.hpp"
 #include "apps/signals.hpp"
 #include "apps/text_table.hpp"
 

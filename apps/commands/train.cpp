@@ -11,7 +11,6 @@
 
 #include "apps/charlm/training.hpp"
 #include "apps/command_line.hpp"
-#include "apps/node_arguments.hpp"
 #include "apps/signals.hpp"
 
 namespace troupe::apps {

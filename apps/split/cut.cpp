@@ -2,10 +2,10 @@
 #include "apps/split/cut.hpp"
 
 #include <atomic>
-#include <memory>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <troupe/messages/errors.hpp>
 
@@ -26,6 +26,22 @@ at::Tensor shield(const at::Tensor& rows, const cut_options& how, const normal_n
 }
 
 }  // namespace
+
+normal_numbers::normal_numbers(std::optional<std::uint64_t> seed) {
+  if (seed)
+    seeded_ = at::make_generator<at::CPUGeneratorImpl>(*seed);
+  else
+    system_ = std::make_shared<std::random_device>("/dev/urandom");
+}
+
+at::Tensor normal_numbers::draw(at::IntArrayRef sizes) const {
+  if (seeded_.defined()) return at::randn(sizes, seeded_);
+  auto result = at::empty(sizes, at::kFloat);
+  std::normal_distribution<double> normal;
+  for (auto *each = result.mutable_data_ptr<float>(), *end = each + result.numel(); each != end; ++each)
+    *each = static_cast<float>(normal(*system_));
+  return result;
+}
 
 cut::cut(cut_options how, std::optional<std::uint64_t> seed) : how_(how), random_(seed) {
   if (how.noise > 0 && how.clip <= 0)

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "apps/split/normal_numbers.hpp"
+#include "apps/split/cut.hpp"
 
 namespace troupe::apps::split {
 

@@ -19,7 +19,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
-#include <troupe/actors/support/shared_life.hpp>
+#include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>

@@ -21,7 +21,7 @@
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node.hpp>
-#include <troupe/actors/support/thread_stay.hpp>
+#include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
 #include <troupe/messages/errors.hpp>

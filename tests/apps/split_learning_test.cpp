@@ -17,9 +17,9 @@
 
 #include "actors/loopback_nodes.hpp"
 #include "actors/temporary_folder.hpp"
+#include "apps/split/cut.hpp"
 #include "apps/split/feature_side.hpp"
 #include "apps/split/label_side.hpp"
-#include "apps/split/normal_numbers.hpp"
 #include "support/contains.hpp"
 
 using namespace troupe;

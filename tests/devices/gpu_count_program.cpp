@@ -6,8 +6,8 @@
 #include <string>
 
 #include <troupe/devices/cuda_kernels.hpp>
+#include <troupe/devices/device_map.hpp>
 #include <troupe/devices/present_devices.hpp>
-#include <troupe/devices/usable_device.hpp>
 #include <troupe/messages/errors.hpp>
 
 int main(int argc, char** argv) {

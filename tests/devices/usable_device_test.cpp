@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/devices/usable_device.hpp>
+#include <troupe/devices/device_map.hpp>
 
 #include <boost/test/unit_test.hpp>
 

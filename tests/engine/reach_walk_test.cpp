@@ -7,8 +7,8 @@
 #include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
+#include <troupe/engine/graph_task_implementation.hpp>
 #include <troupe/engine/graph_task_settings.hpp>
-#include <troupe/engine/reach_walk.hpp>
 #include <troupe/engine/recv_backward.hpp>
 
 using namespace troupe;

@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 #include <boost/test/unit_test.hpp>
 
-#include <troupe/engine/workspace.hpp>
+#include <troupe/engine/graph_task_implementation.hpp>
 
 using namespace troupe::engine;
 

@@ -21,7 +21,7 @@
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
-#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/certificates/own_cluster.hpp"

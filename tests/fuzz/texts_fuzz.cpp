@@ -12,7 +12,7 @@
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/data_folder.hpp>
-#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
 #include "actors/temporary_folder.hpp"

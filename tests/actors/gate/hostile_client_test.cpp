@@ -19,7 +19,7 @@
 
 #include <troupe/actors/network/broker_notes.hpp>
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/support/process_memory.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/certificates/own_cluster.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/outgoing_connections.hpp>
+#include <troupe/actors/network/silent_connections.hpp>
 
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/objects/part_pieces.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <troupe/actors/support/process_memory.hpp>
+#include <troupe/actors/support/activity.hpp>
 
 BOOST_AUTO_TEST_CASE(the_resident_memory_of_the_process_grows_with_what_it_touches) {
   const auto before = troupe::support::resident_bytes();

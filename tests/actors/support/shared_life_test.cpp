@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A context actor and a graph task are lazy: both run for the first time when their first message comes. By then the node may have
 // ended its other actors and dropped their handles.
-#include <troupe/actors/support/shared_life.hpp>
+#include <troupe/actors/support/broker_mailbox.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/tracing/trace_span.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 
 #include <cstddef>
 #include <cstdint>

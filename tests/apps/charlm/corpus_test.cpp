@@ -12,7 +12,6 @@
 #include <ATen/ATen.h>
 
 #include "apps/charlm/corpus.hpp"
-#include "apps/charlm/trigram.hpp"
 #include "support/resident_memory.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/charlm/model_shape.hpp"
+#include "apps/charlm/recipe.hpp"
 
 #include <boost/test/unit_test.hpp>
 

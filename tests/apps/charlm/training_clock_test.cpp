@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/charlm/training_clock.hpp"
+#include "apps/charlm/progress.hpp"
 
 #include <boost/test/unit_test.hpp>
 

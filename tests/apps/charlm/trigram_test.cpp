@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/charlm/trigram.hpp"
+#include "apps/charlm/corpus.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "apps/charlm/vocabulary.hpp"
+#include "apps/charlm/text.hpp"
 
 #include <boost/test/unit_test.hpp>
 

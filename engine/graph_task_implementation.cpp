@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/engine/reach_walk.hpp>
+#include <troupe/engine/graph_task_implementation.hpp>
 
 #include <troupe/engine/recv_backward.hpp>
 
 namespace troupe::engine {
+
+namespace {
+
+constexpr std::size_t most_bytes_to_keep = std::size_t{8} << 20;
+thread_local std::unique_ptr<workspace> spare;
+
+}  // namespace
 
 std::vector<message_id> reach_walk::operator()(const plan& graph, std::vector<std::uint32_t> from) {
   visited_.resize(graph.vertices.size(), false);
@@ -20,6 +27,15 @@ std::vector<message_id> reach_walk::operator()(const plan& graph, std::vector<st
     for (std::uint32_t i = 0; i < vertex.edge_count; ++i) from.push_back(graph.edges[vertex.first_edge + i].vertex);
   }
   return recvs;
+}
+
+std::unique_ptr<workspace> workspace::acquire() { return spare ? std::move(spare) : std::make_unique<workspace>(); }
+
+void workspace::give_back(std::unique_ptr<workspace> used) noexcept {
+  used->slots.clear();
+  used->inputs.clear();
+  used->ready.clear();
+  if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) spare = std::move(used);
 }
 
 }  // namespace troupe::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/support/process_memory.hpp>
+#include <troupe/actors/support/activity.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

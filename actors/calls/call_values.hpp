@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -76,6 +77,25 @@ inline std::uint64_t bytes_of(const call_request& call) {
   return of_waiting + bytes_of(payload.tensors, call.values) + call.function.size() + call.calls.size() +
          call.failed.size() * sizeof call.failed[0] + payload.place.size() * sizeof payload.place[0] +
          payload.requires_grad.size() + payload.devices.size() * sizeof payload.devices[0];
+}
+
+/// Whether the message of a call leaves in fragments, so that messages that leave later may overtake it (see write_lanes). Without the
+/// tensors that left ahead. All tensors count if one of them is sparse: `ahead` then has an entry for each part of it.
+inline bool leaves_in_fragments(const call_request& call) {
+  constexpr std::uint64_t least_bytes = std::uint64_t{250} << 10;  // a message with fewer leaves whole
+  // More than the descriptions of a tensor and of a value take.
+  constexpr std::uint64_t of_tensor = 64;
+  constexpr std::uint64_t of_size = 16;
+  constexpr std::uint64_t of_value = 64;
+  std::uint64_t result = call.calls.size() + of_size * (call.failed.size() + call.payload.place.size());
+  const auto& tensors = call.payload.tensors;
+  const auto& ahead = call.payload.ahead.transfers;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    result += of_tensor + of_size * static_cast<std::uint64_t>(tensors[i].defined() ? tensors[i].dim() : 0);
+    if (ahead.size() != tensors.size() || ahead[i] == 0) result += payload_bytes(tensors[i]);
+  }
+  for (const auto& [name, each] : call.values) result += of_value + name.size() + troupe::bytes_of(each);
+  return result >= least_bytes;
 }
 
 /// Turns a number of 64 bits into an attribute, and back.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include <troupe/actors/calls/call_worker.hpp>
@@ -21,8 +22,10 @@ class call_workers {
 
   /// Makes a worker. Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
   contracts::call_worker_actor spawn();
+  /// A worker that was not let go. Throws troupe::error (stopping) after stop().
+  contracts::call_worker_actor find(caf::actor_id worker);
   /// Ends the worker.
-  void let_go(const contracts::call_worker_actor& worker);
+  void let_go(caf::actor_id worker);
   /// For the node's end: returns all workers. The caller ends them.
   std::vector<contracts::call_worker_actor> stop();
 
@@ -33,6 +36,8 @@ class call_workers {
   void set_idle_time(std::chrono::nanoseconds time) noexcept { idle_time_ = time; }
 
  private:
+  void throw_if_stopped() const;
+
   const call_surroundings here_;
   std::atomic<std::chrono::nanoseconds> idle_time_{std::chrono::seconds(10)};
   std::mutex mutex_;  // guards what follows
@@ -40,7 +45,7 @@ class call_workers {
     contracts::call_worker_actor worker;
     network::own_actors::hold guard;  // other nodes send it nothing
   };
-  std::vector<guarded_worker> all_;
+  std::unordered_map<caf::actor_id, guarded_worker> all_;
   bool stopped_ = false;
 };
 

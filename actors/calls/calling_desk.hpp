@@ -3,11 +3,8 @@
 #pragma once
 
 #include <unordered_map>
-#include <unordered_set>
-#include <vector>
 
-#include <troupe/actors/calls/bulky_calls.hpp>
-#include <troupe/actors/calls/late_calls.hpp>
+#include <troupe/actors/calls/calls_made.hpp>
 #include <troupe/actors/calls/outgoing_calls.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
@@ -16,8 +13,8 @@
 
 namespace troupe::calls {
 
-/// The desk of the `gateway` actor for the calls that this node makes, and for their answers. The destructor fails the calls that have no
-/// answer.
+/// The desk of the `gateway` actor for the calls that this node makes, and for their answers. calls_made decides. The destructor fails the
+/// calls that have no answer.
 class calling_desk {
  public:
   calling_desk(support::desk_actor self, services::node_services& here, const contracts::membership_actor& membership,
@@ -35,19 +32,17 @@ class calling_desk {
   void went_down(const contracts::peer_down& news);
 
  private:
-  using set = std::unordered_set<contracts::outgoing_call_ptr>;
+  using job_ptr = contracts::outgoing_call_ptr;
 
-  void begin(const contracts::outgoing_call_ptr& job);
-  void meet_first(const contracts::outgoing_call_ptr& job);
-  void limit(const contracts::outgoing_call_ptr& job) const;
-  void leave(const std::vector<contracts::outgoing_call_ptr>& ready);
-  void leave(const contracts::outgoing_call_ptr& job);
-  void request(const contracts::outgoing_call_ptr& job);
-  void answered(const contracts::outgoing_call_ptr& job, call_result& result);
-  bool is_open(const contracts::outgoing_call_ptr& job) const;
-  bool ended(const contracts::outgoing_call_ptr& job);
-  void fail(const contracts::outgoing_call_ptr& job, const error& reason);
-  void request_all(const std::vector<contracts::outgoing_call_ptr>& those);
+  void on(const calls_made::event& what, call_result* answer = nullptr);
+  void carry_out(const job_ptr& job, const calls_made::meet& what);
+  void carry_out(const job_ptr& job, const calls_made::limit& what);
+  void carry_out(const job_ptr& job, const calls_made::ship& what);
+  void carry_out(const job_ptr& job, const calls_made::ask& what);
+  void carry_out(const job_ptr& job, const calls_made::fail& what);
+  void carry_out(const job_ptr& job, const calls_made::call_off& what);
+  void carry_out(const job_ptr&, const calls_made::forget& what) { jobs_.erase(what.call); }
+  void finish(contracts::outgoing_call& job, call_result& answer);
 
   support::desk_actor self_;
   services::node_services& here_;
@@ -55,11 +50,9 @@ class calling_desk {
   const passes::open_contexts& contexts_;
   outgoing_calls& calls_;
   transfers::transfer_desk& transfers_;
-  std::unordered_map<context_id, set> open_;  // calls without an answer yet
-  late_calls late_;
-  bulky_calls bulky_;
-  std::unordered_map<node_id, int> meeting_;     // number of calls that wait until the node is connected
-  std::unordered_map<object_id, int> shipping_;  // number of calls on the object whose tensors leave ahead
+  calls_made core_;
+  std::unordered_map<calls_made::number, job_ptr> jobs_;  // that `core_` has not forgotten
+  calls_made::number last_ = 0;                           // of the newest call
 };
 
 }  // namespace troupe::calls

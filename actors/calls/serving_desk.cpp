@@ -37,7 +37,7 @@ caf::typed_response_promise<call_result> serving_desk::serve(call_request& reque
   job->arrived_ns = support::steady_ns();
   job->number = ++last_;
   job->use = here_.directory().hold(job->request.payload.message.node);
-  if (const auto why = why_not_taken(*job); !why.empty())
+  if (const auto why = why_not_taken(job); !why.empty())
     refuse(job, support::refused_request(why));
   else
     find_context(job);
@@ -47,12 +47,13 @@ caf::typed_response_promise<call_result> serving_desk::serve(call_request& reque
 void serving_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }
 
 /// Why the node does not take the call; empty if it does.
-std::string serving_desk::why_not_taken(contracts::incoming_call& job) const {
-  if (auto why = rights_.why_not(job.request); !why.empty()) return why;
-  if (job.request.depth >= most_depth)
-    return "the call is " + std::to_string(job.request.depth) + " calls deep, and fewer than " + std::to_string(most_depth) +
+std::string serving_desk::why_not_taken(const call& job) {
+  const auto& request = job->request;
+  if (auto why = rights_.why_not(request); !why.empty()) return why;
+  if (request.depth >= most_depth)
+    return "the call is " + std::to_string(request.depth) + " calls deep, and fewer than " + std::to_string(most_depth) +
            " are taken";
-  return workers_.why_no_room(job);
+  return workers_.take(job);
 }
 
 passes::open_context serving_desk::context_of(const contracts::incoming_call& job) {
@@ -171,6 +172,7 @@ void serving_desk::gather(const call& job, const passes::open_context& context) 
 
 template <class Reason>
 void serving_desk::refuse(const call& job, const Reason& why) {
+  workers_.drop(job);
   here_.deadlines().call_off(job->expiry);
   refuse_call(*job, why, here_);
 }

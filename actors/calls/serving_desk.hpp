@@ -30,7 +30,7 @@ class serving_desk {
  private:
   using call = contracts::incoming_call_ptr;
 
-  std::string why_not_taken(contracts::incoming_call& job) const;
+  std::string why_not_taken(const call& job);
   passes::open_context context_of(const contracts::incoming_call& job);
   void find_context(const call& job);
   void find_context_when_met(node_id who, const call& job);

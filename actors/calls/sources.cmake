@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(calls
   calling_desk.cpp
+  calls_made.cpp
+  calls_taken.cpp
   call_worker.cpp
   call_workers.cpp
   outgoing_calls.cpp

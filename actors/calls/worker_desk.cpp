@@ -39,138 +39,109 @@ worker_desk::worker_desk(support::desk_actor self, services::node_services& here
       here_(here),
       workers_(workers),
       transfers_(transfers),
-      pool_(here.options().workers, most_idle_workers, most_calls_of_depth),
-      waiting_(calls_in_queue * std::max(here.options().send_limit, least_send_limit)),
-      answers_(here.options().send_limit) {}
+      core_({.workers = here.options().workers,
+             .most_idle = most_idle_workers,
+             .most_begun = most_calls_of_depth,
+             .waiting_bytes = calls_in_queue * std::max(here.options().send_limit, least_send_limit),
+             .answer_bytes = here.options().send_limit}) {}
 
-std::string worker_desk::why_no_room(contracts::incoming_call& job) const {
-  const auto caller = job.request.payload.message.node;
-  if (caller == here_.id()) return {};
-  job.bytes = bytes_of(job.request);
-  if (waiting_.has_room(caller, job.bytes)) return {};
-  return "calls of " + std::to_string(waiting_.bytes_of(caller)) + " bytes of the caller wait here, and no more than " +
-         std::to_string(waiting_.limit()) + " may";
+std::string worker_desk::take(const job_ptr& job) {
+  const auto& request = job->request;
+  const auto caller = request.payload.message.node;
+  const auto counted = caller != here_.id() ? bytes_of(request) : 0;
+  if (!core_.on(calls_taken::came{job->number, caller, request.payload.context, request.depth, counted}).empty())
+    return "calls of " + std::to_string(core_.bytes_of(caller)) + " bytes of the caller wait here, and no more than " +
+           std::to_string(core_.most_bytes()) + " may";
+  jobs_.emplace(job->number, job);
+  return {};
 }
 
-void worker_desk::hold(const contracts::incoming_call_ptr& job) {
-  waiting_.add(job);
-  limit(job);
+void worker_desk::drop(const job_ptr& job) {
+  core_.on(calls_taken::dropped{job->number});
+  jobs_.erase(job->number);
 }
 
-void worker_desk::run(const contracts::incoming_call_ptr& job) {
-  job->ticket = pool_.add(job, job->request.depth, job->request.payload.message.node);
-  start_calls();
-  if (!job->has_started) hold(job);
-}
-
-void worker_desk::done(const contracts::incoming_call_ptr& job) {
+void worker_desk::done(const job_ptr& job) {
   const auto worker = caf::actor_cast<contracts::call_worker_actor>(std::exchange(job->worker, nullptr));
   answer(job);
   if (worker) is_free(worker, job->request.depth);
 }
 
-void worker_desk::answer(const contracts::incoming_call_ptr& job) {
+void worker_desk::answer(const job_ptr& job) {
   if (job->failure) {
     job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
-    return;
+    return on(calls_taken::answer_left{job->number});
   }
   auto& payload = job->result.payload;
   const auto caller = job->request.payload.message.node;
-  const auto bytes = bytes_of(payload.tensors, job->result.values);
-  const bool is_counted = caller != here_.id() && here_.directory().gateway(caller);
-  if (is_counted) answers_.add(caller, bytes);
-  auto deliver = [this, job, caller, counted = is_counted ? bytes : 0] {
+  if (caller != here_.id() && here_.directory().gateway(caller))
+    on(calls_taken::answered{job->number, bytes_of(payload.tensors, job->result.values)});
+  auto deliver = [this, job] {
     job->promise.deliver(std::move(job->result));
-    if (counted > 0) answer_left(caller, counted);
+    on(calls_taken::answer_left{job->number});
   };
   transfers_.goes_ahead(caller, payload.tensors) ? transfers_.ship(caller, payload.tensors, payload.ahead, deliver) : deliver();
 }
 
-void worker_desk::deadline_passed(const contracts::incoming_call_ptr& job) {
-  if (waiting_.contains(job)) refuse(job, no_worker_in_time(*job));
-}
-
-void worker_desk::is_free(const contracts::call_worker_actor& worker, std::size_t depth) {
-  pool_.idle(worker, depth);
-  start_calls();
-  while (const auto surplus = pool_.surplus()) workers_.let_go(*surplus);
-  if (pool_.has_idle() && !std::exchange(will_tick_, true)) tick_later();
-}
-
-void worker_desk::is_blocked() {
-  pool_.blocked();
-  start_calls();
-}
-
-void worker_desk::end_idle() {
-  for (const auto& each : pool_.unneeded()) workers_.let_go(each);
-  will_tick_ = pool_.has_idle();
-  if (will_tick_) tick_later();
-}
-
-void worker_desk::tick_later() const { self_->send_later(here_.deadlines(), workers_.idle_time(), support::tick_atom::value); }
+void worker_desk::deadline_passed(const job_ptr& job) { on(calls_taken::refused{job->number, no_worker_in_time(*job)}); }
 
 void worker_desk::context_closed(const context_id& id) {
-  for (const auto& job : waiting_.of(id)) refuse(job, error(errc::unknown_context, "its context was released"));
+  on(calls_taken::context_closed{id, error(errc::unknown_context, "its context was released")});
 }
 
 void worker_desk::went_down(const contracts::peer_down& news) {
-  answers_.forget(news.who.id);
-  for (const auto& job : waiting_.from(news.who.id))
-    refuse(job, error(errc::peer_down, "its caller went down (" + news.reason + ")"));
+  on(calls_taken::node_down{news.who.id, error(errc::peer_down, "its caller went down (" + news.reason + ")")});
+}
+
+void worker_desk::on(const calls_taken::event& what) {
+  auto effects = core_.on(what);
+  while (true) {
+    for (const auto& effect : effects) std::visit([this](const auto& each) { carry_out(each); }, effect);
+    if (unmade_.empty()) return;
+    effects = core_.on(unmade_.back());
+    unmade_.pop_back();
+  }
+}
+
+void worker_desk::carry_out(const calls_taken::start& what) {
+  const auto job = jobs_.at(what.call);
+  here_.deadlines().call_off(job->expiry);
+  contracts::call_worker_actor worker;
+  try {
+    worker = what.on ? workers_.find(*what.on) : workers_.spawn();
+  } catch (const error& none) {
+    return unmade_.push_back({{what.call, none}});
+  }
+  jobs_.erase(what.call);
+  auto run = [around = workers_.surroundings(), job, worker] { serve_call(job, around, worker); };
+  auto send = [job, worker] { caf::anon_send(worker, job); };
+  if (!here_.run_soon(label_of(job->request.function, job->request.values), std::move(run), send)) send();
 }
 
 /// Refuses a call that has not started (GW-13).
-void worker_desk::refuse(const contracts::incoming_call_ptr& job, const error& why) {
-  waiting_.erase(job);
-  pool_.take(job->ticket, job->request.depth, job->request.payload.message.node);
+void worker_desk::carry_out(const calls_taken::refuse& what) {
+  const auto job = jobs_.extract(what.call).mapped();
   here_.deadlines().call_off(job->expiry);
-  refuse_call(*job, why, here_);
+  refuse_call(*job, what.why, here_);
   // A question on behalf of the call may still hold it, and its bytes are counted no more (QL-1).
   job->request.values = {};
   job->request.payload.tensors.clear();
 }
 
-/// If a question is due (AU-2), asks whether the caller has taken its answers.
-void worker_desk::answer_left(node_id caller, std::uint64_t bytes) {
-  if (const auto left = answers_.left(caller, bytes))
-    transfers_.when_taken(caller, [this, caller, left = *left] {
-      answers_.taken(caller, left);
-      start_calls();
-    });
-}
-
 /// Sets an alarm that refuses the call at its deadline if the call has not started by then.
-void worker_desk::limit(const contracts::incoming_call_ptr& job) const {
+void worker_desk::carry_out(const calls_taken::limit& what) {
+  const auto& job = jobs_.at(what.call);
   const bool is_limited = job->expiry != support::deadline_clock::alarm{};
-  if (is_limited || job->request.deadline_ns <= 0) return;
-  job->expiry = self_->send_later(here_.deadlines(), time_left(*job), support::deadline_atom::value, job);
+  if (!is_limited && job->request.deadline_ns > 0)
+    job->expiry = self_->send_later(here_.deadlines(), time_left(*job), support::deadline_atom::value, job);
 }
 
-void worker_desk::start_calls() {
-  while (auto next = pool_.next([this](node_id caller) { return answers_.has_room(caller); })) {
-    next->call->has_started = true;
-    waiting_.erase(next->call);
-    here_.deadlines().call_off(next->call->expiry);
-    const auto worker = worker_for(*next);
-    if (!worker) continue;
-    const auto& request = next->call->request;
-    auto run = [around = workers_.surroundings(), call = next->call, worker] { serve_call(call, around, worker); };
-    auto send = [call = next->call, worker] { caf::anon_send(worker, call); };
-    if (!here_.run_soon(label_of(request.function, request.values), std::move(run), send)) send();
-  }
+void worker_desk::carry_out(const calls_taken::tick_later&) {
+  self_->send_later(here_.deadlines(), workers_.idle_time(), support::tick_atom::value);
 }
 
-/// The worker for the call. Null if the system gives no thread: the call has then failed.
-contracts::call_worker_actor worker_desk::worker_for(pool::start& next) {
-  if (next.worker) return std::move(*next.worker);
-  try {
-    return workers_.spawn();
-  } catch (const error& none) {
-    pool_.not_started(next.call->request.depth);
-    refuse_call(*next.call, none, here_);
-    return {};
-  }
+void worker_desk::carry_out(const calls_taken::ask_taken& what) {
+  transfers_.when_taken(what.caller, [this, what] { on(calls_taken::answers_taken{what.caller, what.bytes}); });
 }
 
 }  // namespace troupe::calls

@@ -42,12 +42,13 @@ error not_copied(const std::exception_ptr& failure, const std::vector<c10::Devic
 /// A call that this node makes. The destructor fails a call that has not ended.
 struct outgoing_call {
   node_id to;
-  std::string label;  // the name for texts: see label_of
+  std::uint64_t number = 0;  // among the calls of this node; 0 before the call is with `gateway`
+  std::string label;         // the name for texts: see label_of
   call_request request;
   std::shared_ptr<engine::send_backward> send;  // null if no tensor of the call requires grad
   context_record_ptr record;                    // of the context that the call joins, if any
   std::chrono::milliseconds deadline{0};
-  bool late = false;                     // whether elements of its tensors are still on their way from a device
+  bool late = false;                     // whether elements of its tensors came from a device after the call was made
   std::optional<error> not_copied;       // why the elements could not be copied
   std::optional<caf::message_id> asked;  // the request to the other node, if it waits for an answer
   support::deadline_clock::alarm expiry;
@@ -78,11 +79,8 @@ struct incoming_call {
   caf::strong_actor_ptr owner;                       // the actor that made `promise`
   std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
   std::uint64_t number = 0;                          // of its arrival: calls that arrive later have a higher one
-  std::uint64_t ticket = 0;                          // see call_pool::add; 0 before the call waits for a worker
   std::shared_ptr<void> use;                         // see peer_directory::hold
-  std::uint64_t bytes = 0;                           // that count for the limit on waiting calls of a caller
-  bool has_started = false;
-  support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
+  support::deadline_clock::alarm expiry;             // of the deadline, while the call has not started
   call_result result;
   devices::staged arriving;  // elements of the result that are still on their way from a device
   std::optional<error> failure;

@@ -40,4 +40,21 @@ BOOST_AUTO_TEST_CASE(all_that_a_call_holds_counts) {
   }
 }
 
+// OG-3: only what leaves with the message counts.
+BOOST_AUTO_TEST_CASE(a_message_of_many_bytes_leaves_in_fragments) {
+  constexpr std::int64_t many = 250 << 10;
+  const auto call_of = [](std::int64_t bytes) {
+    troupe::call_request call;
+    call.payload.tensors = {at::empty({bytes}, at::kByte)};
+    return call;
+  };
+  BOOST_TEST(troupe::calls::leaves_in_fragments(call_of(many)));
+  BOOST_TEST(!troupe::calls::leaves_in_fragments(call_of(many - 1'000)));
+  auto ahead = call_of(100 * many);
+  ahead.payload.ahead.transfers = {5};
+  BOOST_TEST(!troupe::calls::leaves_in_fragments(ahead));
+  ahead.values["bytes"] = std::string(static_cast<std::size_t>(many), 'x');
+  BOOST_TEST(troupe::calls::leaves_in_fragments(ahead));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include <boost/container/small_vector.hpp>
+
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::calls {
+
+/// The calls that a node makes: when each leaves, and how it ends. Decides; sends no message and reads no clock.
+///
+///   a call    waits for                                                  next
+///   meets     a connection to its node                                   met: lines_up or ships
+///   lines_up  its own tensors, which still come from a device, and       tensors_came: ships
+///             those of earlier calls on its object
+///   ships     its tensors to leave ahead of its message                  shipped: asks, is_held, or is_ready
+///   is_ready  earlier calls on its object that line up or ship           shipped (an earlier call): asks, or is_held
+///   is_held   the end of an earlier call of its depth on its object,     answered or failed (that call): asks
+///             whose message leaves in fragments: messages that leave
+///             later could overtake it
+///   asks      the answer                                                 answered: the end
+///   is_over   its tensors to leave, although the call has failed         shipped: they are called off
+///
+///   In each state but the last, `failed`, `context_closed` and `node_down` end the call.
+///
+///   LC-1  calls on one object leave in the order in which they were made. A call on no object waits only for its own tensors.
+///   LC-2  a call that has ended delays no other call.
+///   LC-3  a call leaves once, and not before its tensors are there.
+///   LC-4  a call ends once: with its answer, or with one failure. Nothing of it stays then, but for tensors that still leave.
+///   LC-5  calls to one node that is not connected yet begin in the order in which they were made.
+///   LC-6  a call waits only for calls of its own depth to end: a deeper call may be one for which the other call waits.
+class calls_made {
+ public:
+  using number = std::uint64_t;  // of a call; a later call has a higher one
+
+  struct of_call {
+    number call;
+  };
+  struct made {
+    number call;
+    node_id to;
+    context_id context;
+    object_id object;
+    std::uint32_t depth = 0;
+    bool is_late = false;  // whether its tensors still come from a device
+    bool is_up = true;     // whether its node is connected
+  };
+  struct met : of_call {};
+  struct tensors_came : of_call {};
+  struct shipped {
+    number call;
+    bool in_fragments = false;  // whether the message of the call will leave in fragments
+  };
+  struct answered : of_call {};
+  struct failed {  // not met, not copied, no answer in time, or an error as the answer
+    number call;
+    error why;
+  };
+  struct context_closed {
+    context_id context;
+    error why;
+  };
+  struct node_down {
+    node_id who;
+    error why;
+  };
+  using event = std::variant<made, met, tensors_came, shipped, answered, failed, context_closed, node_down>;
+
+  struct meet : of_call {};   // ends with met or failed
+  struct limit : of_call {};  // fails the call at its deadline, unless it has left by then
+  struct ship : of_call {};   // ends with shipped, at once if no tensor leaves ahead. With a limit, if it takes a while
+  struct ask : of_call {};    // ends with answered, or with failed: at the deadline at the latest
+  struct finish : of_call {};
+  struct fail {
+    number call;
+    error why;
+  };
+  struct call_off : of_call {};  // the tensors that have left ahead
+  struct forget : of_call {};
+  using effect = std::variant<meet, limit, ship, ask, finish, fail, call_off, forget>;
+  /// What to do after an event, in this order.
+  using effects = boost::container::small_vector<effect, 3>;
+
+  /// An event of a call that has ended changes nothing.
+  effects on(const event& what);
+  /// Whether nothing of any call is kept.
+  bool is_empty() const noexcept {
+    return calls_.empty() && in_contexts_.empty() && meeting_.empty() && lines_.empty() && bulks_.empty();
+  }
+
+ private:
+  enum class state { meets, lines_up, ships, is_ready, is_held, asks, is_over };
+  struct call {
+    made facts;
+    state is;
+    bool in_fragments = false;
+  };
+  struct line {              // of an object
+    std::set<number> calls;  // that have begun, and have not asked or ended
+    number last_shipped = 0;
+  };
+  struct bulk {          // of an object and a depth
+    number leaving = 0;  // asks, in fragments; 0: has ended
+    std::set<number> held;
+  };
+  using place = std::pair<object_id, std::uint32_t>;
+  using places = boost::container::small_vector<place, 1>;
+
+  void take(const made& what);
+  void take(const met& what);
+  void take(const tensors_came& what);
+  void take(const shipped& what);
+  void take(const answered& what);
+  void take(const failed& what);
+  void take(const context_closed& what);
+  void take(const node_down& what);
+
+  call* find(number which, state expected);
+  void begin(number which, call& it);
+  void ship_in_order(const object_id& object);
+  void ask_in_order(const object_id& object);
+  void ask_or_hold(number which);
+  void end(std::span<const number> those, const error* why);
+  void take_out(number which, const error* why, places& left);
+  void release(const place& left);
+
+  effects out_;
+  std::map<number, call> calls_;
+  std::set<std::pair<context_id, number>> in_contexts_;
+  std::map<node_id, std::set<number>> meeting_;
+  std::map<object_id, line> lines_;
+  std::map<place, bulk> bulks_;
+};
+
+}  // namespace troupe::calls

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include <boost/container/small_vector.hpp>
+
+#include <troupe/actors/calls/answers_under_way.hpp>
+#include <troupe/actors/calls/call_pool.hpp>
+#include <troupe/messages/errors.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::calls {
+
+/// The calls of other nodes that a node has taken: which wait, which worker runs which, and whose answers are under way. Decides; sends no
+/// message and reads no clock. call_pool decides which call starts next, and answers_under_way which caller has room for an answer.
+///
+///   a call      is, or waits for                                 next
+///   has_come    looked at                                        held: waits. ready: runs, or is_queued. dropped: the end
+///   waits       its context, or gradients of earlier passes      wait_over: has_come. refused: the end
+///   is_queued   a worker                                         what frees a worker: runs. refused: the end
+///   runs        run, or its result still comes from a device     answered: answers. answer_left: the end. no_worker: the end
+///   answers     room for its answer on the way to the caller     answer_left, or node_down: the end
+///
+///   HW-1  what happens to one call takes a time that grows with the logarithm of the number of calls. So does context_closed(), with what it
+///         finds. So a peer that makes many calls does not slow the other peers.
+///   HW-2  calls of a context are refused in the order in which they came.
+///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes. A call
+///         that runs goes on.
+///   HW-4  a call ends once: refused, or with its answer. Nothing of it stays then.
+///   QL-1  of one caller at most `limit` bytes wait. A single call is taken whatever its size.
+class calls_taken {
+ public:
+  using number = std::uint64_t;  // of a call; a later call has a higher one
+  using worker = std::uint64_t;
+  struct limits {
+    std::size_t workers = 1;  // see call_pool
+    std::size_t most_idle = 0;
+    std::size_t most_begun = call_pool<worker, number>::no_bound;
+    std::uint64_t waiting_bytes = std::numeric_limits<std::uint64_t>::max();  // of a caller
+    std::uint64_t answer_bytes = std::numeric_limits<std::uint64_t>::max();   // see answers_under_way
+  };
+  explicit calls_taken(const limits& given)
+      : limit_(given.waiting_bytes), pool_(given.workers, given.most_idle, given.most_begun), answers_(given.answer_bytes) {}
+
+  struct of_call {
+    number call;
+  };
+  struct of_refusal {
+    number call;
+    error why;
+  };
+  struct came {
+    number call;
+    node_id caller;
+    context_id context;
+    std::size_t depth = 0;
+    std::uint64_t bytes = 0;  // that count for QL-1
+  };
+  struct held : of_call {};
+  struct wait_over : of_call {};
+  struct ready : of_call {};
+  struct dropped : of_call {};       // refused before it has waited, or after
+  struct refused : of_refusal {};    // no effect on a call that runs
+  struct no_worker : of_refusal {};  // none can be made for the call
+  struct answered {                  // the answer leaves, and its bytes count
+    number call;
+    std::uint64_t bytes;
+  };
+  struct answer_left : of_call {};
+  struct answers_taken {  // the caller has answered a question
+    node_id caller;
+    std::uint64_t bytes;
+  };
+  struct is_free {
+    worker who;
+    std::size_t depth = 0;  // of the call that it ran
+  };
+  struct is_blocked {};  // a call that runs begins to wait for another call
+  struct is_resumed {};
+  struct tick {};
+  struct context_closed {
+    context_id context;
+    error why;
+  };
+  struct node_down {
+    node_id who;
+    error why;
+  };
+  using event = std::variant<came, held, wait_over, ready, dropped, refused, no_worker, answered, answer_left, answers_taken,
+                             is_free, is_blocked, is_resumed, tick, context_closed, node_down>;
+
+  struct turn_away : of_call {};  // no more may wait of this caller
+  struct limit : of_call {};      // refuses the call at its deadline, unless it has started by then
+  struct go_on : of_call {};      // with what follows the wait
+  struct start {                  // ends with is_free and answer_left, or with no_worker
+    number call;
+    std::optional<worker> on;  // none: on a new worker
+  };
+  struct refuse : of_refusal {};
+  struct let_go {
+    worker who;
+  };
+  struct tick_later {};  // ends with tick
+  struct ask_taken {     // whether the caller has taken its answers. Ends with answers_taken, unless the caller goes down
+    node_id caller;
+    std::uint64_t bytes;
+  };
+  using effect = std::variant<turn_away, limit, go_on, start, refuse, let_go, tick_later, ask_taken>;
+  /// What to do after an event, in this order.
+  using effects = boost::container::small_vector<effect, 2>;
+
+  /// An event of a call that has ended changes nothing.
+  effects on(const event& what);
+
+  /// The number of calls that have not started.
+  std::size_t waiting() const noexcept { return waiting_.size(); }
+  /// Bytes of the calls of the caller that have not started.
+  std::uint64_t bytes_of(node_id caller) const;
+  std::uint64_t most_bytes() const noexcept { return limit_; }
+  /// Whether nothing of any call is kept.
+  bool is_empty() const noexcept { return calls_.empty() && waiting_.empty() && bytes_.empty(); }
+
+ private:
+  enum class state { has_come, waits, is_queued, runs, answers };
+  struct call {
+    came facts;
+    state is = state::has_come;
+    std::uint64_t place = 0;         // in the pool
+    std::uint64_t answer_bytes = 0;  // that count
+  };
+
+  void take(const came& what);
+  void take(const held& what);
+  void take(const wait_over& what);
+  void take(const ready& what);
+  void take(const dropped& what);
+  void take(const refused& what) { refuse_waiting(what.call, what.why); }
+  void take(const no_worker& what);
+  void take(const answered& what);
+  void take(const answer_left& what);
+  void take(const answers_taken& what);
+  void take(const is_free& what);
+  void take(const is_blocked& what);
+  void take(const is_resumed& what);
+  void take(const tick& what);
+  void take(const context_closed& what);
+  void take(const node_down& what);
+
+  call* find(number which, state expected);
+  bool has_room(node_id caller, std::uint64_t bytes) const;
+  void wait(call& it, state as);
+  void end_wait(const call& it);
+  void start_calls();
+  void refuse_waiting(number which, const error& why);
+
+  std::uint64_t limit_;
+  effects out_;
+  std::unordered_map<number, call> calls_;
+  std::set<std::pair<context_id, number>> waiting_;  // and queued
+  std::unordered_map<node_id, std::uint64_t> bytes_;
+  call_pool<worker, number> pool_;
+  answers_under_way answers_;
+  bool ticks_ = false;  // whether a tick will come
+};
+
+}  // namespace troupe::calls

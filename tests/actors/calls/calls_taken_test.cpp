@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/calls/calls_taken.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+#include "support/growth_of_time.hpp"
+
+BOOST_AUTO_TEST_SUITE(calls_that_this_node_takes)
+
+namespace {
+
+using namespace troupe;
+using core = calls::calls_taken;
+using number = core::number;
+
+constexpr node_id one{1};
+constexpr node_id two{2};
+constexpr context_id of_one{one, 7};
+constexpr context_id of_two{two, 7};
+const error broken(errc::function_failed, "broken");
+
+/// Names the effects: "limit 1, start 1".
+struct calls_of_node : core {
+  explicit calls_of_node(limits given = {}) : core(given) {}
+
+  std::string on(const event& what) {
+    constexpr const char* names[] = {"turn_away", "limit", "go_on", "start", "refuse", "let_go", "tick_later", "ask_taken"};
+    std::string text;
+    for (const auto& each : core::on(what)) {
+      text += (text.empty() ? "" : ", ") + std::string(names[each.index()]);
+      std::visit([&](const auto& effect) { text += number_of(effect); }, each);
+    }
+    return text;
+  }
+  std::string come(number call, node_id caller = one, context_id context = {}, std::uint64_t bytes = 0) {
+    return on(came{call, caller, context, 0, bytes});
+  }
+  std::string run(number call) { return on(ready{call}); }
+  std::string free(worker who = 1) { return on(is_free{who}); }
+
+ private:
+  template <class Effect>
+  static std::string number_of(const Effect& effect) {
+    if constexpr (requires { effect.call; })
+      return " " + std::to_string(effect.call);
+    else
+      return "";
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(decisions, calls_of_node)
+
+BOOST_AUTO_TEST_CASE(a_call_ends_once) {  // HW-4
+  BOOST_TEST(come(1) == "");
+  BOOST_TEST(on(held{1}) == "limit 1");
+  BOOST_TEST(on(wait_over{1}) == "go_on 1");
+  BOOST_TEST(on(wait_over{1}) == "");
+  BOOST_TEST(run(1) == "start 1");
+  BOOST_TEST(run(1) + on(held{1}) + on(refused{1, broken}) + on(dropped{1}) == "");  // HW-3
+  BOOST_TEST(!is_empty());
+  BOOST_TEST(on(answer_left{1}) == "");
+  BOOST_TEST(on(answer_left{1}) == "");
+  BOOST_TEST(is_empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_waits_for_a_worker_starts_when_one_is_free) {
+  come(1);
+  come(2);
+  BOOST_TEST(run(1) == "start 1");
+  BOOST_TEST(run(2) == "limit 2");
+  BOOST_TEST(waiting() == 1u);
+  BOOST_TEST(free() == "start 2");
+  BOOST_TEST(waiting() == 0u);
+  BOOST_TEST(free() == "tick_later");
+  BOOST_TEST(on(tick{}) == "tick_later");
+  BOOST_TEST(on(tick{}) == "let_go");
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_is_refused_never_starts) {  // HW-3, PW-4
+  for (const number call : {1, 2, 3, 4}) {
+    come(call);
+    run(call);
+  }
+  BOOST_TEST(on(refused{3, broken}) == "refuse 3");
+  BOOST_TEST(on(refused{3, broken}) == "");
+  BOOST_TEST(free() == "start 2");
+  BOOST_TEST(free() == "start 4");
+}
+
+BOOST_AUTO_TEST_CASE(where_no_worker_can_be_made_the_call_fails_and_others_start) {
+  for (const number call : {1, 2}) {
+    come(call);
+    run(call);
+  }
+  BOOST_TEST(on(no_worker{1, broken}) == "refuse 1, start 2");
+}
+
+BOOST_AUTO_TEST_CASE(calls_are_refused_by_their_context_and_by_their_caller) {  // HW-2, HW-3
+  for (const number call : {5, 2, 9}) come(call, one, of_one);
+  for (const number call : {4, 3}) come(call, two, of_one);
+  come(1, one, of_two);
+  come(6, two);
+  for (const number call : {5, 2, 9, 4, 3, 1, 6}) on(held{call});
+  BOOST_TEST(waiting() == 7u);
+  BOOST_TEST(on(node_down{two, broken}) == "refuse 6, refuse 3, refuse 4");
+  BOOST_TEST(on(context_closed{{two, 8}, broken}) == "");
+  BOOST_TEST(on(context_closed{of_one, broken}) == "refuse 2, refuse 5, refuse 9");
+  BOOST_TEST(waiting() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_that_leaves_ends_with_its_caller) {  // HW-4
+  come(1);
+  run(1);
+  on(answered{1, 10});
+  on(node_down{one, broken});
+  BOOST_TEST(is_empty());
+  BOOST_TEST(on(answer_left{1}) == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_CASE(each_caller_has_a_limit_of_its_own) {  // QL-1
+  calls_of_node all({.waiting_bytes = 100});
+  const auto come = [&](number call, node_id caller, std::uint64_t bytes) {
+    const auto text = all.come(call, caller, {}, bytes);
+    all.on(core::held{call});
+    return text;
+  };
+  BOOST_TEST(come(1, one, 60) == "");
+  BOOST_TEST(come(2, one, 41) == "turn_away 2");
+  BOOST_TEST(come(3, one, 40) == "");
+  BOOST_TEST(all.bytes_of(one) == 100u);
+  BOOST_TEST(come(4, two, 1000) == "");  // a single call is taken whatever its size
+  BOOST_TEST(come(5, two, 1) == "turn_away 5");
+  BOOST_TEST(come(6, two, 0) == "");  // of the node itself
+  all.on(core::refused{1, broken});
+  BOOST_TEST(all.bytes_of(one) == 40u);
+  BOOST_TEST(come(7, one, 60) == "");
+  for (const number call : {3, 7}) all.on(core::wait_over{call});
+  BOOST_TEST(all.bytes_of(one) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_a_caller_without_room_wait_and_others_do_not) {  // AU-1, AU-2
+  calls_of_node all({.workers = 4, .answer_bytes = 100});
+  const auto start = [&](number call, node_id caller) {
+    all.come(call, caller);
+    return all.run(call);
+  };
+  start(1, one);
+  all.on(core::answered{1, 100});
+  BOOST_TEST(start(2, one) == "limit 2");
+  BOOST_TEST(start(3, two) == "start 3");
+  BOOST_TEST(all.on(core::answer_left{1}) == "ask_taken");
+  BOOST_TEST(all.on(core::answers_taken{one, 100}) == "start 2");
+}
+
+// HW-1: a peer that makes many calls and then releases one context after another would hold up all others.
+BOOST_AUTO_TEST_CASE(very_many_calls_are_found_by_their_contexts_one_by_one) {
+  const auto find = [](int count) {
+    const auto many = static_cast<number>(count);
+    core all({});
+    for (number call = 1; call <= many; ++call) {
+      all.on(core::came{call, one, {one, call}});
+      all.on(core::held{call});
+    }
+    std::size_t found = 0;
+    for (number call = 1; call <= many; ++call) found += all.on(core::context_closed{{one, call}, broken}).size();
+    BOOST_TEST(found == many);
+  };
+  BOOST_TEST(test::growth_of_time(find, 1'000, 100'000) < 1'000);  // 10,000 if each call were looked for among all
+}
+
+namespace {
+
+/// One node and the others around it, which do what a seed says.
+class drawn_node {
+ public:
+  explicit drawn_node(std::uint64_t seed) : random_(seed) {}
+
+  void run() {
+    for (int steps = 60; steps > 0; --steps) {
+      if (below(3) == 0 || !let_one_happen()) come_or_break();
+      check();
+    }
+    while (let_one_happen()) check();
+    BOOST_TEST_REQUIRE(core_.is_empty());
+    BOOST_TEST_REQUIRE(workers_.size() == 0u);
+    for (const auto& [which, call] : calls_) require(call.ends == 1, which, "does not end once");
+    for (const auto& [caller, bytes] : under_way_) BOOST_TEST_REQUIRE(bytes < most_answers / 4);  // AU-2
+  }
+
+ private:
+  enum class place { here, waits, queued, runs, over };
+  struct call {
+    core::came facts;
+    place at = place::here;
+    core::worker on = 0;
+    bool is_blocked = false, has_answer = false, limited = false;
+    std::uint64_t bytes = 0;  // of the answer
+    int ends = 0;
+  };
+  enum class kind { wait_over, deadline, runs, blocked, leaves, taken, tick };
+  struct open {
+    kind what;
+    number call = 0;
+    core::ask_taken question = {};
+  };
+  static constexpr std::uint64_t most_waiting = 100;
+  static constexpr std::uint64_t most_answers = 50;
+  static constexpr std::size_t workers = 2;
+  static constexpr std::size_t most_begun = 3;
+  static constexpr std::size_t most_idle = 4;
+
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+  static void require(bool is_so, number which, const char* what) {
+    if (!is_so) BOOST_REQUIRE_MESSAGE(false, "call " << which << ": " << what);
+  }
+
+  void come_or_break() {
+    const node_id caller{1 + below(3)};
+    const context_id context{node_id{9}, below(3)};
+    if (below(16) == 0 && context) return act(core::context_closed{context, broken});
+    if (below(16) == 0) {
+      std::erase_if(open_, [&](const open& each) {
+        return (each.what == kind::taken && each.question.caller == caller) ||
+               (each.what == kind::leaves && calls_.at(each.call).facts.caller == caller && calls_.at(each.call).bytes > 0);
+      });
+      for (auto& [which, it] : calls_)
+        if (it.facts.caller == caller && it.has_answer && it.at == place::runs && it.bytes > 0) end(it);
+      under_way_.erase(caller);
+      return act(core::node_down{caller, broken});
+    }
+    const core::came facts{++last_, caller, context, below(2), below(8) == 0 ? 0 : 1 + below(130)};
+    const auto waiting = bytes_of(caller);
+    calls_[last_].facts = facts;
+    const bool is_taken = core_.on(facts).empty();
+    require(is_taken == (waiting == 0 || facts.bytes == 0 || waiting + facts.bytes <= most_waiting), last_,
+            "is taken, or not");  // QL-1
+    is_taken ? look_at(last_) : end(calls_[last_]);
+  }
+
+  void look_at(number which) {
+    auto& it = calls_.at(which);
+    switch (below(4)) {
+      case 0:
+        act(core::dropped{which});
+        return end(it);
+      case 1:
+        it.at = place::waits;
+        open_.push_back({kind::wait_over, which});
+        return act(core::held{which});
+      default:
+        it.at = place::queued;
+        order_.push_back(which);
+        return act(core::ready{which});
+    }
+  }
+
+  bool let_one_happen() {
+    if (open_.empty()) return false;
+    const auto at = open_.begin() + static_cast<std::ptrdiff_t>(below(open_.size()));
+    const auto now = *at;
+    open_.erase(at);
+    const auto which = now.call;
+    switch (now.what) {
+      case kind::wait_over:
+        return act(core::wait_over{which}), true;
+      case kind::deadline:
+        if (calls_.at(which).at == place::queued && below(4) != 0) return open_.push_back(now), true;
+        return act(core::refused{which, broken}), true;
+      case kind::runs:
+        return run(which, calls_.at(which)), true;
+      case kind::blocked:
+        calls_.at(which).is_blocked = false;
+        open_.push_back({kind::runs, which});
+        return act(core::is_resumed{}), true;
+      case kind::leaves:
+        end(calls_.at(which));
+        return act(core::answer_left{which}), true;
+      case kind::taken: {
+        auto& bytes = under_way_[now.question.caller];
+        bytes -= std::min(bytes, now.question.bytes);
+        return act(core::answers_taken{now.question.caller, now.question.bytes}), true;
+      }
+      case kind::tick:
+        return act(core::tick{}), true;
+    }
+    return true;
+  }
+
+  void run(number which, call& it) {
+    if (below(3) == 0) {
+      it.is_blocked = true;
+      open_.push_back({kind::blocked, which});
+      return act(core::is_blocked{});
+    }
+    it.has_answer = true;
+    it.bytes = below(3) == 0 ? 0 : 1 + below(40);
+    if (it.bytes > 0) {
+      under_way_[it.facts.caller] += it.bytes;
+      act(core::answered{which, it.bytes});
+    }
+    open_.push_back({kind::leaves, which});
+    const auto worker = std::exchange(it.on, 0);
+    workers_.at(worker) = true;
+    act(core::is_free{worker, it.facts.depth});
+    BOOST_TEST_REQUIRE(std::ranges::count(workers_, true, &std::pair<const core::worker, bool>::second) <=
+                       static_cast<std::ptrdiff_t>(most_idle));  // PW-3
+  }
+
+  void act(const core::event& what) {
+    for (const auto& each : core_.on(what)) std::visit([this](const auto& effect) { carry_out(effect); }, each);
+  }
+
+  void carry_out(const core::turn_away& what) { require(false, what.call, "is turned away"); }
+  void carry_out(const core::limit& what) {
+    auto& it = calls_.at(what.call);
+    require(it.at == place::waits || it.at == place::queued, what.call, "is limited");
+    if (!std::exchange(it.limited, true)) open_.push_back({kind::deadline, what.call});
+  }
+  void carry_out(const core::go_on& what) {
+    auto& it = calls_.at(what.call);
+    require(it.at == place::waits, what.call, "goes on");
+    it.at = place::here;
+    look_at(what.call);
+  }
+  void carry_out(const core::start& what) {
+    auto& it = calls_.at(what.call);
+    const std::pair line{it.facts.caller, it.facts.depth};
+    require(it.at == place::queued, what.call, "starts");
+    require(std::ranges::find_if(order_,
+                                 [&](number each) {
+                                   const auto& first = calls_.at(each);
+                                   return first.at == place::queued && first.facts.caller == line.first &&
+                                          first.facts.depth == line.second;
+                                 }) == std::ranges::find(order_, what.call),
+            what.call, "starts before an earlier one");  // PW-2
+    require(computing() < workers && begun(it.facts.depth) < most_begun && has_room(it.facts.caller), what.call,
+            "starts too early");  // PW-1, AU-1
+    std::erase(order_, what.call);
+    it.at = place::runs;
+    if (!what.on && below(6) == 0) {
+      it.at = place::queued;  // it counts as one that has not started
+      return act(core::no_worker{what.call, broken});
+    }
+    it.on = what.on.value_or(last_worker_ + 1);
+    require(what.on ? workers_.at(it.on) : ++last_worker_ > 0, what.call, "runs on a worker that is not idle");
+    workers_[it.on] = false;
+    open_.push_back({kind::runs, what.call});
+  }
+  void carry_out(const core::refuse& what) {
+    auto& it = calls_.at(what.call);
+    require(it.at == place::waits || it.at == place::queued, what.call, "is refused");  // HW-3
+    std::erase(order_, what.call);
+    end(it);
+  }
+  void carry_out(const core::let_go& what) {
+    BOOST_TEST_REQUIRE(workers_.at(what.who));
+    workers_.erase(what.who);
+  }
+  void carry_out(const core::tick_later&) {
+    BOOST_TEST_REQUIRE(std::ranges::count(open_, kind::tick, &open::what) == 0);
+    open_.push_back({kind::tick});
+  }
+  void carry_out(const core::ask_taken& what) { open_.push_back({kind::taken, 0, what}); }
+
+  static void end(call& it) {
+    it.at = place::over;
+    ++it.ends;
+  }
+
+  std::uint64_t bytes_of(node_id caller) const {
+    std::uint64_t result = 0;
+    for (const auto& [which, it] : calls_)
+      if (it.facts.caller == caller && (it.at == place::waits || it.at == place::queued)) result += it.facts.bytes;
+    return result;
+  }
+  std::size_t computing() const {
+    return static_cast<std::size_t>(
+      std::ranges::count_if(calls_, [](const auto& each) { return each.second.on != 0 && !each.second.is_blocked; }));
+  }
+  std::size_t begun(std::size_t depth) const {
+    return static_cast<std::size_t>(
+      std::ranges::count_if(calls_, [&](const auto& each) { return each.second.on != 0 && each.second.facts.depth == depth; }));
+  }
+  bool has_room(node_id caller) const {
+    const auto found = under_way_.find(caller);
+    return found == under_way_.end() || found->second < most_answers;
+  }
+
+  void check() const {
+    for (std::uint64_t caller = 1; caller <= 3; ++caller)
+      BOOST_TEST_REQUIRE(core_.bytes_of(node_id{caller}) == bytes_of(node_id{caller}));
+    std::size_t waiting = 0;
+    for (const auto& [which, it] : calls_) {
+      if (it.at != place::waits && it.at != place::queued) continue;
+      ++waiting;
+      require(it.limited, which, "has no deadline");
+      if (it.at == place::queued)  // PW-1
+        require(computing() >= workers || begun(it.facts.depth) >= most_begun || !has_room(it.facts.caller), which,
+                "waits for nothing");
+    }
+    BOOST_TEST_REQUIRE(core_.waiting() == waiting);
+  }
+
+  std::mt19937_64 random_;
+  core core_{{.workers = workers,
+              .most_idle = most_idle,
+              .most_begun = most_begun,
+              .waiting_bytes = most_waiting,
+              .answer_bytes = most_answers}};
+  number last_ = 0;
+  core::worker last_worker_ = 0;
+  std::map<number, call> calls_;
+  std::vector<number> order_;                   // queued calls, as they became ready
+  std::map<core::worker, bool> workers_;        // whether they are idle
+  std::map<node_id, std::uint64_t> under_way_;  // bytes of answers that count
+  std::vector<open> open_;                      // what may happen
+};
+
+}  // namespace
+
+// HW-3, HW-4, QL-1, PW-1, PW-2, PW-3, AU-1, AU-2 in 5,000 drawn lives of a node
+BOOST_AUTO_TEST_CASE(calls_end_once_and_no_limit_is_passed_whatever_happens) {
+  for (std::uint64_t seed = 1; seed <= 5'000; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed) drawn_node(seed).run();
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -2,12 +2,9 @@
 #include <troupe/actors/membership/roster.hpp>
 
 #include <algorithm>
-#include <array>
-#include <functional>
 #include <iterator>
-#include <limits>
-#include <tuple>
 
+#include <troupe/actors/membership/neighbours.hpp>
 #include <troupe/actors/settings.hpp>
 
 namespace troupe::membership {
@@ -17,34 +14,11 @@ namespace {
 constexpr std::int64_t longest_grave_ns = 3'600'000'000'000;
 constexpr std::size_t longest_host = 253;  // of a name, by RFC 1035
 
-/// Spreads the bits of a number (the finaliser of MurmurHash3, by Austin Appleby).
-std::uint64_t spread(std::uint64_t x) noexcept {
-  x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdULL;
-  x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53ULL;
-  return x ^ (x >> 33);
-}
-
-/// Where the node stands in a circle.
-std::uint64_t place(node_id who, std::uint64_t ring) noexcept { return spread(who.value + spread(ring + 1)); }
-
-std::uint64_t hash_of(const std::string& name) { return std::hash<std::string>()(name); }
-
-bool is_newer(std::uint32_t incarnation, member_state state, std::uint32_t old_incarnation, member_state old_state) noexcept {
-  return std::tie(incarnation, state) > std::tie(old_incarnation, old_state);
-}
-
 bool has_address_of(const member& one, const member& other) { return one.host == other.host && one.port == other.port; }
 
 std::string text_of(member_state state) { return state == member_state::left ? "it left" : "other nodes hold it for gone"; }
 
 }  // namespace
-
-roster::entry* roster::find_entry(node_id who) {
-  const auto at = std::lower_bound(entries_.begin(), entries_.end(), who, [](const entry& a, node_id id) { return a.id < id; });
-  return at == entries_.end() || at->id != who ? nullptr : &*at;
-}
-
-const roster::entry* roster::find_entry(node_id who) const { return const_cast<roster*>(this)->find_entry(who); }
 
 roster roster::seen_by(const member& other) const {
   auto result = *this;
@@ -138,30 +112,11 @@ std::vector<roster::item> roster::take_news() {
 
 const std::vector<node_id>& roster::neighbours() const {
   if (std::exchange(knows_neighbours_, true)) return neighbours_;
-  neighbours_.clear();
   std::vector<node_id> others;
   others.reserve(entries_.size());
   for (const auto& each : entries_)
     if (each.counts()) others.push_back(each.id);
-  if (others.size() <= limits_.most_in_mesh) return neighbours_ = std::move(others);
-  for (std::uint64_t ring = 0; ring < limits_.rings; ++ring) {
-    const auto here = place(own_.id, ring);
-    std::array<std::uint64_t, 2> shortest{std::numeric_limits<std::uint64_t>::max(), std::numeric_limits<std::uint64_t>::max()};
-    std::array<node_id, 2> nearest;  // the next one, and the one before
-    for (const auto id : others) {
-      const auto there = place(id, ring);
-      const std::array ways{there - here, here - there};  // around the circle, in either direction
-      for (std::size_t i = 0; i < 2; ++i)
-        if (ways[i] <= shortest[i]) {
-          shortest[i] = ways[i];
-          nearest[i] = id;
-        }
-    }
-    neighbours_.insert(neighbours_.end(), nearest.begin(), nearest.end());
-  }
-  std::sort(neighbours_.begin(), neighbours_.end());
-  neighbours_.erase(std::unique(neighbours_.begin(), neighbours_.end()), neighbours_.end());
-  return neighbours_;
+  return neighbours_ = neighbours_of(own_.id, std::move(others), limits_.most_in_mesh, limits_.rings);
 }
 
 bool roster::is_neighbour(node_id who) const {
@@ -169,76 +124,9 @@ bool roster::is_neighbour(node_id who) const {
   return std::binary_search(all.begin(), all.end(), who);
 }
 
-const member* roster::find(node_id who) const {
-  const auto* known = find_entry(who);
-  return known != nullptr && known->is_listed() ? known->who.get() : nullptr;
-}
-
-const member* roster::find(const std::string& name) const {
-  const auto hash = hash_of(name);
-  for (auto at = std::lower_bound(names_.begin(), names_.end(), std::pair(hash, node_id{}));
-       at != names_.end() && at->first == hash; ++at)
-    if (const auto* known = find_entry(at->second); known->who->name == name) return known->who.get();
-  return nullptr;
-}
-
-bool roster::is_up(node_id who) const {
-  const auto* known = find_entry(who);
-  return known != nullptr && known->counts();
-}
-
 bool roster::is_left_out(node_id who) const {
   const auto found = clashes_.find(who);
   return found != clashes_.end() && found->second.news.who.name != own_.name;
-}
-
-bool roster::doubts(node_id who) const {
-  const auto* known = find_entry(who);
-  return known != nullptr && known->state != member_state::up;
-}
-
-std::vector<member> roster::members() const {
-  std::vector<member> result;
-  for (const auto& each : entries_)
-    if (each.counts()) result.push_back(*each.who);
-  return result;
-}
-
-roster::told* roster::told_of(node_id who) {
-  auto* known = find_entry(who);
-  return known == nullptr ? nullptr : &known->last_told;
-}
-
-std::vector<member_news> roster::about(node_id who) const {
-  const auto* known = find_entry(who);
-  if (known == nullptr) return {};
-  return {{*known->who, known->incarnation, known->state}};
-}
-
-std::vector<member_news> roster::all() const {
-  std::vector<member_news> result{{own_, incarnation_, member_state::up}};
-  result.reserve(entries_.size() + 1);
-  for (const auto& each : entries_) result.push_back({*each.who, each.incarnation, each.state});
-  return result;
-}
-
-std::vector<member_news> roster::beyond(const std::vector<member_news>& theirs) const {
-  std::unordered_map<node_id, const member_news*> known;
-  for (const auto& each : theirs) known[each.who.id] = &each;
-  auto result = all();
-  std::erase_if(result, [&](const member_news& mine) {
-    const auto found = known.find(mine.who.id);
-    return found != known.end() && !is_newer(mine.incarnation, mine.state, found->second->incarnation, found->second->state);
-  });
-  return result;
-}
-
-std::uint64_t roster::digest(node_id one, node_id other) const {
-  std::uint64_t result = 0;
-  for (const auto& each : entries_)
-    if (each.id != one && each.id != other && each.is_listed())
-      result ^= spread(each.id.value + spread(4 * std::uint64_t{each.incarnation} + static_cast<std::uint64_t>(each.state)));
-  return result;
 }
 
 void roster::take(node_id from, const member_news& news, const std::string& reason, std::int64_t now_ns) {
@@ -330,22 +218,6 @@ void roster::change_to(entry& which, const member_news& news, node_id from, cons
   knows_neighbours_ = knows_neighbours_ && was_up == which.counts();
   if (!was_up && which.counts()) changes_.push_back({kind::arrived, *which.who, {}});
   if (was_listed && !which.is_listed()) changes_.push_back({kind::gone, *which.who, reason});
-}
-
-/// Another node has told of the member under a wrong name before.
-void roster::rename(entry& which, const member& who) {
-  if (which.is_listed()) list_name(which, false);
-  which.who = std::make_shared<const member>(who);
-  if (which.is_listed()) list_name(which, true);
-}
-
-void roster::list_name(const entry& which, bool is_listed) {
-  const std::pair named(hash_of(which.who->name), which.id);
-  const auto at = std::lower_bound(names_.begin(), names_.end(), named);
-  if (is_listed)
-    names_.insert(at, named);
-  else
-    names_.erase(at);
 }
 
 void roster::erase(entry& which) {

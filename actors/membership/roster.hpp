@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/membership/heard_members.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -41,7 +41,7 @@ namespace troupe::membership {
 ///         name, host or incarnation change nothing.
 ///   RT-7  a member has one name: what others tell of a known member under another name changes nothing, as no node changes its name. What
 ///         the member itself says of its name counts (met()), if the name is free.
-class roster {
+class roster : public heard_members {
  public:
   static constexpr std::size_t most_gone = 1024;
   static constexpr std::size_t most_clashes = 1024;
@@ -67,13 +67,11 @@ class roster {
     std::string reason;
   };
 
-  roster(member self, limits how) : own_(std::move(self)), limits_(how) {}
+  roster(member self, limits how) : heard_members(std::move(self)), limits_(how) {}
   /// The roster of another member that has heard the same as this node.
   roster seen_by(const member& other) const;
 
   void set_port(std::uint16_t port) noexcept { own_.port = port; }
-  const member& self() const noexcept { return own_; }
-  std::uint32_t incarnation() const noexcept { return incarnation_; }
 
   /// Takes in news. `from`: the neighbour that they came from.
   void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
@@ -108,46 +106,10 @@ class roster {
   const std::vector<node_id>& neighbours() const;
   bool is_neighbour(node_id who) const;
 
-  /// The member, if it is not gone and has not left; null otherwise.
-  const member* find(node_id who) const;
-  const member* find(const std::string& name) const;
-  /// Whether the member is known, not gone, and was not suspected for longer than `patience`.
-  bool is_up(node_id who) const;
   /// Whether the member is left out, because its name belongs to another member that is not this node.
   bool is_left_out(node_id who) const;
-  /// Whether some node suspects the member, or holds it for gone.
-  bool doubts(node_id who) const;
-  /// The members that are up, without this node.
-  std::vector<member> members() const;
-
-  /// What the owner of the roster has told others about a member. The roster only keeps it.
-  enum class told : std::uint8_t { nothing, known, lost };
-  /// Null if the member is unknown.
-  told* told_of(node_id who);
-
-  /// The news about one member; none if it is unknown.
-  std::vector<member_news> about(node_id who) const;
-  /// All news that this node has: of other members, and of itself.
-  std::vector<member_news> all() const;
-  /// The news of all() that a node lacks that has told `theirs`, which was all of its news.
-  std::vector<member_news> beyond(const std::vector<member_news>& theirs) const;
-  /// A number that is equal on two nodes that have heard the same. What concerns `one` and `other` does not count: the two nodes
-  /// that compare know each other better.
-  std::uint64_t digest(node_id one, node_id other) const;
 
  private:
-  struct entry {
-    node_id id;
-    std::shared_ptr<const member> who;
-    std::uint32_t incarnation = 0;
-    member_state state = member_state::up;
-    bool is_unreachable = false;  // suspected for longer than `patience`
-    told last_told = told::nothing;
-
-    bool is_listed() const noexcept { return state < member_state::gone; }
-    bool counts() const noexcept { return is_listed() && !is_unreachable; }
-  };
-
   /// News about a member whose name belongs to another member, which may have ended: the news wait until that is known.
   struct clash {
     member_news news;
@@ -156,26 +118,18 @@ class roster {
     bool is_told = false;
   };
 
-  entry* find_entry(node_id who);
-  const entry* find_entry(node_id who) const;
   void take(node_id from, const member_news& news, const std::string& reason, std::int64_t now_ns);
   void change_to(entry& which, const member_news& news, node_id from, const std::string& reason, std::int64_t now_ns);
   bool makes_way(node_id from, const member_news& for_news, std::int64_t now_ns);
   void settle_clashes(std::int64_t now_ns);
-  void rename(entry& which, const member& who);
-  void list_name(const entry& which, bool is_listed);
   void erase(entry& which);
   void tell_full(const member& who);
   void contradict(const member_news& news);
   void drop_oldest();
 
-  member own_;
   limits limits_;
-  std::uint32_t incarnation_ = 0;
-  std::vector<entry> entries_;                            // by id, ascending; in a vector, because a large cluster has many
-  std::vector<std::pair<std::uint64_t, node_id>> names_;  // of the members that are listed: the hash of the name; ascending
-  std::unordered_map<node_id, std::int64_t> since_;       // when the member became suspected or gone
-  std::unordered_map<node_id, std::int64_t> accused_;     // when this node accused the member
+  std::unordered_map<node_id, std::int64_t> since_;    // when the member became suspected or gone
+  std::unordered_map<node_id, std::int64_t> accused_;  // when this node accused the member
   struct source {
     node_id from;
     std::uint64_t number;

@@ -3,10 +3,12 @@ add_room(membership
   admission.cpp
   dialer.cpp
   greetings.cpp
+  heard_members.cpp
   known_members.cpp
   member_desk.cpp
   member_table.cpp
   membership.cpp
+  neighbours.cpp
   node_connection.cpp
   peer_directory.cpp
   roster.cpp

@@ -46,7 +46,6 @@ LARGE = {
     "node": (30, 2),  # the public class
     "node_services": (60, 34),
     "peer_directory": (26, 12),
-    "roster": (29, 14),
 }
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)

@@ -79,8 +79,8 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   job.arriving = std::move(outgoing.arriving);
   if (job.record) {
     if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {support::call_scope::recorded()});
-    job.result.participants = job.record->peers();
-    job.result.is_child = job.record->joined_by(request.payload.message.node);
+    job.result.participants = job.record->members.peers();
+    job.result.is_child = job.record->members.joined_by(request.payload.message.node);
   }
   job.result.payload = std::move(outgoing.payload);
   job.result.payload.format = request.payload.format;
@@ -221,7 +221,7 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
                     &here](std::exception_ptr failure) {
     auto& payload = job->result.payload;
     if (failure) job->failure = contracts::not_copied(failure, payload.devices);
-    if (!job->failure) here.directory().sent(to, payload.tensors, payload.packings);
+    if (!job->failure) here.directory().traffic.sent(to, payload.tensors, payload.packings);
     caf::anon_send(owner, job);
   };
   auto compress = [job, to, &here] {

@@ -45,7 +45,7 @@ void calling_desk::call(const job_ptr& job) {
   if (context && !contexts_.find(context).actor) return calls_.fail(*job, contexts_.unknown(context));
   const bool is_up = here_.directory().gateway(job->to) != nullptr;
   if (!is_up && !here_.directory().is_member(job->to)) return calls_.fail(*job, error(errc::peer_down, "it is down"));
-  job->use = here_.directory().hold(job->to);
+  job->use = here_.directory().traffic.hold(job->to);
   job->number = ++last_;
   jobs_.emplace(job->number, job);
   on(calls_made::made{job->number, job->to, context, request.target, request.depth, job->late, is_up});
@@ -126,8 +126,8 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {
 
 void calling_desk::finish(contracts::outgoing_call& job, call_result& answer) {
   here_.deadlines().call_off(job.expiry);
-  if (job.record) job.record->joined(answer.participants);
-  if (job.record && answer.is_child) job.record->adopt(job.to);
+  if (job.record) job.record->members.joined(answer.participants);
+  if (job.record && answer.is_child) job.record->members.adopt(job.to);
   calls_.finish(job, answer);
 }
 

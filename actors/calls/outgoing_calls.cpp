@@ -46,14 +46,14 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     if (!here_.directory().gateway(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
     job->record = contexts_.find(id).record;
     if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail(*job, contexts_.unknown(id));
-    job->record->brief(job->request);
+    job->record->passes().brief(job->request);
     if (const auto failed = job->request.failed.size(); failed > max_entries && job->to != here_.id())
       return fail(*job, error(errc::misuse, std::to_string(failed) + " passes of the context " + to_string(id) +
                                               " have failed, and a message names at most " + std::to_string(max_entries) +
                                               "; open another context"));
   }
   if (arriving.events.empty()) {
-    here_.directory().sent(job->to, job->request.payload.tensors, job->request.payload.packings);
+    here_.directory().traffic.sent(job->to, job->request.payload.tensors, job->request.payload.packings);
     return caf::anon_send(here_.gateway(), std::move(job));
   }
   job->late = true;
@@ -70,7 +70,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     if (failure)
       job->not_copied = contracts::not_copied(failure, made_on);
     else
-      here.directory().sent(job->to, payload.tensors, payload.packings);
+      here.directory().traffic.sent(job->to, payload.tensors, payload.packings);
     caf::anon_send(gateway, support::arrived_atom::value, job);
   };
   here_.departures().post(std::move(arriving), std::move(compress), std::move(send));
@@ -105,7 +105,7 @@ std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) 
 }
 
 void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) {
-  here_.directory().received(job.to, result.payload.tensors, result.payload.packings);
+  here_.directory().traffic.received(job.to, result.payload.tensors, result.payload.packings);
   if (std::exchange(job.ended, true)) return;
   job.credit.give_back();
   --here_.counts().calls_waiting;

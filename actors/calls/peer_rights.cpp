@@ -172,7 +172,7 @@ std::string peer_rights::why_not(const call_request& call) const {
 bool peer_rights::has_part(node_id who, const context_id& id) const {
   if (here_.policy() == nullptr || who == here_.id() || id.node == who || of(who).all_contexts) return true;
   const auto context = contexts_.find(id);
-  return context.record && context.record->has_part(who);
+  return context.record && context.record->members.has_part(who);
 }
 
 std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_rights::*right, const std::string& what) const {

@@ -29,14 +29,14 @@ constexpr std::uint32_t most_depth = 4096;
 }  // namespace
 
 caf::typed_response_promise<call_result> serving_desk::serve(call_request& request) {
-  here_.directory().received(request.payload.message.node, request.payload.tensors, request.payload.packings);
+  here_.directory().traffic.received(request.payload.message.node, request.payload.tensors, request.payload.packings);
   auto job = std::make_shared<contracts::incoming_call>();
   job->request = std::move(request);
   job->promise = self_->response_promise<call_result>();
   job->owner = self_->handle<caf::strong_actor_ptr>();
   job->arrived_ns = support::steady_ns();
   job->number = ++last_;
-  job->use = here_.directory().hold(job->request.payload.message.node);
+  job->use = here_.directory().traffic.hold(job->request.payload.message.node);
   if (const auto why = why_not_taken(job); !why.empty())
     refuse(job, support::refused_request(why));
   else
@@ -96,8 +96,8 @@ void serving_desk::find_gradients(const call& job, const passes::open_context& c
   } catch (const error& too_much) {
     return refuse(job, support::refused_request(too_much.what()));
   }
-  context.record->called_by(request.payload.message.node);
-  if (request.span != 0) context.record->profile();
+  context.record->members.called_by(request.payload.message.node);
+  if (request.span != 0) context.record->is_profiled = true;
   if (!is_believed && context.record->lacks(request.completed, request.failed)) return ask_opener(job, context);
   gather(job, context);
 }
@@ -106,7 +106,7 @@ void serving_desk::find_gradients(const call& job, const passes::open_context& c
 bool serving_desk::believes(const call_request& request, const passes::context_record& record) const {
   const auto caller = request.payload.message.node;
   if (here_.policy() == nullptr || caller == record.id().node) return true;
-  const auto is_possible = [&](pass_number number) { return record.is_possible(number); };
+  const auto is_possible = [known = record.passes()](pass_number number) { return known.is_possible(number); };
   return rights_.has_part(caller, record.id()) && is_possible(request.completed) &&
          std::all_of(request.failed.begin(), request.failed.end(), is_possible);
 }
@@ -128,7 +128,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
   question.values = {{value_names::object, to_attribute(context_id.number)}};
   question.payload.message = {here_.next_number(), here_.id()};
   question.depth = job->request.depth + 1;
-  here_.directory().sent(opener);
+  here_.directory().traffic.sent(opener);
   auto asked = self_->request(gateway, patience_for_part(*job), std::move(question));
   asked_.add(opener, asked.id());
   const auto unheard = [this, job, context, opener, number = asked.id()](const caf::error& why) {
@@ -155,7 +155,7 @@ void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_co
 }
 
 void serving_desk::gather(const call& job, const passes::open_context& context) {
-  if (!context.record->has_gradients()) return workers_.run(job);
+  if (!context.record->passes().has_gradients) return workers_.run(job);
   workers_.hold(job);
   // No deadline: the context actor always answers (CO-7).
   self_->request(context.actor, caf::infinite, support::gradients_atom::value)

@@ -57,7 +57,7 @@ struct outgoing_call {
   tracing::span_collector_ptr spans;         // collector of the call that made this call, if that call is profiled
   std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
-  std::shared_ptr<void> use;                 // see peer_directory::hold
+  std::shared_ptr<void> use;                 // see peer_traffic::hold
   std::shared_ptr<autograd_message> answer;  // the answer's message without tensors, to attach the reply's tensors
   future<call_reply> reply;
 
@@ -79,7 +79,7 @@ struct incoming_call {
   caf::strong_actor_ptr owner;                       // the actor that made `promise`
   std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
   std::uint64_t number = 0;                          // of its arrival: calls that arrive later have a higher one
-  std::shared_ptr<void> use;                         // see peer_directory::hold
+  std::shared_ptr<void> use;                         // see peer_traffic::hold
   support::deadline_clock::alarm expiry;             // of the deadline, while the call has not started
   call_result result;
   devices::staged arriving;  // elements of the result that are still on their way from a device

@@ -4,17 +4,18 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <caf/actor_control_block.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/membership/peer_traffic.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -29,8 +30,8 @@ namespace troupe::membership {
 ///         also if no message went between the two (a third node may bring a peer into a context).
 ///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went down
 ///         for PD-1. Ids that only messages name leave nothing behind.
-///   PD-6  a member that this node can't connect to has an entry in traffic() that says so, from note_obstacle() to note_obstacle()
-///         without a reason, unless it is a peer; of the first 64 such members.
+///   PD-6  a member that this node can't connect to has an entry in traffic.report() that says so, from traffic.note_obstacle() to
+///         traffic.note_obstacle() without a reason, unless it is a peer; of the first 64 such members.
 class peer_directory {
  public:
   struct entry {
@@ -39,7 +40,9 @@ class peer_directory {
   };
 
   /// `clock`: nanoseconds of a steady clock.
-  explicit peer_directory(std::function<std::int64_t()> clock = support::steady_ns);
+  explicit peer_directory(std::function<std::int64_t()> clock = support::steady_ns) : traffic(std::move(clock)) {}
+
+  peer_traffic traffic;
 
   /// `period`: see contracts::peer_up. Does nothing if the news is older than the last remove() of the node.
   void add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period = 0);
@@ -52,8 +55,6 @@ class peer_directory {
   /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns whether
   /// the directory listed it as such. A member may become gone after it was unreachable.
   bool forget(node_id id, const std::string& reason, bool is_gone);
-  /// This node can't connect to a member, which other nodes may reach. `reason`: empty if that is over.
-  void note_obstacle(const member& who, const std::string& reason);
   /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
   bool is_member(node_id id) const;
 
@@ -69,36 +70,12 @@ class peer_directory {
   /// Whether the node was a peer and is not one now: the node is unreachable or gone. Of the last 4,096 such nodes.
   bool is_down(node_id id) const;
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the directory does not know the node.
-  std::string name(node_id id) const;
+  std::string name(node_id id) const { return traffic.name(id); }
   /// The nodes that are up, and the members that this node is not connected to.
   std::vector<member> members() const;
 
-  /// A call to the node or from it is under way, as long as the result lives.
-  std::shared_ptr<void> hold(node_id id) const;
-  /// Whether this node shares work with the peer: a call is under way, a message was sent or received within `rest_after`, or
-  /// `keeps` says so, which is asked once in this time, whatever it said before (MT-4 of member_table).
-  bool is_used(node_id id, const std::function<bool()>& keeps) const;
-  static constexpr std::int64_t rest_after_ns = 10'000'000'000;
-
   /// The wire formats that the node reads, one bit each (wire_format.hpp); 0 if the node is not up.
   std::uint32_t formats(node_id id) const;
-
-  /// Counts a message to a node or from it, the bytes of its tensors, and what they would be without compression.
-  void sent(node_id to, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const;
-  void received(node_id from, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const;
-  void received(const std::string& from, const std::vector<at::Tensor>& tensors,
-                const std::vector<packing>& packings = {}) const;
-
-  /// Counts elements that were read out of the node's memory.
-  void read(node_id from, std::uint64_t bytes) const;
-
-  enum class which {
-    all,
-    connected,  // nodes that are peers or have been peers
-  };
-  /// State of and traffic with each node, without node `self`: first the nodes that are up, then those that went down, each sorted
-  /// by name.
-  std::vector<peer_status> traffic(node_id self, which nodes = which::all) const;
 
   /// How many nodes are listed, without this node.
   std::size_t others_listed() const;
@@ -107,35 +84,12 @@ class peer_directory {
   std::size_t entries() const;
 
  private:
-  const std::function<std::int64_t()> clock_;
-  mutable std::mutex mutex_;  // guards up_, ids_, known_, out_of_reach_, traffic_, last_away_, down_ and what follows
-  std::unordered_map<node_id, entry> up_;
-  std::unordered_map<std::string, node_id> ids_;  // ids of the nodes that are up, by name
-  std::unordered_map<node_id, member> known_;     // members that this node is not connected to
-  std::unordered_map<node_id, peer_status> out_of_reach_;
-  struct node {
-    peer_status seen;
-    bool was_connected = false;
-  };
-  struct use {
-    bool is_listed = false;
-    std::size_t held = 0;                    // calls under way
-    std::int64_t last_ns = -rest_after_ns;   // of a message, or when something kept the peer
-    std::int64_t asked_ns = -rest_after_ns;  // when nothing kept the peer
-  };
-  struct uses {
-    std::mutex mutex;                      // guards all
-    std::unordered_map<node_id, use> all;  // of the nodes that the directory lists, and while a call is under way
-  };
-  void touch(node_id id) const;
-  void list(const member& who);
-  void went_away(node_id id, const std::string& reason, bool is_gone);
   void note_end(node_id id, std::uint64_t period);
 
-  std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
-  // Of the nodes that the directory lists, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
-  mutable std::unordered_map<node_id, node> traffic_;
-  std::deque<node_id> last_away_;                    // the nodes that went away last
+  mutable std::mutex mutex_;  // guards what follows
+  std::unordered_map<node_id, entry> up_;
+  std::unordered_map<std::string, node_id> ids_;     // ids of the nodes that are up, by name
+  std::unordered_map<node_id, member> known_;        // members that this node is not connected to
   std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
   std::deque<node_id> last_down_;                    // the keys of down_, the oldest first
   std::uint64_t newest_dropped_ = 0;                 // the newest period that down_ had and has no more

@@ -11,6 +11,7 @@ add_room(membership
   neighbours.cpp
   node_connection.cpp
   peer_directory.cpp
+  peer_traffic.cpp
   roster.cpp
   route.cpp
   seeds.cpp)

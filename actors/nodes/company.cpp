@@ -237,7 +237,7 @@ contracts::membership_host company::start_membership(const std::string& loopback
   how.forget_after = options.forget_after;
   how.log = services().log();
   how.shares = [parts = &parts_](node_id who) {
-    return parts->services.directory().is_used(who, [&] { return share_context_or_object(*parts, who); });
+    return parts->services.directory().traffic.is_used(who, [&] { return share_context_or_object(*parts, who); });
   };
   how.accept = [parts = &parts_](node_id who) { return parts->services.accept(who); };
   if (services().policy() != nullptr) how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };

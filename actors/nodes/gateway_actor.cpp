@@ -112,7 +112,7 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](contracts::peer_up& news) { members.is_up(news); },
     [this](const contracts::peer_down& news) { members.went_down(news); },
     [this](const contracts::member_heard& news) { members.heard(news); },
-    [this](const contracts::member_out_of_reach& news) { here.directory().note_obstacle(news.who, news.reason); },
+    [this](const contracts::member_out_of_reach& news) { here.directory().traffic.note_obstacle(news.who, news.reason); },
   };
 }
 

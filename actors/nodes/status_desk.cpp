@@ -29,12 +29,12 @@ constexpr std::chrono::milliseconds longest_relay{60'000};
 
 caf::result<node_status> status_desk::own() const {
   if (auto refused = why_not()) return refused;
-  return with(here_.directory().traffic(here_.id()));
+  return with(here_.directory().traffic.report(here_.id()));
 }
 
 caf::result<node_status> status_desk::outline() const {
   if (auto refused = why_not()) return refused;
-  return with(here_.directory().traffic(here_.id(), membership::peer_directory::which::connected));
+  return with(here_.directory().traffic.report(here_.id(), membership::peer_traffic::which::connected));
 }
 
 caf::result<node_status> status_desk::of_peer(node_id who, std::int64_t left_ns) {

@@ -11,7 +11,7 @@ bool share_context_or_object(const node_parts& parts, node_id peer) {
   if (!parts.objects.tether()->held_of(peer).empty() || parts.objects.serves(peer)) return true;
   const auto contexts = parts.contexts.all();
   return std::any_of(contexts.begin(), contexts.end(),
-                     [&](const auto& each) { return each.record->id().node == peer || each.record->has_peer(peer); });
+                     [&](const auto& each) { return each.record->id().node == peer || each.record->members.has_peer(peer); });
 }
 
 }  // namespace troupe::nodes

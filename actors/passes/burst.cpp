@@ -31,7 +31,7 @@ namespace {
 /// To be called when all elements of the gradients are on the host, before they leave.
 void make_ready(services::node_services& here, propagate_gradients& message, node_id to, engine::way_back back) {
   here.compress(message.gradients, message.packings, to, back.format, back.stream);
-  here.directory().sent(to, message.gradients, message.packings);
+  here.directory().traffic.sent(to, message.gradients, message.packings);
 }
 
 /// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.

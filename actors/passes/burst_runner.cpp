@@ -46,7 +46,7 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
 void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
   const auto begin = support::steady_ns();
   const bool mine = work->context.node == here.id();
-  const bool wanted = mine ? here.recorder().profiling() : work->state->record->profiled();
+  const bool wanted = mine ? here.recorder().profiling() : work->state->record->is_profiled.load();
   const auto spans = wanted ? std::make_shared<tracing::span_collector>() : nullptr;
   {
     const tracing::operator_log log(spans);

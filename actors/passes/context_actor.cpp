@@ -133,7 +133,7 @@ void context_desk::release() {
   // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know them.
   const bool is_opener = id.node == here_.id();
   // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
-  for (auto who : record_->peers())
+  for (auto who : record_->members.peers())
     if (auto gateway = here_.directory().gateway(who); gateway && is_opener)
       caf::anon_send(gateway, release_context{id});
     else if (gateway && who != id.node)

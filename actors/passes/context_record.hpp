@@ -11,10 +11,11 @@
 #include <vector>
 
 #include <boost/container/flat_map.hpp>
-#include <boost/container/flat_set.hpp>
 
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/actors/passes/context_members.hpp>
+#include <troupe/actors/passes/known_passes.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/protocol/burst_share.hpp>
@@ -29,7 +30,7 @@ namespace troupe::passes {
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
-///   CR-4  no node gives itself a part in the context: has_part() counts calls and the answers to calls.
+///   CR-4  no node gives itself a part in the context: members.has_part() counts calls and the answers to calls.
 ///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
 ///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the graph task
 ///         (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
@@ -38,12 +39,16 @@ namespace troupe::passes {
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
-  context_record(context_id id, node_id here, support::activity& counts) : id_(id), here_(here), counts_(counts) {
+  context_record(context_id id, node_id here, support::activity& counts)
+      : members(id, here), id_(id), here_(here), counts_(counts) {
     ++counts_.contexts;
     ++counts_.contexts_opened;
   }
 
   context_id id() const noexcept { return id_; }
+
+  context_members members;
+  std::atomic<bool> is_profiled{false};  // whether a caller asked for spans
 
   static constexpr std::size_t most_parts = 4096;
   static constexpr std::size_t most_failed = 4096;
@@ -55,44 +60,15 @@ class context_record {
   /// Adds the send of a message to `to`, if the message has one, and what was recorded before the message. `to` is empty for an
   /// answer. Returns false after the release.
   bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
-  /// Fills in the request's fields about the passes of the context.
-  void brief(call_request& request) const;
-  /// Adds nodes that hold a part of the context. The answer to a call named these nodes.
-  void joined(const std::vector<node_id>& nodes);
-  /// Adds a node that says itself that it holds a part (context_joined). Nobody else has said so: has_part() does not count it.
-  void announced(node_id who);
-  void left(node_id who);
-  std::vector<node_id> peers() const;
-  bool has_peer(node_id who) const;
-  /// Notes that the node has called this node in the context: the node has a part, and is no peer. The first caller is the parent of this
-  /// node in the tree of calls.
-  void called_by(node_id who);
-  /// Whether this node has joined the context by a call of that node.
-  bool joined_by(node_id caller) const;
-  /// Notes that the node has joined the context by a call of this node.
-  void adopt(node_id child);
   /// Ends a recording that was added without an end: the thread of the caller has recorded the last function of it.
   void end_recording(const engine::recording& which);
-  /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call has named
-  /// it, or the node has called this one.
-  bool has_part(node_id who) const;
-
   /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them. No effect on the
   /// node that opened the context: that node begins all passes, and knows how they ended. Throws troupe::error (refused) if that is too
   /// much (CR-7); then nothing has changed.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
-  /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at most
-  /// `longest_leap` followed each other.
-  bool is_possible(pass_number number) const;
-  static constexpr std::uint64_t longest_leap = 65'536;
   /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node had a part in a pass and the caller
   /// knows of passes that this node does not know.
   bool lacks(pass_number completed, const std::vector<pass_number>& failed) const;
-  /// Notes that a caller asks for spans.
-  void profile();
-  /// Whether some pass may have left gradients on this node.
-  bool has_gradients() const;
-
   struct start {
     pass_number number;
     std::vector<engine::send_source> sends;
@@ -123,10 +99,10 @@ class context_record {
   /// all completed passes are gathered.
   contracts::graph_task_actor next_to_gather();
 
-  /// Whether a caller asked for spans.
-  bool profiled() const;
-  pass_number completed() const;
-  bool running() const;
+  known_passes passes() const {
+    std::lock_guard lock(mutex_);
+    return passes_;
+  }
   /// What calls and passes of this context have recorded on this node so far.
   std::vector<engine::recording> recordings() const;
 
@@ -150,24 +126,9 @@ class context_record {
   mutable std::mutex mutex_;  // guards the members below
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
-  /// What is known of a node.
-  struct knowledge {
-    bool is_peer = false;   // another node that has joined the context
-    bool has_part = false;  // what has_part() says; also of a node that has left, and may come back
-  };
-  // Flat: most contexts have few entries, and a program may have many contexts.
-  boost::container::flat_map<node_id, knowledge> nodes_;
-  // Null on the node that opened the context, and before the first call comes.
-  std::shared_ptr<protocol::call_tree_place> place_;
-  pass_number completed_;                           // the last pass known to be complete
-  boost::container::flat_set<pass_number> failed_;  // passes known to have failed, here or on the node that began them
-  pass_number current_;                             // the last pass that this node began or heard of
-  pass_number running_;                             // the running pass that was started here; 0: none
+  known_passes passes_;
   // Graph tasks of the current pass and of passes whose gradients are not gathered yet.
   boost::container::flat_map<pass_number, contracts::graph_task_actor> tasks_;
-  bool has_gradients_ = false;
-  bool gathering_ = false;  // the gradients of a task that next_to_gather returned are not added yet
-  bool profiled_ = false;
   bool released_ = false;
 };
 

@@ -300,7 +300,7 @@ void graph_task_desk::fail(node_id from, errc code, std::string text) {
 
 /// The gateway of another node, for a message to it; null if the node is down.
 contracts::gateway_actor graph_task_desk::reach(node_id who) {
-  here_.directory().sent(who);
+  here_.directory().traffic.sent(who);
   return here_.directory().gateway(who);
 }
 

@@ -33,7 +33,7 @@ void pass_outcome::fail(const error& reason) {
 std::string pass_outcome::description() const {
   std::string names;
   support::add_quoted(names, here_.name());
-  for (const auto who : record_->peers()) support::add_quoted(names, here_.directory().name(who));
+  for (const auto who : record_->members.peers()) support::add_quoted(names, here_.directory().name(who));
   return "pass " + std::to_string(pass_.value) + " of context " + to_string(record_->id()) + " over " + names;
 }
 

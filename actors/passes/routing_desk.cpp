@@ -45,19 +45,20 @@ void routing_desk::add(contracts::outgoing_joint& joint) {
 }
 
 void routing_desk::gradients(propagate_gradients& message) {
-  here_.directory().received(message.from, message.gradients, message.packings);
+  const auto sender = here_.directory().find(message.from).value_or(node_id{});
+  here_.directory().traffic.received(sender, message.gradients, message.packings);
   if (const auto why = why_not_from(message); !why.empty()) return refuse(why);
   to_pass(message, message.from);
 }
 
 void routing_desk::leave_out(prune& message) {
-  here_.directory().received(message.context.node);
+  here_.directory().traffic.received(message.context.node);
   to_pass(message, {});
 }
 
 template <class Report>
 void routing_desk::report(Report& message) {
-  here_.directory().received(message.from);
+  here_.directory().traffic.received(message.from);
   const auto context = contexts_.find(message.context);
   if (!context.record) return say_failed(message, {}, errc::unknown_context, contexts_.unknown(message.context).what());
   if (!may_take_part(message.from, message.context))
@@ -69,7 +70,7 @@ template void routing_desk::report(participant_quiet& message);
 template void routing_desk::report(participant_failed& message);
 
 caf::result<discovered> routing_desk::walk(discover& question) {
-  here_.directory().received(question.context.node);
+  here_.directory().traffic.received(question.context.node);
   const auto context = contexts_.find(question.context);
   if (!context.record) {
     const auto why = contexts_.unknown(question.context);
@@ -85,7 +86,7 @@ caf::result<discovered> routing_desk::walk(discover& question) {
 }
 
 caf::result<pass_aborted> routing_desk::abort(abort_pass& message) {
-  here_.directory().received(message.context.node);
+  here_.directory().traffic.received(message.context.node);
   if (const auto context = contexts_.find(message.context); context.record)
     if (auto task = context.record->skip(message.pass)) return self_->delegate(task, std::move(message));
   return pass_aborted{message.context, message.pass, here_.id(), {}, true};
@@ -99,7 +100,7 @@ void routing_desk::joined(const context_joined& news) {
   } else if (gateway && context.record) {
     if (!may_take_part(news.from, news.context))
       return refuse(without_part("the news that node '" + here_.directory().name(news.from) + "' has joined", news.context));
-    context.record->announced(news.from);
+    context.record->members.announced(news.from);
   } else if (gateway) {
     caf::anon_send(gateway, release_context{news.context});
   }
@@ -122,7 +123,7 @@ void routing_desk::release(const context_id& id, const contracts::context_actor&
 void routing_desk::went_down(const contracts::peer_down& news) {
   for (const auto& [record, actor] : contexts_.all()) {
     const auto id = record->id();
-    record->left(news.who.id);
+    record->members.left(news.who.id);
     for (const auto& task : record->tasks()) self_->send(task, news);
     if (id.node != here_.id()) announce(id);
     if (news.is_gone && id.node == news.who.id) release(id, actor);
@@ -149,7 +150,7 @@ std::string routing_desk::why_not_from(const propagate_gradients& message) {
   if (!from) return what + ", which has not introduced itself";
   if (!may_take_part(*from, message.context)) return without_part(what, message.context);
   const auto context = contexts_.find(message.context);
-  if (*from == message.context.node || !context.record || context.record->is_possible(message.pass)) return {};
+  if (*from == message.context.node || !context.record || context.record->passes().is_possible(message.pass)) return {};
   const auto why = what + " for pass " + std::to_string(message.pass.value) + " of the context " + to_string(message.context) +
                    ", which can't have begun yet";
   say_failed(message, message.from, errc::refused, why);  // the sender has a part, so the pass waits for this node

@@ -3,6 +3,7 @@ add_room(passes
   burst.cpp
   burst_runner.cpp
   context_actor.cpp
+  context_members.cpp
   context_record.cpp
   cpu_continuation.cpp
   lane_threads.cpp

@@ -40,7 +40,7 @@ void report_to(support::desk_actor self, node_services& here, node_id initiator,
   auto send = [&here, initiator, what = std::move(what)]() mutable {
     const auto gateway = here.directory().gateway(initiator);
     if (!gateway) return false;
-    here.directory().sent(initiator);
+    here.directory().traffic.sent(initiator);
     caf::anon_send(gateway, std::move(what));
     return true;
   };

@@ -195,7 +195,7 @@ void transfer_desk::was_read(contracts::incoming_offer& job) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;
   }
-  here_.directory().read(from, job.offer.bytes);
+  here_.directory().traffic.read(from, job.offer.bytes);
   job.promise.deliver(caf::unit);
 }
 

@@ -53,10 +53,10 @@ BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_nodes_that_joined_it) {
   BOOST_TEST(!shares_with(tied));
   const auto opened = parts.contexts.open();
   BOOST_TEST(!shares_with(tied));
-  opened.record->joined({tied});  // a third node named the peer
+  opened.record->members.joined({tied});  // a third node named the peer
   BOOST_TEST(shares_with(tied));
   BOOST_TEST(!shares_with(stranger));
-  opened.record->left(tied);
+  opened.record->members.left(tied);
   BOOST_TEST(!shares_with(tied));
 }
 

@@ -62,38 +62,38 @@ BOOST_AUTO_TEST_CASE(a_part_in_the_context_is_what_others_say_of_a_node) {
   constexpr troupe::node_id caller{5};
   constexpr troupe::node_id itself{6};
   mine.add({}, called);
-  mine.joined({named, here});
-  mine.called_by(caller);
-  mine.announced(itself);
-  BOOST_TEST((mine.has_part(called) && mine.has_part(named) && mine.has_part(caller)));
-  BOOST_TEST(!mine.has_part(itself));
-  BOOST_TEST(!mine.has_part(other));
-  BOOST_TEST((mine.peers() == std::vector{called, named, itself}));
+  mine.members.joined({named, here});
+  mine.members.called_by(caller);
+  mine.members.announced(itself);
+  BOOST_TEST((mine.members.has_part(called) && mine.members.has_part(named) && mine.members.has_part(caller)));
+  BOOST_TEST(!mine.members.has_part(itself));
+  BOOST_TEST(!mine.members.has_part(other));
+  BOOST_TEST((mine.members.peers() == std::vector{called, named, itself}));
   // A node that comes back announces itself. It had its part before.
-  mine.left(named);
-  BOOST_TEST(!mine.has_peer(named));
-  mine.announced(named);
-  BOOST_TEST((mine.has_peer(named) && mine.has_part(named)));
+  mine.members.left(named);
+  BOOST_TEST(!mine.members.has_peer(named));
+  mine.members.announced(named);
+  BOOST_TEST((mine.members.has_peer(named) && mine.members.has_part(named)));
 }
 
 BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
   constexpr troupe::node_id first{3};
   constexpr troupe::node_id second{4};
   constexpr troupe::node_id child{5};
-  mine.called_by(first);  // this node has opened the context: it is the root
-  mine.adopt(child);
-  BOOST_TEST(!mine.joined_by(first));
+  mine.members.called_by(first);  // this node has opened the context: it is the root
+  mine.members.adopt(child);
+  BOOST_TEST(!mine.members.joined_by(first));
   BOOST_TEST(mine.begin(true)->place == nullptr);
   for (const bool by_the_opener : {false, true}) {
     troupe::passes::context_record theirs({other, 1}, here, counts);
     const auto parent = by_the_opener ? other : first;
-    theirs.called_by(parent);
-    theirs.called_by(second);
-    theirs.called_by(by_the_opener ? first : other);
-    BOOST_TEST(!theirs.joined_by(second));
-    BOOST_TEST(theirs.joined_by(first) == !by_the_opener);
+    theirs.members.called_by(parent);
+    theirs.members.called_by(second);
+    theirs.members.called_by(by_the_opener ? first : other);
+    BOOST_TEST(!theirs.members.joined_by(second));
+    BOOST_TEST(theirs.members.joined_by(first) == !by_the_opener);
     const auto before = theirs.follow({1})->place;
-    theirs.adopt(child);
+    theirs.members.adopt(child);
     BOOST_TEST(before->children.empty());  // the running pass keeps what it has
     const auto place = theirs.follow({2})->place;
     BOOST_TEST((place->parent == (by_the_opener ? troupe::node_id{} : first)));
@@ -105,9 +105,9 @@ BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
 BOOST_AUTO_TEST_CASE(a_child_of_one_context_is_none_of_another_context) {
   constexpr troupe::node_id child{5};
   context_record second({other, 2}, here, counts);
-  of_other.called_by(other);
-  second.called_by(other);
-  of_other.adopt(child);
+  of_other.members.called_by(other);
+  second.members.called_by(other);
+  of_other.members.adopt(child);
   BOOST_TEST(of_other.follow({1})->place->children.contains(child));
   BOOST_TEST(second.follow({1})->place->children.empty());
 }
@@ -116,27 +116,27 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_left_is_no_peer_whatever_made_it_one) {
   constexpr troupe::node_id called{3};
   constexpr troupe::node_id itself{6};
   mine.add({}, called);
-  mine.announced(itself);
-  mine.announced(here);
-  mine.joined({here});
-  BOOST_TEST(!mine.has_peer(here));
+  mine.members.announced(itself);
+  mine.members.announced(here);
+  mine.members.joined({here});
+  BOOST_TEST(!mine.members.has_peer(here));
   BOOST_TEST((mine.begin(true)->peers == std::set{called, itself}));
   mine.end({1}, true);
-  mine.left(called);
-  mine.left(itself);
-  mine.left(other);
-  BOOST_TEST((mine.peers().empty() && mine.begin(true)->peers.empty()));
-  BOOST_TEST((mine.has_part(called) && !mine.has_part(itself) && !mine.has_part(other)));
+  mine.members.left(called);
+  mine.members.left(itself);
+  mine.members.left(other);
+  BOOST_TEST((mine.members.peers().empty() && mine.begin(true)->peers.empty()));
+  BOOST_TEST((mine.members.has_part(called) && !mine.members.has_part(itself) && !mine.members.has_part(other)));
 }
 
 // CR-1
 BOOST_AUTO_TEST_CASE(a_pass_runs_from_its_begin_to_its_end_and_no_other_one_begins_meanwhile) {
   BOOST_TEST((mine.begin(true)->number == troupe::pass_number{1}));
-  BOOST_TEST(mine.running());
+  BOOST_TEST(mine.passes().is_running());
   BOOST_TEST(!mine.begin(false).has_value());
   mine.end({1}, true);
-  BOOST_TEST(!mine.running());
-  BOOST_TEST((mine.completed() == troupe::pass_number{1}));
+  BOOST_TEST(!mine.passes().is_running());
+  BOOST_TEST((mine.passes().completed == troupe::pass_number{1}));
   BOOST_TEST((mine.begin(true)->number == troupe::pass_number{2}));
 }
 
@@ -202,27 +202,28 @@ BOOST_AUTO_TEST_CASE(news_from_other_nodes_do_not_end_a_pass_that_this_node_lead
   BOOST_TEST((mine.task_of({1}) == led));
   BOOST_TEST(!mine.next_to_gather());
   mine.end({1}, false);
-  BOOST_TEST(!mine.running());
+  BOOST_TEST(!mine.passes().is_running());
   BOOST_TEST((mine.begin(true)->number == troupe::pass_number{2}));
 }
 
 // GW-18
 BOOST_AUTO_TEST_CASE(a_record_says_what_is_possible_and_whether_it_lacks_news) {
-  constexpr auto leap = context_record::longest_leap;
-  BOOST_TEST(of_other.is_possible({leap}));
-  BOOST_TEST(!of_other.is_possible({leap + 1}));
-  BOOST_TEST(!of_other.is_possible({~std::uint64_t{0}}));
+  constexpr auto leap = troupe::passes::known_passes::longest_leap;
+  BOOST_TEST(of_other.passes().is_possible({leap}));
+  BOOST_TEST(!of_other.passes().is_possible({leap + 1}));
+  BOOST_TEST(!of_other.passes().is_possible({~std::uint64_t{0}}));
   BOOST_TEST(!of_other.lacks({}, {}));
   BOOST_TEST(!of_other.lacks({1}, {{1}}));  // this node had no part in a pass: no gradients wait
   of_other.learn({2}, {{1}});
   BOOST_TEST(!of_other.lacks({2}, {{1}}));
-  BOOST_TEST(of_other.is_possible({leap + 2}));
+  BOOST_TEST(of_other.passes().is_possible({leap + 2}));
   of_other.follow({3});
   BOOST_TEST(!of_other.lacks({2}, {{1}}));
   BOOST_TEST((of_other.lacks({3}, {}) && of_other.lacks({}, {{2}})));
   of_other.set_task({3}, task());
   BOOST_TEST(of_other.lacks({2}, {{1}}));
-  BOOST_TEST((of_other.is_possible({1}) && of_other.is_possible({leap + 3}) && !of_other.is_possible({leap + 4})));
+  BOOST_TEST((of_other.passes().is_possible({1}) && of_other.passes().is_possible({leap + 3}) &&
+              !of_other.passes().is_possible({leap + 4})));
 }
 
 // CO-1: a call brings the news of the failure before the first gradients of the pass arrive.
@@ -285,11 +286,11 @@ BOOST_AUTO_TEST_CASE(a_record_remembers_so_many_failed_passes_and_says_when_ther
   of_other.learn({}, failed);
   failed.push_back({context_record::most_failed + 1});
   BOOST_CHECK_THROW(of_other.learn({9000}, failed), troupe::error);
-  BOOST_TEST((of_other.completed() == troupe::pass_number{}));
+  BOOST_TEST((of_other.passes().completed == troupe::pass_number{}));
   BOOST_TEST(!of_other.skip({9001}));
   BOOST_TEST(!of_other.follow({9001}).has_value());
   troupe::call_request request;
-  of_other.brief(request);
+  of_other.passes().brief(request);
   BOOST_TEST(request.failed.size() == context_record::most_failed);
 }
 
@@ -298,13 +299,13 @@ BOOST_AUTO_TEST_CASE(what_callers_know_reaches_the_calls_that_are_made_from_here
   of_other.learn({3}, {{2}});
   of_other.learn({1}, {});  // older news
   troupe::call_request request;
-  of_other.brief(request);
+  of_other.passes().brief(request);
   BOOST_TEST((request.completed == troupe::pass_number{3}));
   BOOST_REQUIRE(request.failed.size() == 1u);
   BOOST_TEST((request.failed.front() == troupe::pass_number{2}));
-  BOOST_TEST(!of_other.has_gradients());
+  BOOST_TEST(!of_other.passes().has_gradients);
   of_other.follow({4});
-  BOOST_TEST(of_other.has_gradients());
+  BOOST_TEST(of_other.passes().has_gradients);
 }
 
 // CR-2, CR-3

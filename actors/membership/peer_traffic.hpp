@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/membership/peer_directory_test.cpp
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::membership {
+
+/// The traffic between this node and the nodes that a peer_directory lists or has listed, and with whom this node shares work. The directory
+/// says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the directory.
+class peer_traffic {
+ public:
+  /// `clock`: nanoseconds of a steady clock.
+  explicit peer_traffic(std::function<std::int64_t()> clock) : clock_(std::move(clock)) {}
+
+  /// The node is listed: as a peer, or as a member that this node is not connected to.
+  void list(const member& who, bool is_peer);
+  /// The node is not listed any more. For a node that went away before: only the reason is new, and whether the node is gone.
+  void went_away(node_id id, const std::string& reason, bool is_gone);
+  /// No node is listed any more.
+  void clear();
+  /// This node can't connect to a member, which other nodes may reach. `reason`: empty if that is over.
+  void note_obstacle(const member& who, const std::string& reason);
+
+  /// A call to the node or from it is under way, as long as the result lives.
+  std::shared_ptr<void> hold(node_id id) const;
+  /// Whether this node shares work with the peer: a call is under way, a message was sent or received within `rest_after`, or
+  /// `keeps` says so, which is asked once in this time, whatever it said before (MT-4 of member_table).
+  bool is_used(node_id id, const std::function<bool()>& keeps) const;
+  static constexpr std::int64_t rest_after_ns = 10'000'000'000;
+
+  /// Counts a message to a node or from it, the bytes of its tensors, and what they would be without compression.
+  void sent(node_id to, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const;
+  void received(node_id from, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const;
+  /// Counts elements that were read out of the node's memory.
+  void read(node_id from, std::uint64_t bytes) const;
+
+  /// The name of the node, also of the last 64 nodes that went away. The id as a text if the node is not known.
+  std::string name(node_id id) const;
+  enum class which {
+    all,
+    connected,  // nodes that are peers or have been peers
+  };
+  /// State of and traffic with each node, without node `self`: first the nodes that are up, then those that went down, each sorted
+  /// by name.
+  std::vector<peer_status> report(node_id self, which nodes = which::all) const;
+  /// How many entries the tables have (PD-5).
+  std::size_t entries() const;
+
+ private:
+  struct node {
+    peer_status seen;
+    bool was_connected = false;
+  };
+  struct use {
+    bool is_listed = false;
+    std::size_t held = 0;                    // calls under way
+    std::int64_t last_ns = -rest_after_ns;   // of a message, or when something kept the peer
+    std::int64_t asked_ns = -rest_after_ns;  // when nothing kept the peer
+  };
+  struct uses {
+    std::mutex mutex;                      // guards all
+    std::unordered_map<node_id, use> all;  // of the nodes that are listed, and while a call is under way
+  };
+  void touch(node_id id) const;
+
+  const std::function<std::int64_t()> clock_;
+  std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
+  mutable std::mutex mutex_;                               // guards what follows
+  // Of the nodes that are listed, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
+  mutable std::unordered_map<node_id, node> traffic_;
+  std::deque<node_id> last_away_;  // the nodes that went away last
+  std::unordered_map<node_id, peer_status> out_of_reach_;
+};
+
+}  // namespace troupe::membership

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/passes/context_members.hpp>
+
+namespace troupe::passes {
+
+namespace {
+
+/// The place of a child of the root that has no child itself. Most records of other nodes' contexts share this one: adopt() changes no
+/// shared place.
+const std::shared_ptr<protocol::call_tree_place>& below_the_root() {
+  static const auto place = std::make_shared<protocol::call_tree_place>();
+  return place;
+}
+
+}  // namespace
+
+void context_members::called(node_id who) {
+  std::lock_guard lock(mutex_);
+  if (who != here_) nodes_[who] = {.is_peer = true, .has_part = true};
+}
+
+void context_members::joined(const std::vector<node_id>& nodes) {
+  std::lock_guard lock(mutex_);
+  for (const node_id each : nodes) nodes_[each] = {.is_peer = each != here_, .has_part = true};
+}
+
+void context_members::announced(node_id who) {
+  std::lock_guard lock(mutex_);
+  if (who != here_) nodes_[who].is_peer = true;
+}
+
+void context_members::left(node_id who) {
+  std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(who);
+  if (found == nodes_.end()) return;
+  found->second.is_peer = false;
+  if (!found->second.has_part) nodes_.erase(found);
+}
+
+std::vector<node_id> context_members::peers() const {
+  std::lock_guard lock(mutex_);
+  std::vector<node_id> result;
+  for (const auto& [who, known] : nodes_)
+    if (known.is_peer) result.push_back(who);
+  return result;
+}
+
+bool context_members::has_peer(node_id who) const {
+  std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(who);
+  return found != nodes_.end() && found->second.is_peer;
+}
+
+bool context_members::has_part(node_id who) const {
+  std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(who);
+  return found != nodes_.end() && found->second.has_part;
+}
+
+void context_members::called_by(node_id who) {
+  std::lock_guard lock(mutex_);
+  if (who == here_) return;
+  nodes_[who].has_part = true;
+  if (place_ || of_.node == here_) return;
+  if (who == of_.node)  // the root gets the reports of its children in any case
+    place_ = below_the_root();
+  else
+    place_ = std::make_shared<protocol::call_tree_place>(protocol::call_tree_place{who, {}});
+}
+
+bool context_members::joined_by(node_id caller) const {
+  std::lock_guard lock(mutex_);
+  return place_ && place_->parent == caller && caller != node_id{};
+}
+
+void context_members::adopt(node_id child) {
+  std::lock_guard lock(mutex_);
+  if (!place_ || place_->children.contains(child)) return;
+  if (place_.use_count() > 1)  // a running pass or another record uses this place too
+    place_ = std::make_shared<protocol::call_tree_place>(*place_);
+  place_->children.insert(child);
+}
+
+protocol::call_tree_place_ptr context_members::place() const {
+  std::lock_guard lock(mutex_);
+  return place_;
+}
+
+}  // namespace troupe::passes

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/passes/context_record_test.cpp
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <boost/container/flat_set.hpp>
+
+#include <troupe/messages/ids.hpp>
+#include <troupe/messages/messages.hpp>
+
+namespace troupe::passes {
+
+/// What a node knows of the passes of a context.
+struct known_passes {
+  pass_number completed;                           // the last pass known to be complete
+  boost::container::flat_set<pass_number> failed;  // passes known to have failed, here or on the node that began them
+  pass_number current;                             // the last pass that this node began or heard of
+  pass_number running;                             // the running pass that was started here; 0: none
+  bool has_gradients = false;                      // whether some pass may have left gradients on this node
+  bool is_gathering = false;  // the gradients of a task of context_record::next_to_gather() are not added yet
+
+  static constexpr std::uint64_t longest_leap = 65'536;
+
+  bool is_running() const noexcept { return running != pass_number{}; }
+  /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at most
+  /// `longest_leap` followed each other.
+  bool is_possible(pass_number number) const noexcept {
+    const auto known = std::max(current, completed).value;
+    return number.value <= known || number.value - known <= longest_leap;
+  }
+  /// How many of these failed passes this node does not know.
+  std::size_t count_news(const std::vector<pass_number>& of_failed) const {
+    return static_cast<std::size_t>(
+      std::count_if(of_failed.begin(), of_failed.end(), [this](pass_number each) { return !failed.contains(each); }));
+  }
+  /// Fills in the request's fields about the passes of the context.
+  void brief(call_request& request) const {
+    request.completed = completed;
+    request.failed.assign(failed.begin(), failed.end());
+  }
+};
+
+}  // namespace troupe::passes

@@ -13,10 +13,8 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/nodes/builtin_functions.hpp>
-#include <troupe/actors/nodes/checkpoint_functions.hpp>
 #include <troupe/actors/nodes/company.hpp>
 #include <troupe/actors/nodes/node_pages.hpp>
-#include <troupe/actors/nodes/trace_functions.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/ends_by.hpp>
 #include <troupe/actors/support/logger_release.hpp>
@@ -37,7 +35,7 @@ namespace {
 constexpr std::chrono::seconds collect_deadline{30};
 
 void expect_to_run(const services::node_services& here) {
-  if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' has stopped");
+  if (here.is_ending) throw error(errc::stopping, "node '" + here.self.name() + "' has stopped");
 }
 
 /// Asks the gateway of a node and waits for the answer. `what`: begins the text of an error.
@@ -46,7 +44,7 @@ Answer ask(services::node_services& here, const contracts::gateway_actor& who, s
            const std::string& what, Question... question) {
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
-  caf::scoped_actor self{here.system()};
+  caf::scoped_actor self{*here.actors.system};
   Answer result;
   const auto failed = [&](const caf::error& reason) {
     expect_to_run(here);
@@ -60,7 +58,7 @@ Answer ask(services::node_services& here, const contracts::gateway_actor& who, s
 
 /// The gateway of a peer. `what`: begins the text of an error.
 contracts::gateway_actor gateway_of(services::node_services& here, node_id who, const std::string& what) {
-  if (auto found = here.directory().gateway(who)) return found;
+  if (auto found = here.directory.gateway(who)) return found;
   expect_to_run(here);
   throw error(errc::peer_down, what + ": it is down");
 }
@@ -150,21 +148,21 @@ node::~node() {
   company_->link()->forget_node();
   if (!has_own_system) return;
   support::let_go_of_logger();  // this thread may have made actors of the node's system
-  const auto log = company_->services().log();
+  const auto log = company_->services().log;
   const auto with = options();
   if (!support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); }) && !is_late)
     static_cast<void>(late_end(log, with, {}));
 }
 
-const std::string& node::name() const noexcept { return company_->services().name(); }
+const std::string& node::name() const noexcept { return company_->services().self.name(); }
 
-node_id node::id() const noexcept { return company_->services().id(); }
+node_id node::id() const noexcept { return company_->services().self.id(); }
 
-std::string node::name_of(node_id who) const { return company_->services().directory().name(who); }
+std::string node::name_of(node_id who) const { return company_->services().directory.name(who); }
 
-const settings& node::options() const noexcept { return company_->services().options(); }
+const settings& node::options() const noexcept { return company_->services().options; }
 
-std::uint16_t node::port() const noexcept { return company_->services().port(); }
+std::uint16_t node::port() const noexcept { return company_->services().self.port(); }
 
 std::uint16_t node::metrics_port() const noexcept { return pages_ ? pages_->port() : 0; }
 
@@ -177,7 +175,7 @@ std::string node::data_path(const std::string& path) const {
 
 function_table& node::functions() noexcept { return company_->parts().functions; }
 
-caf::actor_system& node::system() noexcept { return company_->services().system(); }
+caf::actor_system& node::system() noexcept { return *company_->services().actors.system; }
 
 void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
   if (!actor) throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
@@ -191,10 +189,10 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{company_->services().system()};
+  caf::scoped_actor self{*company_->services().actors.system};
   std::string result;
   self
-    ->request(company_->services().membership(), limit + std::chrono::seconds(1), support::join_atom::value, host, port,
+    ->request(company_->services().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
               static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
@@ -202,9 +200,9 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              });
   // The directory learns of nodes from the messages peer_up and peer_down, which may come later. The look-up makes the name of
   // a restarted node mean the new node at once.
-  self->request(company_->services().membership(), limit, support::find_atom::value, result, std::int64_t{0})
+  self->request(company_->services().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
     .receive(
-      [&](const contracts::peer_up& found) { company_->services().directory().add(found.who, found.gateway, found.period); },
+      [&](const contracts::peer_up& found) { company_->services().directory.add(found.who, found.gateway, found.period); },
       [](const caf::error&) {});
   return result;
 }
@@ -213,11 +211,11 @@ void node::join_seeds() {
   const auto& with = options();
   if (with.join.empty()) return;
   const support::logger_release lets_go;
-  caf::scoped_actor self{company_->services().system()};
+  caf::scoped_actor self{*company_->services().actors.system};
   std::string seeds;
   for (const auto& each : with.join) seeds += (seeds.empty() ? "" : ", ") + each;
   self
-    ->request(company_->services().membership(), caf::infinite, support::join_atom::value, with.join,
+    ->request(company_->services().actors.membership, caf::infinite, support::join_atom::value, with.join,
               std::int64_t{std::chrono::nanoseconds(with.join_wait).count()})
     .receive([](const member&) {},
              [&](const caf::error& reason) { throw to_exception(reason, "joining " + seeds + " from node '" + name() + "'"); });
@@ -226,18 +224,18 @@ void node::join_seeds() {
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
   company_->check_running();
-  if (const auto known = company_->services().directory().find(name)) return troupe::peer(*this, name, *known);
+  if (const auto known = company_->services().directory.find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{company_->services().system()};
+  caf::scoped_actor self{*company_->services().actors.system};
   std::optional<troupe::peer> result;
   self
-    ->request(company_->services().membership(), limit + std::chrono::seconds(1), support::find_atom::value, name,
+    ->request(company_->services().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const contracts::peer_up& found) {
-        company_->services().directory().add(found.who, found.gateway, found.period);
+        company_->services().directory.add(found.who, found.gateway, found.period);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -250,13 +248,13 @@ node_status node::status() const {
   company_->check_running();
   company_->parts().contexts.release_closed();
   auto& here = company_->services();
-  return ask<node_status>(here, here.gateway(), within_bounds(options().deadline), "the status of node '" + name() + "'",
+  return ask<node_status>(here, here.actors.gateway, within_bounds(options().deadline), "the status of node '" + name() + "'",
                           support::status_atom::value);
 }
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
-  for (const auto& each : company_->services().directory().members())
+  for (const auto& each : company_->services().directory.members())
     if (each.id != id()) result.push_back(each.name);
   return result;
 }
@@ -275,27 +273,27 @@ void node::on_peer_up(std::function<void(const std::string&)> notify) {
 }
 
 void node::trace(const std::string& name, const std::string& category, std::int64_t begin_ns, std::int64_t end_ns) {
-  company_->services().recorder().record(name, category, begin_ns, end_ns);
+  company_->services().recorder.record(name, category, begin_ns, end_ns);
 }
 
-void node::set_tracing(bool on) { company_->services().recorder().enable(on); }
+void node::set_tracing(bool on) { company_->services().recorder.enable(on); }
 
-void node::set_profiling(bool on) { company_->services().recorder().profile(on); }
+void node::set_profiling(bool on) { company_->services().recorder.profile(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
-  caf::scoped_actor self{company_->services().system()};
+  caf::scoped_actor self{*company_->services().actors.system};
   std::vector<tracing::node_trace> nodes{{name(), 0, {}}};
-  self->request(company_->services().tracer(), collect_deadline, support::collect_atom::value)
+  self->request(company_->services().actors.tracer, collect_deadline, support::collect_atom::value)
     .receive([&](tracing::trace_log& log) { nodes.front().spans = std::move(log.spans); },
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
     auto who = peer(each);
     auto spans = tracing::unpack(get<std::string>(who.call("troupe.trace").get().values, "spans"), tracing::most_of_node).spans;
     std::int64_t offset = 0;
-    self->request(company_->services().membership(), collect_deadline, support::clock_atom::value, who.id())
+    self->request(company_->services().actors.membership, collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
                [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
@@ -333,7 +331,7 @@ void node::stop() {
   if (pages_) pages_->end();
   std::optional<error> late;
   auto& here = company_->services();
-  if (!has_ended) late = late_end(here.log(), here.options(), here.running().text(support::steady_ns()));
+  if (!has_ended) late = late_end(here.log, here.options, here.running.text(support::steady_ns()));
   company_->parts().end.ask();  // the thread in serve() may destroy the node now
   if (late) throw *late;
 }
@@ -352,7 +350,7 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
   const nodes::visit inside(*here_);
   auto& here = inside->services();
   const auto what = "the status of node '" + name_ + "'";
-  const auto limit = within_bounds(deadline.value_or(here.options().deadline));
+  const auto limit = within_bounds(deadline.value_or(here.options.deadline));
   return ask<node_status>(here, gateway_of(here, id_, what), limit, what, support::status_atom::value);
 }
 
@@ -360,7 +358,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
   const nodes::visit inside(*here_);
   auto& here = inside->services();
   const auto what = "looking for the actor '" + name + "' of node '" + name_ + "'";
-  return ask<caf::strong_actor_ptr>(here, gateway_of(here, id_, what), within_bounds(here.options().deadline), what,
+  return ask<caf::strong_actor_ptr>(here, gateway_of(here, id_, what), within_bounds(here.options.deadline), what,
                                     support::find_atom::value, name);
 }
 
@@ -370,10 +368,10 @@ future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const
   auto& here = inside->services();
   auto wish = std::make_shared<contracts::room_wish>();
   wish->to = id_;
-  const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options().deadline));
+  const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options.deadline));
   wish->until_ns = support::steady_ns() + patience.count();
   auto result = wish->result;
-  caf::anon_send(here.gateway(), support::room_atom::value, std::move(wish));
+  caf::anon_send(here.actors.gateway, support::room_atom::value, std::move(wish));
   return result;
 }
 
@@ -388,22 +386,22 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   auto context = support::call_scope::context();
   auto label = calls::label_of(function, values);
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";
-  if (id_ != here.id()) check_can_travel(values, what);
-  const auto map = here.maps().to(name_, devices_);
+  if (id_ != here.self.id()) check_can_travel(values, what);
+  const auto map = here.maps.to(name_, devices_);
   const bool is_mapped = map && !(tensors.empty() && calls::is_of_troupe(function, label));
-  auto mapped_to = is_mapped ? here.maps().destinations(*map, tensors, what, name_, id_) : std::vector<c10::Device>();
-  auto packed = here.pack(context, std::move(tensors), what, id_, format);
+  auto mapped_to = is_mapped ? here.maps.destinations(*map, tensors, what, name_, id_) : std::vector<c10::Device>();
+  auto packed = here.outbox.pack(context, std::move(tensors), what, id_, format);
   const auto bounds = support::call_scope::current_bounds();
   if (calls::is_of_graph(function)) {
-    packed.payload.modes = support::modes_of_thread(bounds.autocast || here.options().carry_autocast);
-    if (packed.payload.detached) here.warn_detached(what);
+    packed.payload.modes = support::modes_of_thread(bounds.autocast || here.options.carry_autocast);
+    if (packed.payload.detached) here.outbox.warn_detached(what);
   }
   const bool records = !packed.payload.modes.no_grad;
   if (is_mapped) packed.payload.devices = std::move(mapped_to);
   auto job = std::make_shared<contracts::outgoing_call>();
   job->to = id_;
   job->send = std::move(packed.send);
-  job->deadline = within_bounds(deadline.value_or(here.options().deadline));
+  job->deadline = within_bounds(deadline.value_or(here.options.deadline));
   job->request.function = std::move(function);
   job->request.target = target;
   job->request.values = std::move(values);
@@ -412,20 +410,20 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   engine::way_back back{format, 0};
   if (context && format != wire_format::exact) back.stream = stream_of(label, target.number, job->request.payload.place, true);
   job->request.depth = static_cast<std::uint32_t>(bounds.depth);
-  job->request.from_itself = id_ == here.id() && !bounds.for_peer;
+  job->request.from_itself = id_ == here.self.id() && !bounds.for_peer;
   if (context && torch::autograd::AnomalyMode::is_enabled())
-    job->request.calls = add_call(support::call_scope::calls(), label, here.name(), name_);
+    job->request.calls = add_call(support::call_scope::calls(), label, here.self.name(), name_);
   job->label = label;
   job->request.deadline_ns = std::chrono::nanoseconds(job->deadline).count();
   job->spans = tracing::operator_log::current();
-  if (job->spans || here.recorder().profiling()) job->request.span = 1;
+  if (job->spans || here.recorder.profiling()) job->request.span = 1;
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;
   // This function runs on the thread that gets the result. So the recv_backward that the function records has its place in the
   // program of that thread.
   std::optional<tensor_memory> memory;
-  if (format != wire_format::exact) memory = here.memory();  // answers are compressed only where calls are
+  if (format != wire_format::exact) memory = here.outbox.memory;  // answers are compressed only where calls are
   reply.set_finish([answer, map, label = std::move(label), who = name_, back, memory = std::move(memory),
                     records](call_reply& result) mutable {
     if (!answer->packings.empty()) {

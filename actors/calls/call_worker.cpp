@@ -40,11 +40,11 @@ class pool_observer : public blocking_observer {
   void blocked() override {
     blocked_ns_ = support::steady_ns();
     if (outer_ != nullptr) outer_->blocked();
-    caf::anon_send(here_.gateway(), support::blocked_atom::value);
+    caf::anon_send(here_.actors.gateway, support::blocked_atom::value);
   }
   void resumed() override {
     waited_ns_ += support::steady_ns() - blocked_ns_;
-    caf::anon_send(here_.gateway(), support::resumed_atom::value);
+    caf::anon_send(here_.actors.gateway, support::resumed_atom::value);
     if (outer_ != nullptr) outer_->resumed();
   }
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
@@ -64,7 +64,7 @@ engine::way_back way_back_of(const call_request& request, const std::string& lab
 }
 
 std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, services::node_services& here) {
-  unpack_all(payload.tensors, payload.packings, here.memory());
+  unpack_all(payload.tensors, payload.packings, here.outbox.memory);
   devices::move_to_devices(payload.tensors, payload.devices, "argument");
   if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad, back);
@@ -72,10 +72,10 @@ std::vector<at::Tensor> received(autograd_message& payload, engine::way_back bac
 
 void answer(contracts::incoming_call& job, const std::string& label, call_reply reply, services::node_services& here) {
   const auto& request = job.request;
-  auto what = "the result of '" + label + "' on node '" + here.name() + "'";
-  if (request.payload.message.node != here.id()) check_can_travel(reply.values, what);
-  auto outgoing =
-    here.pack(request.payload.context, std::move(reply.tensors), what, request.payload.message.node, format_of_answer(request));
+  auto what = "the result of '" + label + "' on node '" + here.self.name() + "'";
+  if (request.payload.message.node != here.self.id()) check_can_travel(reply.values, what);
+  auto outgoing = here.outbox.pack(request.payload.context, std::move(reply.tensors), what, request.payload.message.node,
+                                   format_of_answer(request));
   job.arriving = std::move(outgoing.arriving);
   if (job.record) {
     if (outgoing.send) job.record->add({std::move(outgoing.send), 0}, {}, {support::call_scope::recorded()});
@@ -88,8 +88,8 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
 }
 
 std::string name_and_role(node_id who, services::node_services& here) {
-  const auto proven = here.certificate_of(who);
-  return "node '" + here.directory().name(who) + "'" + (proven ? " of the role '" + proven->role + "'" : "");
+  const auto proven = here.network.peers.introduced->find(who);
+  return "node '" + here.directory.name(who) + "'" + (proven ? " of the role '" + proven->role + "'" : "");
 }
 
 std::string description(const contracts::incoming_call& job, const std::string& label, services::node_services& here) {
@@ -116,10 +116,10 @@ void note_end(const contracts::incoming_call& job, const std::string& label, std
     return description(job, label, here) + ": " + how + " after " + support::duration_text(took_ns);
   };
   if (job.failure)
-    here.log().info(
+    here.log.info(
       "calls", [&] { return text("failed") + ": " + job.failure->what(); }, subject_of(job));
   else
-    here.log().debug("calls", [&] { return text("done"); });
+    here.log.debug("calls", [&] { return text("done"); });
 }
 
 /// Counts and logs what the node has refused to another node. Returns the error for that node.
@@ -127,8 +127,8 @@ error refusal(const contracts::incoming_call& job, const std::string& label, con
               services::node_services& here) {
   const auto& request = job.request;
   if (request.from_itself) return why;
-  ++here.counts().requests_refused;
-  here.log().warn(
+  ++here.counts.requests_refused;
+  here.log.warn(
     "calls", [&] { return "refused a request: " + description(job, label, here) + ": " + why.what(); }, subject_of(job));
   return {why.code(), "refused to " + name_and_role(request.payload.message.node, here) + ": " + why.what()};
 }
@@ -138,16 +138,16 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
   auto& request = job.request;
   const auto label = label_of(request.function, request.values);
-  const services::node_services::own_thread own(here, "the call of", label);
+  const services::own_thread own(here.running, "the call of", label);
   const pool_observer observer(here);
   const auto begin = support::steady_ns();
-  ++here.counts().calls_run;
-  ++here.counts().calls_running;
+  ++here.counts.calls_run;
+  ++here.counts.calls_running;
   const auto spans = request.span != 0 ? std::make_shared<tracing::span_collector>() : nullptr;
   try {
     const tracing::operator_log log(spans);
-    here.witness(request.payload.message.number);
-    if (here.is_ending()) throw error(errc::stopping, "node '" + here.name() + "' is stopping");
+    here.clock.witness(request.payload.message.number);
+    if (here.is_ending) throw error(errc::stopping, "node '" + here.self.name() + "' is stopping");
     if (request.deadline_ns > 0 && begin - job.arrived_ns > request.deadline_ns) throw no_worker_in_time(job);
     const engine::thread_state_keeper keeper;  // restores the thread's libtorch state for its next call
     const support::anomaly_scope anomaly(!request.calls.empty());
@@ -155,8 +155,8 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                                       request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself,
                                       !request.payload.modes.autocast.empty()};
     const auto back = way_back_of(request, label);
-    support::call_scope scope(here.id(), request.payload.context, std::move(request.payload.place), std::move(request.calls),
-                              bounds, request.payload.format);
+    support::call_scope scope(here.self.id(), request.payload.context, std::move(request.payload.place),
+                              std::move(request.calls), bounds, request.payload.format);
     const support::modes_scope modes(request.payload.modes);
     const auto run = around.functions.find(request.function);
     call_arguments arguments{.here = around.handle,
@@ -178,13 +178,13 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   } catch (...) {
     job.failure = error(errc::function_failed, "an exception of unknown type");
   }
-  --here.counts().calls_running;
+  --here.counts.calls_running;
   const auto end = support::steady_ns();
-  here.times().note(label, end - begin - observer.waited_ns());
-  here.recorder().record(label, "call", begin, end, {}, tracing::flow_of(request.payload.message));
+  here.times.note(label, end - begin - observer.waited_ns());
+  here.recorder.record(label, "call", begin, end, {}, tracing::flow_of(request.payload.message));
   note_end(job, label, end - begin, here);
   if (!spans) return;
-  tracing::trace_log log{{{here.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
+  tracing::trace_log log{{{here.self.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
   if (begin - job.arrived_ns > shortest_wait_ns) log.spans.push_back({"waits for a worker", "wait", job.arrived_ns, begin, {}});
   for (auto& span : spans->take()) log.spans.push_back(std::move(span));
   job.result.spans = tracing::pack(log);
@@ -200,7 +200,7 @@ error no_worker_in_time(const contracts::incoming_call& job) {
 }
 
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
-  here.log().info(
+  here.log.info(
     "calls",
     [&] { return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what(); },
     subject_of(job));
@@ -221,18 +221,18 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
                     &here](std::exception_ptr failure) {
     auto& payload = job->result.payload;
     if (failure) job->failure = contracts::not_copied(failure, payload.devices);
-    if (!job->failure) here.directory().traffic.sent(to, payload.tensors, payload.packings);
+    if (!job->failure) here.directory.traffic.sent(to, payload.tensors, payload.packings);
     caf::anon_send(owner, job);
   };
   auto compress = [job, to, &here] {
-    here.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
+    here.outbox.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
   };
   if (job->arriving.events.empty()) {
     job->worker = caf::actor_cast<caf::strong_actor_ptr>(worker);
     return give_back(nullptr);
   }
-  here.departures().post(std::exchange(job->arriving, {}), std::move(compress), std::move(give_back));
-  caf::anon_send(here.gateway(), support::free_atom::value, worker, depth);
+  here.departures->post(std::exchange(job->arriving, {}), std::move(compress), std::move(give_back));
+  caf::anon_send(here.actors.gateway, support::free_atom::value, worker, depth);
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
@@ -240,7 +240,7 @@ contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
     serve_call(std::move(job), around, self);
   };
   return support::spawn_with_thread<contracts::incoming_call_ptr, contracts::call_worker_actor>(
-    around.services.system(), "troupe.call", std::move(serve));
+    *around.services.actors.system, "troupe.call", std::move(serve));
 }
 
 }  // namespace troupe::calls

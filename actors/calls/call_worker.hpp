@@ -15,7 +15,7 @@ class node;
 
 namespace troupe::services {
 
-class node_services;
+struct node_services;
 
 }  // namespace troupe::services
 

@@ -43,9 +43,9 @@ void calling_desk::call(const job_ptr& job) {
   const auto& request = job->request;
   const auto& context = request.payload.context;
   if (context && !contexts_.find(context).actor) return calls_.fail(*job, contexts_.unknown(context));
-  const bool is_up = here_.directory().gateway(job->to) != nullptr;
-  if (!is_up && !here_.directory().is_member(job->to)) return calls_.fail(*job, error(errc::peer_down, "it is down"));
-  job->use = here_.directory().traffic.hold(job->to);
+  const bool is_up = here_.directory.gateway(job->to) != nullptr;
+  if (!is_up && !here_.directory.is_member(job->to)) return calls_.fail(*job, error(errc::peer_down, "it is down"));
+  job->use = here_.directory.traffic.hold(job->to);
   job->number = ++last_;
   jobs_.emplace(job->number, job);
   on(calls_made::made{job->number, job->to, context, request.target, request.depth, job->late, is_up});
@@ -91,8 +91,7 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::meet&) {
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::limit&) {
-  if (!job->is_limited())
-    job->expiry = self_->send_later(here_.deadlines(), time_left(*job), support::deadline_atom::value, job);
+  if (!job->is_limited()) job->expiry = self_->send_later(here_.deadlines, time_left(*job), support::deadline_atom::value, job);
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::ship& what) {
@@ -104,9 +103,9 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ship& what) {
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {
-  const auto gateway = here_.directory().gateway(job->to);
+  const auto gateway = here_.directory.gateway(job->to);
   if (!gateway) return;  // the message peer_down is on its way and will fail the call
-  here_.deadlines().call_off(job->expiry);
+  here_.deadlines.call_off(job->expiry);
   const auto left = time_left(*job);
   job->request.deadline_ns = std::chrono::nanoseconds(left).count();
   const auto question = services::timed_request(self_, here_, gateway, left, job->expiry, job->request);
@@ -125,14 +124,14 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {
 }
 
 void calling_desk::finish(contracts::outgoing_call& job, call_result& answer) {
-  here_.deadlines().call_off(job.expiry);
+  here_.deadlines.call_off(job.expiry);
   if (job.record) job.record->members.joined(answer.participants);
   if (job.record && answer.is_child) job.record->members.adopt(job.to);
   calls_.finish(job, answer);
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::fail& what) {
-  here_.deadlines().call_off(job->expiry);
+  here_.deadlines.call_off(job->expiry);
   calls_.fail(*job, what.why);
   if (const auto question = std::exchange(job->asked, std::nullopt))
     support::end_request(self_->ctrl(), *question, make_error(what.why.code(), what.why.what()));

@@ -30,12 +30,12 @@ std::string age_text(const contracts::outgoing_call& job) {
 }  // namespace
 
 outgoing_calls::outgoing_calls(services::node_services& here, passes::open_contexts& contexts)
-    : here_(here), contexts_(contexts), credits_(here.options().send_limit) {}
+    : here_(here), contexts_(contexts), credits_(here.options.send_limit) {}
 
 void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arriving) {
   job->begin_ns = support::steady_ns();
-  ++here_.counts().calls_made;
-  ++here_.counts().calls_waiting;
+  ++here_.counts.calls_made;
+  ++here_.counts.calls_waiting;
   if (job->request.span != 0 && !job->spans) {
     std::lock_guard lock(mutex_);
     while (!slots_.insert(++job->slot).second) {
@@ -43,51 +43,50 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   }
   if (const auto why = take_credit(*job)) return fail(*job, *why);
   if (auto id = job->request.payload.context) {
-    if (!here_.directory().gateway(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
+    if (!here_.directory.gateway(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
     job->record = contexts_.find(id).record;
     if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail(*job, contexts_.unknown(id));
     job->record->passes().brief(job->request);
-    if (const auto failed = job->request.failed.size(); failed > max_entries && job->to != here_.id())
+    if (const auto failed = job->request.failed.size(); failed > max_entries && job->to != here_.self.id())
       return fail(*job, error(errc::misuse, std::to_string(failed) + " passes of the context " + to_string(id) +
                                               " have failed, and a message names at most " + std::to_string(max_entries) +
                                               "; open another context"));
   }
   if (arriving.events.empty()) {
-    here_.directory().traffic.sent(job->to, job->request.payload.tensors, job->request.payload.packings);
-    return caf::anon_send(here_.gateway(), std::move(job));
+    here_.directory.traffic.sent(job->to, job->request.payload.tensors, job->request.payload.packings);
+    return caf::anon_send(here_.actors.gateway, std::move(job));
   }
   job->late = true;
-  caf::anon_send(here_.gateway(), job);  // `gateway` fails the call at its deadline
+  caf::anon_send(here_.actors.gateway, job);  // `gateway` fails the call at its deadline
   auto made_on = arriving.devices;
   auto compress = [&here = here_, job] {
     auto& payload = job->request.payload;
-    here.compress(payload.tensors, payload.packings, job->to, payload.format);
+    here.outbox.compress(payload.tensors, payload.packings, job->to, payload.format);
   };
   // After a failure the node may have ended: its services are not used then.
-  auto send = [&here = here_, gateway = here_.gateway(), job = std::move(job),
+  auto send = [&here = here_, gateway = here_.actors.gateway, job = std::move(job),
                made_on = std::move(made_on)](std::exception_ptr failure) {
     auto& payload = job->request.payload;
     if (failure)
       job->not_copied = contracts::not_copied(failure, made_on);
     else
-      here.directory().traffic.sent(job->to, payload.tensors, payload.packings);
+      here.directory.traffic.sent(job->to, payload.tensors, payload.packings);
     caf::anon_send(gateway, support::arrived_atom::value, job);
   };
-  here_.departures().post(std::move(arriving), std::move(compress), std::move(send));
+  here_.departures->post(std::move(arriving), std::move(compress), std::move(send));
 }
 
 /// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a
 /// drop needs none, because it frees memory.
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
-  if (job.to == here_.id() || job.request.function == "troupe.drop") return std::nullopt;
+  if (job.to == here_.self.id() || job.request.function == "troupe.drop") return std::nullopt;
   const auto bytes = bytes_of(job.request);
   using network::send_credits;
   const send_credits::account account{job.to, job.request.depth};
   const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(job.begin_ns)) + job.deadline;
   const auto why = [&](const std::string& text) {
     return text + ": " + std::to_string(credits_.under_way(account)) +
-           " bytes of calls to it are not answered (settings::send_limit is " + std::to_string(here_.options().send_limit) +
-           ")";
+           " bytes of calls to it are not answered (settings::send_limit is " + std::to_string(here_.options.send_limit) + ")";
   };
   auto result = credits_.take(account, bytes, until);
   job.credit = std::move(result.taken);
@@ -105,19 +104,19 @@ std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) 
 }
 
 void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) {
-  here_.directory().traffic.received(job.to, result.payload.tensors, result.payload.packings);
+  here_.directory.traffic.received(job.to, result.payload.tensors, result.payload.packings);
   if (std::exchange(job.ended, true)) return;
   job.credit.give_back();
-  --here_.counts().calls_waiting;
-  here_.witness(result.payload.message.number);
+  --here_.counts.calls_waiting;
+  here_.clock.witness(result.payload.message.number);
   if (job.request.span == 0)
-    here_.recorder().record(job.label, "request", job.begin_ns, support::steady_ns(), {},
-                            tracing::flow_of(job.request.payload.message));
+    here_.recorder.record(job.label, "request", job.begin_ns, support::steady_ns(), {},
+                          tracing::flow_of(job.request.payload.message));
   else
     take_spans(job, result.spans);
-  here_.log().debug("calls", [&] { return description(job) + ": answered after " + age_text(job); });
+  here_.log.debug("calls", [&] { return description(job) + ": answered after " + age_text(job); });
   if (result.payload.detached && is_of_graph(job.request.function))
-    here_.warn_detached("the call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "'");
+    here_.outbox.warn_detached("the call of '" + job.label + "' on node '" + here_.directory.name(job.to) + "'");
   call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
   result.payload.tensors.clear();
   *job.answer = std::move(result.payload);
@@ -126,7 +125,7 @@ void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) 
 
 std::string outgoing_calls::description(const contracts::outgoing_call& job) const {
   const auto& context = job.request.payload.context;
-  return "call of '" + job.label + "' on node '" + here_.directory().name(job.to) + "'" +
+  return "call of '" + job.label + "' on node '" + here_.directory.name(job.to) + "'" +
          (context ? " in context " + to_string(context) : "");
 }
 
@@ -145,7 +144,7 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
   const auto track = job.slot == 0 ? std::string() : "calls " + std::to_string(job.slot);
   for (auto& span : spans) {
     span.track = track;
-    job.spans ? job.spans->add(std::move(span)) : here_.recorder().record(std::move(span));
+    job.spans ? job.spans->add(std::move(span)) : here_.recorder.record(std::move(span));
   }
   std::lock_guard lock(mutex_);
   slots_.erase(job.slot);
@@ -155,14 +154,14 @@ void outgoing_calls::fail(contracts::outgoing_call& job, const error& why) {
   // Other nodes hear the farewell of this node and drop what they have for it, and may answer before this node has ended.
   const bool may_come_of_farewell =
     why.code() == errc::peer_down || why.code() == errc::unknown_function || why.code() == errc::unknown_context;
-  const auto reason = may_come_of_farewell && here_.is_ending() ? error(errc::stopping, "this node has stopped") : why;
+  const auto reason = may_come_of_farewell && here_.is_ending ? error(errc::stopping, "this node has stopped") : why;
   if (std::exchange(job.ended, true)) return;
   job.credit.give_back();
-  --here_.counts().calls_waiting;
-  ++here_.counts().calls_failed;
+  --here_.counts.calls_waiting;
+  ++here_.counts.calls_failed;
   if (job.request.span != 0) take_spans(job, {});
-  here_.log().info("calls", [&] { return description(job) + ": failed after " + age_text(job) + ": " + reason.what(); });
-  job.reply.set_error(error(reason.code(), failure_text(job.label, here_.directory().name(job.to), reason.what())));
+  here_.log.info("calls", [&] { return description(job) + ": failed after " + age_text(job) + ": " + reason.what(); });
+  job.reply.set_error(error(reason.code(), failure_text(job.label, here_.directory.name(job.to), reason.what())));
 }
 
 }  // namespace troupe::calls

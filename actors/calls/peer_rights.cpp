@@ -140,20 +140,20 @@ const role_rights& peer_rights::of(node_id who) const {
     return all;
   }();
   static const role_rights nothing;
-  const auto* policy = here_.policy();
-  if (policy == nullptr || who == here_.id()) return everything;
-  const auto proven = here_.certificate_of(who);
+  const auto& policy = here_.network.peers.policy;
+  if (policy == nullptr || who == here_.self.id()) return everything;
+  const auto proven = here_.network.peers.introduced->find(who);
   return proven ? policy->now().of(proven->role) : nothing;
 }
 
 std::string peer_rights::why_not(const call_request& call) const {
   const auto caller = call.payload.message.node;
-  if (caller == here_.id() || !here_.has_certificates()) return {};
+  if (caller == here_.self.id() || here_.options.certificates.empty()) return {};
   const auto* const own_rule = rule_of(call.function);
   if (own_rule != nullptr && own_rule->names_owner)
     if (const auto owner = owner_in(call.values); owner && *owner != caller)
-      return "the call acts in the name of another node, '" + here_.directory().name(*owner) + "'";
-  if (here_.policy() == nullptr) return {};
+      return "the call acts in the name of another node, '" + here_.directory.name(*owner) + "'";
+  if (here_.network.peers.policy == nullptr) return {};
   const auto& has = of(caller);
   const auto refused = [](const std::string& what) { return "the policy does not let this role " + what; };
   if (own_rule == nullptr) {
@@ -170,15 +170,15 @@ std::string peer_rights::why_not(const call_request& call) const {
 }
 
 bool peer_rights::has_part(node_id who, const context_id& id) const {
-  if (here_.policy() == nullptr || who == here_.id() || id.node == who || of(who).all_contexts) return true;
+  if (here_.network.peers.policy == nullptr || who == here_.self.id() || id.node == who || of(who).all_contexts) return true;
   const auto context = contexts_.find(id);
   return context.record && context.record->members.has_part(who);
 }
 
 std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_rights::*right, const std::string& what) const {
-  const auto* policy = here_.policy();
-  if (policy == nullptr || (sender && here_.is_here(sender->node()))) return {};
-  const auto proven = sender ? here_.certificate_of(sender->node()) : std::nullopt;
+  const auto& policy = here_.network.peers.policy;
+  if (policy == nullptr || (sender && sender->node() == here_.actors.system->node())) return {};
+  const auto proven = sender ? here_.network.peers.ids->find(network::bytes_of(sender->node())) : std::nullopt;
   if (proven && policy->now().of(proven->role).*right) return {};
   return (proven ? "node '" + proven->node + "' of the role '" + proven->role + "'"
                  : std::string("a node that is not connected")) +

@@ -23,7 +23,7 @@ class open_contexts;
 
 namespace troupe::services {
 
-class node_services;
+struct node_services;
 
 }  // namespace troupe::services
 

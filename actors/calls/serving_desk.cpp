@@ -29,14 +29,14 @@ constexpr std::uint32_t most_depth = 4096;
 }  // namespace
 
 caf::typed_response_promise<call_result> serving_desk::serve(call_request& request) {
-  here_.directory().traffic.received(request.payload.message.node, request.payload.tensors, request.payload.packings);
+  here_.directory.traffic.received(request.payload.message.node, request.payload.tensors, request.payload.packings);
   auto job = std::make_shared<contracts::incoming_call>();
   job->request = std::move(request);
   job->promise = self_->response_promise<call_result>();
   job->owner = self_->handle<caf::strong_actor_ptr>();
   job->arrived_ns = support::steady_ns();
   job->number = ++last_;
-  job->use = here_.directory().traffic.hold(job->request.payload.message.node);
+  job->use = here_.directory.traffic.hold(job->request.payload.message.node);
   if (const auto why = why_not_taken(job); !why.empty())
     refuse(job, support::refused_request(why));
   else
@@ -67,13 +67,13 @@ void serving_desk::find_context(const call& job) {
   const auto context = context_of(*job);
   if (payload.context && !context.actor && membership_)
     for (const auto who : {payload.message.node, payload.context.node})
-      if (who != node_id{} && who != here_.id() && !here_.directory().gateway(who)) return find_context_when_met(who, job);
+      if (who != node_id{} && who != here_.self.id() && !here_.directory.gateway(who)) return find_context_when_met(who, job);
   find_gradients(job, context);
 }
 
 void serving_desk::find_context_when_met(node_id who, const call& job) {
   workers_.hold(job);
-  const auto met = [this, job, was_down = here_.directory().is_down(who)] {
+  const auto met = [this, job, was_down = here_.directory.is_down(who)] {
     if (!workers_.end_hold(job)) return;
     find_context(job);
     // The call may be older than the time in which the nodes did not reach each other, and its context be released since.
@@ -105,7 +105,7 @@ void serving_desk::find_gradients(const call& job, const passes::open_context& c
 /// Whether this node takes over what the call says about the passes of its context (GW-18).
 bool serving_desk::believes(const call_request& request, const passes::context_record& record) const {
   const auto caller = request.payload.message.node;
-  if (here_.policy() == nullptr || caller == record.id().node) return true;
+  if (here_.network.peers.policy == nullptr || caller == record.id().node) return true;
   const auto is_possible = [known = record.passes()](pass_number number) { return known.is_possible(number); };
   return rights_.has_part(caller, record.id()) && is_possible(request.completed) &&
          std::all_of(request.failed.begin(), request.failed.end(), is_possible);
@@ -119,16 +119,16 @@ void serving_desk::learn(const passes::open_context& context, const contracts::p
 void serving_desk::ask_opener(const call& job, const passes::open_context& context) {
   const auto context_id = context.record->id();
   const auto opener = context_id.node;
-  const auto gateway = here_.directory().gateway(opener);
-  if (opener == here_.id()) return gather(job, context);
+  const auto gateway = here_.directory.gateway(opener);
+  if (opener == here_.self.id()) return gather(job, context);
   workers_.hold(job);
   if (!gateway) return hear_nothing_of_passes(job, context, make_error(errc::peer_down, "the opener of its context is down"));
   call_request question;
   question.function = "troupe.passes";
   question.values = {{value_names::object, to_attribute(context_id.number)}};
-  question.payload.message = {here_.next_number(), here_.id()};
+  question.payload.message = {here_.clock.next_number(), here_.self.id()};
   question.depth = job->request.depth + 1;
-  here_.directory().traffic.sent(opener);
+  here_.directory.traffic.sent(opener);
   auto asked = self_->request(gateway, patience_for_part(*job), std::move(question));
   asked_.add(opener, asked.id());
   const auto unheard = [this, job, context, opener, number = asked.id()](const caf::error& why) {
@@ -173,13 +173,13 @@ void serving_desk::gather(const call& job, const passes::open_context& context) 
 template <class Reason>
 void serving_desk::refuse(const call& job, const Reason& why) {
   workers_.drop(job);
-  here_.deadlines().call_off(job->expiry);
+  here_.deadlines.call_off(job->expiry);
   refuse_call(*job, why, here_);
 }
 
 /// The deadline of a question on behalf of a call: the reason of its failure comes before the call ends.
 std::chrono::milliseconds serving_desk::patience_for_part(const contracts::incoming_call& job) const {
-  const auto deadline = here_.options().deadline;
+  const auto deadline = here_.options.deadline;
   if (job.request.deadline_ns <= 0) return deadline;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time_left(job));
   return std::min(deadline, support::time_of_part(left, job.request.depth));

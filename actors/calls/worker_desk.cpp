@@ -39,16 +39,16 @@ worker_desk::worker_desk(support::desk_actor self, services::node_services& here
       here_(here),
       workers_(workers),
       transfers_(transfers),
-      core_({.workers = here.options().workers,
+      core_({.workers = here.options.workers,
              .most_idle = most_idle_workers,
              .most_begun = most_calls_of_depth,
-             .waiting_bytes = calls_in_queue * std::max(here.options().send_limit, least_send_limit),
-             .answer_bytes = here.options().send_limit}) {}
+             .waiting_bytes = calls_in_queue * std::max(here.options.send_limit, least_send_limit),
+             .answer_bytes = here.options.send_limit}) {}
 
 std::string worker_desk::take(const job_ptr& job) {
   const auto& request = job->request;
   const auto caller = request.payload.message.node;
-  const auto counted = caller != here_.id() ? bytes_of(request) : 0;
+  const auto counted = caller != here_.self.id() ? bytes_of(request) : 0;
   if (!core_.on(calls_taken::came{job->number, caller, request.payload.context, request.depth, counted}).empty())
     return "calls of " + std::to_string(core_.bytes_of(caller)) + " bytes of the caller wait here, and no more than " +
            std::to_string(core_.most_bytes()) + " may";
@@ -74,7 +74,7 @@ void worker_desk::answer(const job_ptr& job) {
   }
   auto& payload = job->result.payload;
   const auto caller = job->request.payload.message.node;
-  if (caller != here_.id() && here_.directory().gateway(caller))
+  if (caller != here_.self.id() && here_.directory.gateway(caller))
     on(calls_taken::answered{job->number, bytes_of(payload.tensors, job->result.values)});
   auto deliver = [this, job] {
     job->promise.deliver(std::move(job->result));
@@ -105,7 +105,7 @@ void worker_desk::on(const calls_taken::event& what) {
 
 void worker_desk::carry_out(const calls_taken::start& what) {
   const auto job = jobs_.at(what.call);
-  here_.deadlines().call_off(job->expiry);
+  here_.deadlines.call_off(job->expiry);
   contracts::call_worker_actor worker;
   try {
     worker = what.on ? workers_.find(*what.on) : workers_.spawn();
@@ -115,13 +115,13 @@ void worker_desk::carry_out(const calls_taken::start& what) {
   jobs_.erase(what.call);
   auto run = [around = workers_.surroundings(), job, worker] { serve_call(job, around, worker); };
   auto send = [job, worker] { caf::anon_send(worker, job); };
-  if (!here_.run_soon(label_of(job->request.function, job->request.values), std::move(run), send)) send();
+  if (!here_.network.run_soon(here_.times, label_of(job->request.function, job->request.values), std::move(run), send)) send();
 }
 
 /// Refuses a call that has not started (GW-13).
 void worker_desk::carry_out(const calls_taken::refuse& what) {
   const auto job = jobs_.extract(what.call).mapped();
-  here_.deadlines().call_off(job->expiry);
+  here_.deadlines.call_off(job->expiry);
   refuse_call(*job, what.why, here_);
   // A question on behalf of the call may still hold it, and its bytes are counted no more (QL-1).
   job->request.values = {};
@@ -133,11 +133,11 @@ void worker_desk::carry_out(const calls_taken::limit& what) {
   const auto& job = jobs_.at(what.call);
   const bool is_limited = job->expiry != support::deadline_clock::alarm{};
   if (!is_limited && job->request.deadline_ns > 0)
-    job->expiry = self_->send_later(here_.deadlines(), time_left(*job), support::deadline_atom::value, job);
+    job->expiry = self_->send_later(here_.deadlines, time_left(*job), support::deadline_atom::value, job);
 }
 
 void worker_desk::carry_out(const calls_taken::tick_later&) {
-  self_->send_later(here_.deadlines(), workers_.idle_time(), support::tick_atom::value);
+  self_->send_later(here_.deadlines, workers_.idle_time(), support::tick_atom::value);
 }
 
 void worker_desk::carry_out(const calls_taken::ask_taken& what) {

@@ -76,40 +76,16 @@ void peer_directory::clear() {
   ids_.clear();
 }
 
-contracts::gateway_actor peer_directory::gateway(node_id id) const {
-  std::lock_guard lock(mutex_);
-  auto found = up_.find(id);
-  return found == up_.end() ? contracts::gateway_actor{} : found->second.gateway;
-}
-
 contracts::gateway_actor peer_directory::gateway(const std::string& name) const {
   std::lock_guard lock(mutex_);
   auto found = ids_.find(name);
   return found == ids_.end() ? contracts::gateway_actor{} : up_.at(found->second).gateway;
 }
 
-std::uint32_t peer_directory::formats(node_id id) const {
-  std::lock_guard lock(mutex_);
-  const auto found = up_.find(id);
-  return found == up_.end() ? 0 : found->second.who.formats;
-}
-
 std::optional<node_id> peer_directory::find(const std::string& name) const {
   std::lock_guard lock(mutex_);
   auto found = ids_.find(name);
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::string peer_directory::host(node_id id) const {
-  std::lock_guard lock(mutex_);
-  auto found = up_.find(id);
-  return found == up_.end() ? std::string{} : found->second.who.host;
-}
-
-std::vector<c10::Device> peer_directory::devices(node_id id) const {
-  std::lock_guard lock(mutex_);
-  const auto found = up_.find(id);
-  return found == up_.end() ? std::vector<c10::Device>{} : found->second.who.devices;
 }
 
 bool peer_directory::is_down(node_id id) const {

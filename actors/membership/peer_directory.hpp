@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -34,11 +35,6 @@ namespace troupe::membership {
 ///         traffic.note_obstacle() without a reason, unless it is a peer; of the first 64 such members.
 class peer_directory {
  public:
-  struct entry {
-    member who;
-    contracts::gateway_actor gateway;
-  };
-
   /// `clock`: nanoseconds of a steady clock.
   explicit peer_directory(std::function<std::int64_t()> clock = support::steady_ns) : traffic(std::move(clock)) {}
 
@@ -59,14 +55,20 @@ class peer_directory {
   bool is_member(node_id id) const;
 
   /// The gateway of the node; null if the node is not up.
-  contracts::gateway_actor gateway(node_id id) const;
+  contracts::gateway_actor gateway(node_id id) const {
+    return of(id, [](const entry& up) { return up.gateway; });
+  }
   contracts::gateway_actor gateway(const std::string& name) const;
   /// The id of the node that is up and has this name; empty if there is none.
   std::optional<node_id> find(const std::string& name) const;
   /// The host that the node listens on; empty if the node is not up.
-  std::string host(node_id id) const;
+  std::string host(node_id id) const {
+    return of(id, [](const entry& up) { return up.who.host; });
+  }
   /// The devices that the node has told; empty if it has told none, or is not up.
-  std::vector<c10::Device> devices(node_id id) const;
+  std::vector<c10::Device> devices(node_id id) const {
+    return of(id, [](const entry& up) { return up.who.devices; });
+  }
   /// Whether the node was a peer and is not one now: the node is unreachable or gone. Of the last 4,096 such nodes.
   bool is_down(node_id id) const;
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the directory does not know the node.
@@ -75,7 +77,9 @@ class peer_directory {
   std::vector<member> members() const;
 
   /// The wire formats that the node reads, one bit each (wire_format.hpp); 0 if the node is not up.
-  std::uint32_t formats(node_id id) const;
+  std::uint32_t formats(node_id id) const {
+    return of(id, [](const entry& up) { return up.who.formats; });
+  }
 
   /// How many nodes are listed, without this node.
   std::size_t others_listed() const;
@@ -84,7 +88,19 @@ class peer_directory {
   std::size_t entries() const;
 
  private:
+  struct entry {
+    member who;
+    contracts::gateway_actor gateway;
+  };
+
   void note_end(node_id id, std::uint64_t period);
+  /// What `part` gives of the node; nothing if the node is not up.
+  template <class Part>
+  std::invoke_result_t<Part, const entry&> of(node_id id, Part part) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = up_.find(id);
+    return found == up_.end() ? std::invoke_result_t<Part, const entry&>{} : part(found->second);
+  }
 
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<node_id, entry> up_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/checkpoint_functions.hpp>
+// Tests: tests/actors/optimizer_checkpoints_test.cpp, tests/actors/optimizer_test.cpp, tests/actors/peer_rights_test.cpp
+#include <troupe/actors/nodes/builtin_functions.hpp>
 
 #include <memory>
 #include <string>

@@ -71,6 +71,7 @@ class company {
   void warn_of_roles_that_save();
   void tidy();
   void end_actors();
+  void let_go();
 
   node_parts parts_;
   const std::shared_ptr<node_link> link_;

@@ -112,7 +112,7 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](contracts::peer_up& news) { members.is_up(news); },
     [this](const contracts::peer_down& news) { members.went_down(news); },
     [this](const contracts::member_heard& news) { members.heard(news); },
-    [this](const contracts::member_out_of_reach& news) { here.directory().traffic.note_obstacle(news.who, news.reason); },
+    [this](const contracts::member_out_of_reach& news) { here.directory.traffic.note_obstacle(news.who, news.reason); },
   };
 }
 
@@ -139,7 +139,7 @@ contracts::gateway_actor::behavior_type make_gateway(contracts::gateway_actor::s
 }  // namespace
 
 contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership) {
-  return parts.services.system().middleman().spawn_broker(make_gateway, &parts, membership);
+  return parts.services.actors.system->middleman().spawn_broker(make_gateway, &parts, membership);
 }
 
 }  // namespace troupe::nodes

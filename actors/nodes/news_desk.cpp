@@ -20,45 +20,46 @@ caf::result<welcome> news_desk::greet(hello& greeting, caf::strong_actor_ptr& ga
 
 void news_desk::is_up(contracts::peer_up& news) {
   const auto id = news.who.id;
-  const bool was_known = !news.again && here_.directory().is_member(id);
-  here_.directory().add(news.who, std::move(news.gateway), news.period);
-  const auto gateway = here_.directory().gateway(id);
+  const bool was_known = !news.again && here_.directory.is_member(id);
+  here_.directory.add(news.who, std::move(news.gateway), news.period);
+  const auto gateway = here_.directory.gateway(id);
   if (!gateway) return;
   if (news.again) {
     contexts_.is_up_again(id);
-    caf::anon_send(gateway, held_objects{here_.id(), parts_.objects.tether()->held_of(id)});
-  } else if (const auto problem = here_.maps().problem(news.who.name, id); !problem.empty()) {
-    here_.log().warn("nodes", [&] { return problem + "; calls to it fail until the map is mended"; });
+    caf::anon_send(gateway, held_objects{here_.self.id(), parts_.objects.tether()->held_of(id)});
+  } else if (const auto problem = here_.maps.problem(news.who.name, id); !problem.empty()) {
+    here_.log.warn("nodes", [&] { return problem + "; calls to it fail until the map is mended"; });
   }
   if (!was_known) parts_.on_peer_up.tell(news.who.name, {});
 }
 
 void news_desk::went_down(const contracts::peer_down& news) {
   const auto id = news.who.id;
-  const bool was_up = here_.directory().gateway(id) != nullptr;
-  here_.directory().remove(id, news.period, news.reason, news.is_gone);
+  const bool was_up = here_.directory.gateway(id) != nullptr;
+  here_.directory.remove(id, news.period, news.reason, news.is_gone);
   on_down_(news);
   auto* objects = &parts_.objects;
   if (news.is_gone)
-    self_->send(here_.continuation(), contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
+    self_->send(here_.actors.continuation,
+                contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
   if (was_up) parts_.on_peer_down.tell(news.who.name, news.reason);
   if (!news.is_gone) return;
-  here_.residuals().forget(id);
+  here_.outbox.residuals.forget(id);
   tell_gone(news.who, news.reason);
 }
 
 void news_desk::heard(const contracts::member_heard& news) {
   const auto& name = news.who.name;
   if (news.is_up) {
-    if (here_.directory().know(news.who)) parts_.on_peer_up.tell(name, {});
+    if (here_.directory.know(news.who)) parts_.on_peer_up.tell(name, {});
     return;
   }
-  if (here_.directory().forget(news.who.id, news.reason, news.is_gone)) parts_.on_peer_down.tell(name, news.reason);
+  if (here_.directory.forget(news.who.id, news.reason, news.is_gone)) parts_.on_peer_down.tell(name, news.reason);
   if (news.is_gone) tell_gone(news.who, news.reason);
 }
 
 void news_desk::settle(const held_objects& news) {
-  here_.discard(parts_.objects.settle(news.from, news.numbers));
+  here_.garbage.add(parts_.objects.settle(news.from, news.numbers));
   contexts_.is_up_again(news.from);
 }
 

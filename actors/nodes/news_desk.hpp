@@ -34,7 +34,7 @@ class news_desk {
   template <class Answer, class... Parts>
   caf::result<Answer> pass_on(Parts&&... message) {
     if (membership_) return self_->delegate(membership_, std::forward<Parts>(message)...);
-    return make_error(errc::misuse, "node '" + here_.name() + "' has no network and no membership");
+    return make_error(errc::misuse, "node '" + here_.self.name() + "' has no network and no membership");
   }
 
   void is_up(contracts::peer_up& news);

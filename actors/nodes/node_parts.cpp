@@ -48,7 +48,7 @@ void peer_news_handler::tell(const std::string& peer, const std::string& reason)
 node_parts::node_parts(node& handle, settings options, std::function<void()> tidy)
     : data(options.data_dir),
       services(std::move(options), std::move(tidy)),
-      objects(services.id(), services.name()),
+      objects(services.self.id(), services.self.name()),
       workers({handle, functions, services}) {}
 
 }  // namespace troupe::nodes

@@ -78,10 +78,10 @@ struct node_parts {
   const calls::peer_rights rights{services, objects, contexts};
   transfers::lazy_memory_reader memory_reader{services};
   published_actors published;
-  peer_news_handler on_peer_down{services.log(), "on_peer_down"};
-  peer_news_handler on_peer_gone{services.log(), "on_peer_gone"};
-  peer_news_handler on_peer_up{services.log(), "on_peer_up"};
-  peer_news_handler on_left{services.log(), "until_left"};
+  peer_news_handler on_peer_down{services.log, "on_peer_down"};
+  peer_news_handler on_peer_gone{services.log, "on_peer_gone"};
+  peer_news_handler on_peer_up{services.log, "on_peer_up"};
+  peer_news_handler on_left{services.log, "until_left"};
   support::service_end end;
 };
 

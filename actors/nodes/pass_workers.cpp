@@ -6,15 +6,17 @@
 namespace troupe::nodes {
 
 pass_workers::pass_workers(services::node_services& here, std::size_t count)
-    : cpu_workers(count), here_(here), threads_(here.system(), count, std::nullopt, [&here](const std::function<void()>& work) {
-        const services::node_services::own_thread own(here, "a large function of a backward pass");
-        const services::burst_threads::waiting_observer tells(here.bursts());
+    : cpu_workers(count),
+      here_(here),
+      threads_(*here.actors.system, count, std::nullopt, [&here](const std::function<void()>& work) {
+        const services::own_thread own(here.running, "a large function of a backward pass");
+        const services::burst_threads::waiting_observer tells(here.bursts);
         work();
       }) {
   measure_grain();
-  here_.use_pass_workers(this);
+  here_.pass_workers = this;
 }
 
-pass_workers::~pass_workers() { here_.use_pass_workers(nullptr); }
+pass_workers::~pass_workers() { here_.pass_workers = nullptr; }
 
 }  // namespace troupe::nodes

@@ -29,24 +29,24 @@ constexpr std::chrono::milliseconds longest_relay{60'000};
 
 caf::result<node_status> status_desk::own() const {
   if (auto refused = why_not()) return refused;
-  return with(here_.directory().traffic.report(here_.id()));
+  return with(here_.directory.traffic.report(here_.self.id()));
 }
 
 caf::result<node_status> status_desk::outline() const {
   if (auto refused = why_not()) return refused;
-  return with(here_.directory().traffic.report(here_.id(), membership::peer_traffic::which::connected));
+  return with(here_.directory.traffic.report(here_.self.id(), membership::peer_traffic::which::connected));
 }
 
 caf::result<node_status> status_desk::of_peer(node_id who, std::int64_t left_ns) {
-  if (who == here_.id()) return outline();
+  if (who == here_.self.id()) return outline();
   if (auto refused = why_not()) return refused;
   const std::chrono::milliseconds asked_for(left_ns / 1'000'000);
   const auto limit = std::clamp(asked_for, std::chrono::milliseconds(1), longest_relay);
   const auto until_ns = support::steady_ns() + std::chrono::nanoseconds(limit).count();
   auto promise = self_->response_promise<node_status>();
-  if (here_.directory().gateway(who)) {
+  if (here_.directory.gateway(who)) {
     ask(who, limit, promise);
-  } else if (here_.directory().is_member(who)) {
+  } else if (here_.directory.is_member(who)) {
     const auto met = [this, who, until_ns, promise] {
       const std::chrono::milliseconds left((until_ns - support::steady_ns()) / 1'000'000);
       ask(who, std::max(left, std::chrono::milliseconds(1)), promise);
@@ -55,7 +55,7 @@ caf::result<node_status> status_desk::of_peer(node_id who, std::int64_t left_ns)
                    [promise](caf::error& why) mutable { promise.deliver(std::move(why)); });
   } else {
     promise.deliver(
-      make_error(errc::peer_down, "node '" + here_.directory().name(who) + "' is not up for node '" + here_.name() + "'"));
+      make_error(errc::peer_down, "node '" + here_.directory.name(who) + "' is not up for node '" + here_.self.name() + "'"));
   }
   return promise;
 }
@@ -63,7 +63,7 @@ caf::result<node_status> status_desk::of_peer(node_id who, std::int64_t left_ns)
 caf::result<caf::strong_actor_ptr> status_desk::find_published(const std::string& name) const {
   if (auto refused = why_not(&rights::role_rights::actors, "look for published actors")) return refused;
   if (auto found = parts_.published.find(name)) return found;
-  return make_error(errc::unknown_function, "node '" + here_.name() + "' has published no actor '" + name + "'");
+  return make_error(errc::unknown_function, "node '" + here_.self.name() + "' has published no actor '" + name + "'");
 }
 
 void status_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }
@@ -79,29 +79,29 @@ caf::error status_desk::why_not(bool rights::role_rights::*right, const char* wh
 
 node_status status_desk::with(std::vector<peer_status> peers) const {
   node_status result;
-  result.self = here_.self();
-  result.uptime_ns = here_.uptime_ns();
+  result.self = here_.self.as_member();
+  result.uptime_ns = here_.self.uptime_ns();
   result.version = version;
   result.resident_bytes = support::resident_bytes();
-  here_.counts().fill(result);
+  here_.counts.fill(result);
   result.calls_queued = workers_.waiting();
   result.objects = parts_.objects.size();
-  result.members_up = here_.directory().others_listed();
-  result.maps = here_.maps().status();
+  result.members_up = here_.directory.others_listed();
+  result.maps = here_.maps.status();
   result.peers = std::move(peers);
   std::unordered_map<node_id, std::uint64_t> opened;
   for (const auto& context : parts_.contexts.all()) ++opened[context.record->id().node];
   for (auto& each : result.peers) {
     each.contexts = opened[each.who.id];
-    const auto gateway = here_.directory().gateway(each.who.id);
-    if (gateway) each.transport = membership::transport_to(here_.system(), gateway.node());
+    const auto gateway = here_.directory.gateway(each.who.id);
+    if (gateway) each.transport = membership::transport_to(*here_.actors.system, gateway.node());
   }
   return result;
 }
 
 void status_desk::ask(node_id who, std::chrono::milliseconds limit, caf::typed_response_promise<node_status> promise) {
-  const auto name = here_.directory().name(who);
-  const auto gateway = here_.directory().gateway(who);
+  const auto name = here_.directory.name(who);
+  const auto gateway = here_.directory.gateway(who);
   if (!gateway) {
     promise.deliver(make_error(errc::peer_down, "node '" + name + "' went down"));
     return;
@@ -113,7 +113,7 @@ void status_desk::ask(node_id who, std::chrono::milliseconds limit, caf::typed_r
   asked_.add(who, number);
   const auto over = [this, who, number, alarm] {
     asked_.answered(who, number);
-    here_.deadlines().call_off(*alarm);
+    here_.deadlines.call_off(*alarm);
   };
   question.then(
     [=](node_status& answer) mutable {

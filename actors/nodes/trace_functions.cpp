@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/trace_functions.hpp>
+// Tests: tests/actors/profiling_test.cpp
+#include <troupe/actors/nodes/builtin_functions.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -22,9 +23,9 @@ constexpr std::chrono::seconds patience{30};
 /// Replies with the spans of this node.
 call_reply trace(node_parts& here) {
   const support::logger_release lets_go;
-  caf::scoped_actor self{here.services.system()};
+  caf::scoped_actor self{*here.services.actors.system};
   call_reply reply;
-  self->request(here.services.tracer(), patience, support::collect_atom::value)
+  self->request(here.services.actors.tracer, patience, support::collect_atom::value)
     .receive([&](const tracing::trace_log& log) { reply.values["spans"] = tracing::pack(log); },
              [](const caf::error& reason) { throw to_exception(reason); });
   return reply;
@@ -33,8 +34,8 @@ call_reply trace(node_parts& here) {
 /// The steady clock of the named node minus that of this node, in nanoseconds.
 std::int64_t clock_of(node_parts& here, const std::string& name) {
   const support::logger_release lets_go;
-  caf::scoped_actor self{here.services.system()};
-  const auto& membership = here.services.membership();
+  caf::scoped_actor self{*here.services.actors.system};
+  const auto& membership = here.services.actors.membership;
   if (!membership) return 0;
   const auto fail = [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); };
   node_id id;
@@ -56,7 +57,7 @@ call_reply take_spans(node_parts& here, const attributes& values) {
     span.begin_ns = tracing::time_minus(span.begin_ns, offset);
     span.end_ns = tracing::time_minus(span.end_ns, offset);
     span.track = "backward on " + name;
-    here.services.recorder().record(std::move(span));
+    here.services.recorder.record(std::move(span));
   }
   return {};
 }

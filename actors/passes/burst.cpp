@@ -30,15 +30,15 @@ namespace {
 
 /// To be called when all elements of the gradients are on the host, before they leave.
 void make_ready(services::node_services& here, propagate_gradients& message, node_id to, engine::way_back back) {
-  here.compress(message.gradients, message.packings, to, back.format, back.stream);
-  here.directory().traffic.sent(to, message.gradients, message.packings);
+  here.outbox.compress(message.gradients, message.packings, to, back.format, back.stream);
+  here.directory.traffic.sent(to, message.gradients, message.packings);
 }
 
 /// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.
 class gradient_outlet : public engine::outlet {
  public:
   explicit gradient_outlet(services::node_services& here)
-      : services_(here), peers_(here.directory()), here_(here.id()), departures_(here.departures()) {}
+      : services_(here), peers_(here.directory), here_(here.self.id()), departures_(*here.departures) {}
 
   void bind(burst& work) { work_ = &work; }
 
@@ -51,7 +51,7 @@ class gradient_outlet : public engine::outlet {
     auto to = from.message.node;
     auto gateway = peers_.gateway(to);
     if (!gateway) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
-    services_.warn_of_profiler(to);
+    services_.outbox.warn_of_profiler(to);
     propagate_gradients message;
     message.context = work_->context;
     message.pass = work_->pass;
@@ -92,7 +92,7 @@ class gradient_outlet : public engine::outlet {
     if (to == here_ || bytes < least_counted) return {};
     using credits = network::send_credits;
     auto result =
-      services_.gradient_credits().take({to, 0}, bytes, std::chrono::steady_clock::time_point::max(), work_->stop.get());
+      services_.gradient_credits.take({to, 0}, bytes, std::chrono::steady_clock::time_point::max(), work_->stop.get());
     if (result.how == credits::outcome::stopped)
       throw error(errc::pass_aborted, "the pass was over before gradients for node '" + peers_.name(to) + "' could leave");
     return std::move(result.taken);
@@ -102,7 +102,7 @@ class gradient_outlet : public engine::outlet {
   // message leaves.
   void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
     message.place = work_->program;
-    message.joint = {services_.next_number(), here_};
+    message.joint = {services_.clock.next_number(), here_};
     auto send = engine::attach_send(message.joint, gradients);
     if (!send) return;
     for (const auto& gradient : gradients) message.requires_grad.push_back(gradient.defined() && gradient.requires_grad());
@@ -127,11 +127,11 @@ class gradient_outlet : public engine::outlet {
     if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
     auto leaving =
       std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
-    if (arriving.events.empty()) return caf::anon_send(services_.gateway(), std::move(leaving));
+    if (arriving.events.empty()) return caf::anon_send(services_.actors.gateway, std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
     auto compress = [&here = services_, leaving, back] { make_ready(here, leaving->message, leaving->to, back); };
     // After a failure the node may have ended: its services are not used.
-    auto sent_on = [gateway = services_.gateway(), initiator, leaving, from = here_,
+    auto sent_on = [gateway = services_.actors.gateway, initiator, leaving, from = here_,
                     what = "gradients for node '" + peers_.name(id) + "', which come from " +
                            devices::names_of_accelerators(arriving.devices) +
                            ", could not be made ready to leave"](std::exception_ptr failure) {
@@ -178,7 +178,7 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
 /// whose worker slot is free while it waits, and a network thread.
 engine::cpu_workers* workers_for_this_thread(const services::node_services& here) {
   const auto* told = blocking_observer::current();
-  return told == nullptr || told->hears_workers() ? here.pass_workers() : nullptr;
+  return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;
 }
 
 void run_functions(burst& work, engine::graph_task& task, services::node_services& here) {
@@ -186,7 +186,7 @@ void run_functions(burst& work, engine::graph_task& task, services::node_service
   const auto& graph = task.graph();
   for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached] : work.deliveries) {
     const auto number = index.at(send);
-    unpack_all(gradients, packings, here.memory());
+    unpack_all(gradients, packings, here.outbox.memory);
     devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges(), "received gradient");
     repeat(gradients, shapes, *graph.vertices[graph.sends[number]].function);
     if (!requires_grad.empty()) {
@@ -251,7 +251,7 @@ at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf) {
 }
 
 void run_burst(burst& work, services::node_services& here) {
-  support::call_scope in_context(here.id(), work.context, {});
+  support::call_scope in_context(here.self.id(), work.context, {});
   in_context.run_pass(work, [&state = *work.state] { return state.task ? state.task->place_now() : program_place{}; });
   std::optional<support::anomaly_scope> anomaly;
   std::optional<engine::same_streams> as_the_caller;
@@ -279,14 +279,15 @@ void run_burst(burst& work, services::node_services& here) {
     outlet.bind(work);
     if (work.what == burst::kind::run) {
       run_functions(work, *state.task, here);
-      outlet.tell_context(nullptr, here.id());
+      outlet.tell_context(nullptr, here.self.id());
     } else {
       walk(work, *state.task);
     }
   } catch (const std::exception& reason) {
-    work.failure = describe(reason, work, here.name());
+    work.failure = describe(reason, work, here.self.name());
   } catch (...) {
-    work.failure = error(errc::function_failed, "backward on node '" + here.name() + "' failed: an exception of unknown type");
+    work.failure =
+      error(errc::function_failed, "backward on node '" + here.self.name() + "' failed: an exception of unknown type");
   }
   if (work.state->task) work.functions = work.state->task->functions_begun() - before;
   if (work.failure && work.state->task) work.state->task->abandon();

@@ -23,21 +23,21 @@ namespace {
 /// Sends the spans of a burst to the node that started the pass, for the trace of that node.
 void send_spans(services::node_services& here, node_id initiator, tracing::trace_span whole,
                 std::vector<tracing::trace_span> parts) {
-  if (initiator == here.id()) {
+  if (initiator == here.self.id()) {
     for (auto& span : parts) {
       span.track = "backward";
-      here.recorder().record(std::move(span));
+      here.recorder.record(std::move(span));
     }
     return;
   }
-  const auto gateway = here.directory().gateway(initiator);
+  const auto gateway = here.directory.gateway(initiator);
   if (!gateway) return;
   tracing::trace_log log{std::move(parts), 0};
-  whole.name = here.name() + ": " + whole.name;
+  whole.name = here.self.name() + ": " + whole.name;
   log.spans.insert(log.spans.begin(), std::move(whole));
   call_request message;
   message.function = "troupe.spans";
-  message.values = {{"node", here.name()}, {"spans", tracing::pack(log)}};
+  message.values = {{"node", here.self.name()}, {"spans", tracing::pack(log)}};
   caf::anon_send(gateway, std::move(message));
 }
 
@@ -45,17 +45,17 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
 
 void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
   const auto begin = support::steady_ns();
-  const bool mine = work->context.node == here.id();
-  const bool wanted = mine ? here.recorder().profiling() : work->state->record->is_profiled.load();
+  const bool mine = work->context.node == here.self.id();
+  const bool wanted = mine ? here.recorder.profiling() : work->state->record->is_profiled.load();
   const auto spans = wanted ? std::make_shared<tracing::span_collector>() : nullptr;
   {
     const tracing::operator_log log(spans);
     run_burst(*work, here);
   }
-  here.counts().functions_run += work->functions;
+  here.counts.functions_run += work->functions;
   const auto end = support::steady_ns();
-  here.times().note("backward", end - begin);
-  here.recorder().record("backward", "backward", begin, end);
+  here.times.note("backward", end - begin);
+  here.recorder.record("backward", "backward", begin, end);
   if (spans) send_spans(here, work->context.node, {"backward", "backward", begin, end, {}}, spans->take());
   const auto outcome = work->outcome;
   const auto& left = work->share.carried;

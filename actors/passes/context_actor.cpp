@@ -37,9 +37,9 @@ context_desk::context_desk(support::desk_actor self, services::node_services& he
     : self_(self),
       here_(here),
       record_(std::move(record)),
-      guard_(here.guard(self.get()->id(), network::own_actors::kind::inner)) {}
+      guard_(here.network.peers.own->add(self.get()->id(), network::own_actors::kind::inner)) {}
 
-context_desk::~context_desk() { here_.deadlines().call_off(expiry_); }
+context_desk::~context_desk() { here_.deadlines.call_off(expiry_); }
 
 /// Calls `next` with the gradients of all completed passes. The call is made at once if these gradients are gathered already.
 void context_desk::with_gradients(reader next) {
@@ -68,25 +68,25 @@ void context_desk::gather() {
 }
 
 void context_desk::merge(const contracts::table_ptr& table) {
-  here_.deadlines().call_off(expiry_);
+  here_.deadlines.call_off(expiry_);
   if (!table || !gathered_) {
     if (table) gathered_ = table;
     return gather();
   }
   auto summed = [this](const contracts::gradients_ptr& sum) {
-    here_.deadlines().call_off(expiry_);
+    here_.deadlines.call_off(expiry_);
     gathered_ = sum;
     gather();
   };
-  services::timed_request(self_, here_, here_.continuation(), gathering_deadline, expiry_, support::merge_atom::value,
+  services::timed_request(self_, here_, here_.actors.continuation, gathering_deadline, expiry_, support::merge_atom::value,
                           std::exchange(gathered_, nullptr), table)
     .then(summed, [this](const caf::error& reason) { lose(reason); });
 }
 
 void context_desk::lose(const caf::error& reason) {
-  here_.deadlines().call_off(expiry_);
-  auto why = to_exception(reason, "the gradients of a pass on node '" + here_.name() + "' are lost");
-  here_.log().warn("passes", [&] { return "context " + to_string(record_->id()) + ": " + why.what(); });
+  here_.deadlines.call_off(expiry_);
+  auto why = to_exception(reason, "the gradients of a pass on node '" + here_.self.name() + "' are lost");
+  here_.log.warn("passes", [&] { return "context " + to_string(record_->id()) + ": " + why.what(); });
   lost_ = make_error(why.code(), why.what());
   gather();
 }
@@ -118,9 +118,9 @@ void context_desk::fulfil(contracts::gradients_wish_ptr wish) {
 
 void context_desk::backward(const contracts::backward_job_ptr& job) {
   with_gradients([this, job](const gathering& gathered) {
-    if (gathered.failure) return refuse_pass(here_, *record_, *job, to_exception(gathered.failure));
+    if (gathered.failure) return refuse_pass(here_.log, *record_, *job, to_exception(gathered.failure));
     auto start = record_->begin(false);
-    if (!start) return refuse_pass(here_, *record_, *job, pass_is_running());
+    if (!start) return refuse_pass(here_.log, *record_, *job, pass_is_running());
     const auto number = start->number;
     auto task = spawn_graph_task(here_, make_terms(here_, record_, *job, std::move(*start)));
     record_->set_task(number, task);
@@ -131,19 +131,19 @@ void context_desk::backward(const contracts::backward_job_ptr& job) {
 void context_desk::release() {
   const auto id = record_->id();
   // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know them.
-  const bool is_opener = id.node == here_.id();
+  const bool is_opener = id.node == here_.self.id();
   // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
   for (auto who : record_->members.peers())
-    if (auto gateway = here_.directory().gateway(who); gateway && is_opener)
+    if (auto gateway = here_.directory.gateway(who); gateway && is_opener)
       caf::anon_send(gateway, release_context{id});
     else if (gateway && who != id.node)
-      caf::anon_send(gateway, context_joined{id, here_.id()});
-  const auto why = make_error(errc::unknown_context, "node '" + here_.name() + "' has released " + to_string(id));
+      caf::anon_send(gateway, context_joined{id, here_.self.id()});
+  const auto why = make_error(errc::unknown_context, "node '" + here_.self.name() + "' has released " + to_string(id));
   for (auto& next : std::exchange(readers_, {})) next({nullptr, why});
   auto remains = record_->release();
   for (const auto& task : remains.tasks) self_.send(task, support::close_atom::value);
   using rest = std::pair<std::vector<engine::send_source>, contracts::gradients_ptr>;
-  here_.discard(std::make_shared<rest>(std::move(remains.sends), std::move(gathered_)));
+  here_.garbage.add(std::make_shared<rest>(std::move(remains.sends), std::move(gathered_)));
   self_.quit();
 }
 
@@ -174,7 +174,7 @@ class context_host final : public context_broker {
       : context_broker(config),
         here_(here),
         record_(std::move(record)),
-        gateway_(caf::actor_cast<caf::actor>(here->gateway())) {}
+        gateway_(caf::actor_cast<caf::actor>(here->actors.gateway)) {}
 
  protected:
   behavior_type make_behavior() override {
@@ -194,8 +194,8 @@ class context_host final : public context_broker {
 
 contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
   const support::logger_release lets_go;
-  caf::actor_config config{&here.system().middleman().backend()};
-  return here.system().spawn_class<context_host, caf::lazy_init>(config, &here, std::move(record));
+  caf::actor_config config{&here.actors.system->middleman().backend()};
+  return here.actors.system->spawn_class<context_host, caf::lazy_init>(config, &here, std::move(record));
 }
 
 }  // namespace troupe::passes

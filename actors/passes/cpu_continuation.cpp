@@ -27,7 +27,7 @@ auto make_handlers(services::node_services& here) {
         sum->merge(std::move(*more));
         return contracts::gradients_ptr{std::move(sum)};
       } catch (const std::exception& reason) {
-        return make_error(reason, "adding up gradients on node '" + here.name() + "'");
+        return make_error(reason, "adding up gradients on node '" + here.self.name() + "'");
       }
     },
     [](const contracts::garbage_ptr&) {},
@@ -35,8 +35,8 @@ auto make_handlers(services::node_services& here) {
 }
 
 void run_one(services::node_services& here, services::burst_threads::job what) {
-  const services::node_services::own_thread own(here, "a backward pass");
-  const services::burst_threads::waiting_observer tells(here.bursts());
+  const services::own_thread own(here.running, "a backward pass");
+  const services::burst_threads::waiting_observer tells(here.bursts);
   run_and_return(here, std::move(what.work), what.owner);
 }
 
@@ -48,17 +48,17 @@ contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) 
       services::burst_threads::order order{{{std::move(work), std::move(owner)}}};
       while (order.next) {
         run_one(here, std::move(*order.next));
-        order = here.bursts().ended(me);
+        order = here.bursts.ended(me);
       }
       if (order.ends) caf::anon_send_exit(me, caf::exit_reason::user_shutdown);
     }};
   };
-  return support::spawn_handlers_with_thread<contracts::burst_thread_actor>(here.system(), "troupe.backward", make);
+  return support::spawn_handlers_with_thread<contracts::burst_thread_actor>(*here.actors.system, "troupe.backward", make);
 }
 
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here) {
   auto make = [&here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
-  return support::spawn_handlers_with_thread<contracts::cpu_continuation_actor>(here.system(), "troupe.sums", make);
+  return support::spawn_handlers_with_thread<contracts::cpu_continuation_actor>(*here.actors.system, "troupe.sums", make);
 }
 
 }  // namespace troupe::passes

@@ -24,9 +24,9 @@
 
 namespace troupe::passes {
 
-void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
+void set_deadline(support::deadline_clock& clock, const contracts::graph_task_actor& task,
                   const support::deadline_clock::alarm& reserved) {
-  here.deadlines().set(reserved, [weak = caf::actor_cast<caf::weak_actor_ptr>(task)] {
+  clock.set(reserved, [weak = caf::actor_cast<caf::weak_actor_ptr>(task)] {
     if (auto strong = weak.lock())
       caf::anon_send(caf::actor_cast<contracts::graph_task_actor>(strong), support::deadline_atom::value);
   });
@@ -35,19 +35,19 @@ void set_deadline(services::node_services& here, const contracts::graph_task_act
 graph_task_desk::graph_task_desk(support::desk_actor self, services::node_services& here, pass_terms_ptr terms)
     : self_(self),
       here_(here),
-      guard_(here.guard(self.get()->id(), network::own_actors::kind::inner)),
+      guard_(here.network.peers.own->add(self.get()->id(), network::own_actors::kind::inner)),
       terms_(std::move(terms)),
       part_(std::move(*terms_->part)) {
-  ++here_.counts().pass_parts;
+  ++here_.counts.pass_parts;
   if (!terms_->outcome) return;
-  lead_.emplace(here_.id(), terms_->participants, !terms_->fast);
+  lead_.emplace(here_.self.id(), terms_->participants, !terms_->fast);
   if (expiry_ = terms_->expiry; expiry_ == support::deadline_clock::alarm{})
-    set_deadline(here_, me(), expiry_ = here_.deadlines().reserve(terms_->deadline));
+    set_deadline(here_, me(), expiry_ = here_.deadlines.reserve(terms_->deadline));
 }
 
 graph_task_desk::~graph_task_desk() {
-  --here_.counts().pass_parts;
-  here_.deadlines().call_off(expiry_);
+  --here_.counts.pass_parts;
+  here_.deadlines.call_off(expiry_);
   if (terms_->outcome) terms_->outcome->fail(error(errc::stopping, "this node stopped during backward"));
 }
 
@@ -65,7 +65,7 @@ void graph_task_desk::gradients(propagate_gradients& message) {
 /// Who sent the gradients, where that matters: a node that has started the pass need not know, without children that answer.
 protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) {
   if (lead_ && message.answers == 0) return {};
-  const auto from = here_.directory().find(message.from);
+  const auto from = here_.directory.find(message.from);
   if (!from) not_up_yet_.insert(message.from);
   return {from.value_or(node_id{}), message.answers};
 }
@@ -83,7 +83,7 @@ void graph_task_desk::failed(participant_failed& message) {
 caf::typed_response_promise<discovered> graph_task_desk::discover(const troupe::discover& question) {
   auto promise = self_.response_promise<discovered>();
   if (part_.over()) {
-    promise.deliver(make_error(errc::pass_aborted, "the pass is over on node '" + here_.name() + "'"));
+    promise.deliver(make_error(errc::pass_aborted, "the pass is over on node '" + here_.self.name() + "'"));
     return promise;
   }
   discovers_.push_back(promise);
@@ -131,7 +131,7 @@ void graph_task_desk::deadline_passed() {
 void graph_task_desk::close() {
   if (lead_ && !lead_->is_complete())
     terms_->outcome->fail(error(errc::unknown_context, "the context was released during backward"));
-  act(part_.close(lead_ || here_.directory().gateway(terms_->context.node)));
+  act(part_.close(lead_ || here_.directory.gateway(terms_->context.node)));
 }
 
 template <class Effects>
@@ -159,22 +159,22 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
   if (terms_->outcome && terms_->outcome->result().offer([to = &here_, work, owner] { run_and_return(*to, work, owner); }))
     return;
   auto run = [to = &here_, work, owner] {
-    const services::node_services::own_thread own(*to, "a backward pass");
+    const services::own_thread own(to->running, "a backward pass");
     run_and_return(*to, work, owner);
   };
-  auto send = [to = &here_, work, owner] { to->bursts().post({work, owner}); };
-  if (!here_.run_soon("backward", std::move(run), send)) send();
+  auto send = [to = &here_, work, owner] { to->bursts.post({work, owner}); };
+  if (!here_.network.run_soon(here_.times, "backward", std::move(run), send)) send();
 }
 
 void graph_task_desk::carry_out(const part::stop_burst&) {
   terms_->stop->store(true);
-  here_.gradient_credits().wake();
+  here_.gradient_credits.wake();
 }
 
 /// To the parent, which takes part in the pass and is no initiator, or to the initiator.
 void graph_task_desk::carry_out(part::report_quiet& what) {
   if (lead_) return act(lead_->quiet(std::move(what.carried)));
-  participant_quiet message{terms_->context, terms_->pass, here_.id(), std::move(what.carried), what.answers};
+  participant_quiet message{terms_->context, terms_->pass, here_.self.id(), std::move(what.carried), what.answers};
   if (const auto parent = what.to_parent ? reach(terms_->place->parent) : contracts::gateway_actor{}) {
     caf::anon_send(parent, std::move(message));
   } else if (!protocol::is_empty(message.carried)) {
@@ -184,11 +184,11 @@ void graph_task_desk::carry_out(part::report_quiet& what) {
 }
 
 void graph_task_desk::carry_out(part::report_failure& what) {
-  if (what.lacks_name) what.why.text = "node '" + here_.name() + "': " + what.why.text;
-  if (lead_) return fail(here_.id(), what.why.code, std::move(what.why.text));
+  if (what.lacks_name) what.why.text = "node '" + here_.self.name() + "': " + what.why.text;
+  if (lead_) return fail(here_.self.id(), what.why.code, std::move(what.why.text));
   services::report_to(self_, here_, terms_->context.node,
-                      participant_failed{terms_->context, terms_->pass, here_.id(), static_cast<std::uint8_t>(what.why.code),
-                                         std::move(what.why.text)});
+                      participant_failed{terms_->context, terms_->pass, here_.self.id(),
+                                         static_cast<std::uint8_t>(what.why.code), std::move(what.why.text)});
 }
 
 void graph_task_desk::carry_out(part::answer_discover& what) {
@@ -199,24 +199,24 @@ void graph_task_desk::carry_out(part::answer_discover& what) {
 }
 
 void graph_task_desk::carry_out(const part::answer_walk& what) {
-  if (lead_) act(lead_->found(here_.id(), what.recvs, part_.settled()));
+  if (lead_) act(lead_->found(here_.self.id(), what.recvs, part_.settled()));
 }
 
 void graph_task_desk::carry_out(part::answer_abort& what) {
   drop_buffers();
-  const pass_aborted answer{terms_->context, terms_->pass, here_.id(), std::move(what.sent_to), part_.settled()};
+  const pass_aborted answer{terms_->context, terms_->pass, here_.self.id(), std::move(what.sent_to), part_.settled()};
   for (auto& promise : std::exchange(aborts_, {})) promise.deliver(answer);
 }
 
 void graph_task_desk::carry_out(const part::tell_senders& what) {
   const auto tell = [this](const contracts::gateway_actor& gateway) {
     if (gateway)
-      caf::anon_send(gateway,
-                     participant_failed{terms_->context, terms_->pass, here_.id(), static_cast<std::uint8_t>(errc::peer_down),
-                                        "node '" + here_.name() + "' lost its connection to the node that started the pass"});
+      caf::anon_send(
+        gateway, participant_failed{terms_->context, terms_->pass, here_.self.id(), static_cast<std::uint8_t>(errc::peer_down),
+                                    "node '" + here_.self.name() + "' lost its connection to the node that started the pass"});
   };
-  for (const auto who : what.who) tell(here_.directory().gateway(who));
-  for (const auto& name : not_up_yet_) tell(here_.directory().gateway(name));
+  for (const auto who : what.who) tell(here_.directory.gateway(who));
+  for (const auto& name : not_up_yet_) tell(here_.directory.gateway(name));
 }
 
 void graph_task_desk::carry_out(const part::hand_out&) {
@@ -234,7 +234,7 @@ void graph_task_desk::carry_out(const part::end&) {
 
 void graph_task_desk::drop_buffers() {
   deliveries_.clear();
-  if (terms_->task) here_.discard(std::move(terms_->task));
+  if (terms_->task) here_.garbage.add(std::move(terms_->task));
 }
 
 void graph_task_desk::carry_out(const lead::walk_roots&) { act(part_.walk_roots()); }
@@ -244,7 +244,7 @@ void graph_task_desk::carry_out(const lead::walk_roots&) { act(part_.walk_roots(
 void graph_task_desk::carry_out(lead::ask_discover& what) {
   auto answered = [this, who = what.who](const discovered& answer) { act(lead_->found(who, answer.recvs, answer.settled)); };
   auto no_answer = [this, who = what.who](const caf::error& reason) {
-    const auto why = to_exception(reason, "discovery on node '" + here_.directory().name(who) + "'");
+    const auto why = to_exception(reason, "discovery on node '" + here_.directory.name(who) + "'");
     fail(who, why.code(), why.what());
   };
   if (!ask(what.who, caf::infinite,
@@ -256,7 +256,7 @@ void graph_task_desk::carry_out(lead::ask_discover& what) {
 void graph_task_desk::carry_out(lead::send_prune& what) {
   prune message{terms_->context,         terms_->pass,       std::move(what.live),
                 std::move(what.carried), terms_->keep_graph, terms_->create_graph};
-  if (what.who == here_.id())
+  if (what.who == here_.self.id())
     leave_out(message);
   else if (auto gateway = reach(what.who))
     caf::anon_send(gateway, std::move(message));
@@ -278,14 +278,14 @@ void graph_task_desk::carry_out(const lead::await_aborts&) {
 }
 
 void graph_task_desk::carry_out(const lead::name_unused& what) {
-  fail(here_.id(), errc::misuse,
+  fail(here_.self.id(), errc::misuse,
        "fast mode counts on every send being used, and results of calls went unused: functions of node " +
          names_of(what.nodes) + " wait for gradients that will not come; smart mode takes care of that");
 }
 
 void graph_task_desk::carry_out(const lead::complete& what) {
   const auto& failure = lead_->result();
-  here_.deadlines().call_off(expiry_);
+  here_.deadlines.call_off(expiry_);
   terms_->outcome->end(!failure);
   if (!failure) return terms_->outcome->tell();
   auto text = failure->text;
@@ -300,14 +300,14 @@ void graph_task_desk::fail(node_id from, errc code, std::string text) {
 
 /// The gateway of another node, for a message to it; null if the node is down.
 contracts::gateway_actor graph_task_desk::reach(node_id who) {
-  here_.directory().traffic.sent(who);
-  return here_.directory().gateway(who);
+  here_.directory.traffic.sent(who);
+  return here_.directory.gateway(who);
 }
 
 /// Sends a request to the graph task of the node, which may be this actor. Returns false if the node is down.
 template <class Question, class Answered, class Failed>
 bool graph_task_desk::ask(node_id who, caf::duration limit, Question question, Answered answered, Failed no_answer) {
-  if (who == here_.id()) {
+  if (who == here_.self.id()) {
     self_.request(me(), limit, std::move(question)).then(std::move(answered), std::move(no_answer));
     return true;
   }
@@ -316,11 +316,11 @@ bool graph_task_desk::ask(node_id who, caf::duration limit, Question question, A
   return gateway != nullptr;
 }
 
-void graph_task_desk::is_down(node_id who) { fail(who, errc::peer_down, "node '" + here_.directory().name(who) + "' is down"); }
+void graph_task_desk::is_down(node_id who) { fail(who, errc::peer_down, "node '" + here_.directory.name(who) + "' is down"); }
 
 std::string graph_task_desk::names_of(const std::vector<node_id>& nodes) const {
   std::string names;
-  for (auto who : nodes) support::add_quoted(names, here_.directory().name(who));
+  for (auto who : nodes) support::add_quoted(names, here_.directory.name(who));
   return names;
 }
 
@@ -352,13 +352,13 @@ contracts::graph_task_actor::behavior_type handlers(graph_task_desk* desk) {
 
 contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms) {
   const support::logger_release lets_go;
-  auto run = [&here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.gateway())](
+  auto run = [&here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.actors.gateway)](
                contracts::graph_task_actor::stateful_broker_pointer<graph_task_state> self) {
     support::close_mailbox_at_exit(self);
     support::live_as_long_as(self, gateway);
     return handlers(&self->state.desk.emplace(self, here, terms));
   };
-  return here.system().middleman().spawn_broker<caf::lazy_init>(std::move(run));
+  return here.actors.system->middleman().spawn_broker<caf::lazy_init>(std::move(run));
 }
 
 }  // namespace troupe::passes

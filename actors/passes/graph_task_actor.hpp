@@ -24,7 +24,7 @@
 
 namespace troupe::services {
 
-class node_services;
+struct node_services;
 
 }  // namespace troupe::services
 
@@ -111,7 +111,7 @@ class graph_task_desk {
 };
 
 /// Sets the reserved alarm. The alarm tells the graph task that the deadline of the pass has passed.
-void set_deadline(services::node_services& here, const contracts::graph_task_actor& task,
+void set_deadline(support::deadline_clock& clock, const contracts::graph_task_actor& task,
                   const support::deadline_clock::alarm& reserved);
 
 /// Spawns the graph task: a broker in the network threads.

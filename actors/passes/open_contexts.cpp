@@ -11,12 +11,12 @@
 namespace troupe::passes {
 
 open_context open_contexts::open() {
-  const context_id id{here_.id(), opened_.fetch_add(1) + 1};
-  open_context made{std::make_shared<context_record>(id, here_.id(), here_.counts()), {}};
+  const context_id id{here_.self.id(), opened_.fetch_add(1) + 1};
+  open_context made{std::make_shared<context_record>(id, here_.self.id(), here_.counts), {}};
   made.actor = spawn_context(here_, made.record);
   if (know(made)) return made;
   made.record->release();
-  throw error(errc::stopping, "node '" + here_.name() + "' has stopped");
+  throw error(errc::stopping, "node '" + here_.self.name() + "' has stopped");
 }
 
 bool open_contexts::know(const open_context& context) {
@@ -27,13 +27,13 @@ bool open_contexts::know(const open_context& context) {
   auto& of_opener = open_of_[id.node];
   ++of_opener.contexts;
   // Without a policy nodes trust each other. A program may run thousands of passes that nobody gathers.
-  if (id.node != here_.id() && here_.policy() != nullptr) context.record->count_in(of_opener.parts);
+  if (id.node != here_.self.id() && here_.network.peers.policy != nullptr) context.record->count_in(of_opener.parts);
   return true;
 }
 
 bool open_contexts::is_full(node_id opener) const {
   const auto found = open_of_.find(opener);
-  return opener != here_.id() && found != open_of_.end() && found->second.contexts >= most_of_one;
+  return opener != here_.self.id() && found != open_of_.end() && found->second.contexts >= most_of_one;
 }
 
 void open_contexts::erase(std::unordered_map<context_id, open_context>::iterator which) {
@@ -63,9 +63,10 @@ std::vector<open_context> open_contexts::all() const {
 error open_contexts::unknown(const context_id& id) const {
   std::lock_guard lock(mutex_);
   if (is_full(id.node))
-    return error(errc::refused, "node '" + here_.name() + "' has " + std::to_string(most_of_one) + " open contexts of node '" +
-                                  here_.directory().name(id.node) + "', and takes no more of it; release some");
-  return error(errc::unknown_context, "node '" + here_.name() + "' does not know " + to_string(id) +
+    return error(errc::refused, "node '" + here_.self.name() + "' has " + std::to_string(most_of_one) +
+                                  " open contexts of node '" + here_.directory.name(id.node) +
+                                  "', and takes no more of it; release some");
+  return error(errc::unknown_context, "node '" + here_.self.name() + "' does not know " + to_string(id) +
                                         ": it was released, or its node is down or was never met");
 }
 
@@ -77,7 +78,7 @@ void open_contexts::close(const context_id& id) {
     if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // after stop() the node ends the context actors
     erase(found);
   }
-  here_.tidy_soon();
+  here_.garbage.tidy_soon();
 }
 
 void open_contexts::release_closed() {
@@ -86,14 +87,14 @@ void open_contexts::release_closed() {
     std::lock_guard lock(mutex_);
     all.swap(closed_);
   }
-  for (auto& [id, actor] : all) caf::anon_send(here_.gateway(), support::close_atom::value, id, std::move(actor));
+  for (auto& [id, actor] : all) caf::anon_send(here_.actors.gateway, support::close_atom::value, id, std::move(actor));
 }
 
 void open_contexts::add(contracts::outgoing_joint_ptr joint) {
   if (auto mine = find(joint->context).record)
     mine->add(std::move(joint->send), joint->to, std::move(joint->recordings));
   else
-    caf::anon_send(here_.gateway(), std::move(joint));
+    caf::anon_send(here_.actors.gateway, std::move(joint));
 }
 
 std::vector<contracts::context_actor> open_contexts::stop() {

@@ -14,26 +14,26 @@ pass_outcome::pass_outcome(services::node_services& here, contracts::context_rec
     : here_(here),
       record_(std::move(record)),
       pass_(pass),
-      begin_ns_(here.log().is_on(severity::info) ? support::steady_ns() : 0),
+      begin_ns_(here.log.is_on(severity::info) ? support::steady_ns() : 0),
       result_(std::move(result)) {}
 
 void pass_outcome::tell() {
   if (told_.exchange(true)) return;
-  here_.log().debug("passes", [this] { return description() + ": complete after " + support::duration_text(age_ns()); });
+  here_.log.debug("passes", [this] { return description() + ": complete after " + support::duration_text(age_ns()); });
   result_.set_value(done{});
 }
 
 void pass_outcome::fail(const error& reason) {
   if (told_.exchange(true)) return;
-  here_.log().info("passes",
-                   [&] { return description() + ": failed after " + support::duration_text(age_ns()) + ": " + reason.what(); });
+  here_.log.info("passes",
+                 [&] { return description() + ": failed after " + support::duration_text(age_ns()) + ": " + reason.what(); });
   result_.set_error(reason);
 }
 
 std::string pass_outcome::description() const {
   std::string names;
-  support::add_quoted(names, here_.name());
-  for (const auto who : record_->members.peers()) support::add_quoted(names, here_.directory().name(who));
+  support::add_quoted(names, here_.self.name());
+  for (const auto who : record_->members.peers()) support::add_quoted(names, here_.directory.name(who));
   return "pass " + std::to_string(pass_.value) + " of context " + to_string(record_->id()) + " over " + names;
 }
 

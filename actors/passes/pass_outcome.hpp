@@ -11,7 +11,7 @@
 
 namespace troupe::services {
 
-class node_services;
+struct node_services;
 
 }  // namespace troupe::services
 

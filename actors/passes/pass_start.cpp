@@ -20,7 +20,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
   if (!start) {
-    if (record->passes().is_running()) return refuse_pass(here, *record, *job, pass_is_running());
+    if (record->passes().is_running()) return refuse_pass(here.log, *record, *job, pass_is_running());
     return caf::anon_send(owner, job);
   }
   const auto number = start->number;
@@ -29,7 +29,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   auto work = make_burst(*terms, burst::kind::run, std::move(std::get<protocol::participant::run_burst>(first.front()).share));
   // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as
   // the alarm rings.
-  terms->expiry = here.deadlines().reserve(job->deadline);
+  terms->expiry = here.deadlines.reserve(job->deadline);
   // The record knows the graph task before a message leaves, so an answer finds the graph task.
   auto task = spawn_graph_task(here, terms);
   set_deadline(here, task, terms->expiry);
@@ -39,12 +39,12 @@ void start_pass(services::node_services& here, const contracts::context_record_p
 
 contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
                                       pass_number number, bool keep_graph, bool create_graph) {
-  if (record->id().node == here.id()) return record->task_of(number);
+  if (record->id().node == here.self.id()) return record->task_of(number);
   auto start = record->follow(number);
   if (!start) return record->task_of(number);
-  here.log().debug("passes", [&] {
+  here.log.debug("passes", [&] {
     return "pass " + std::to_string(number.value) + " of context " + to_string(record->id()) + ": node '" +
-           here.directory().name(record->id().node) + "' runs it here";
+           here.directory.name(record->id().node) + "' runs it here";
   });
   auto task = spawn_graph_task(here, make_terms(record, std::move(*start), keep_graph, create_graph));
   if (record->set_task(number, task)) return task;

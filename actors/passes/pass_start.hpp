@@ -8,7 +8,7 @@
 
 namespace troupe::services {
 
-class node_services;
+struct node_services;
 
 }  // namespace troupe::services
 

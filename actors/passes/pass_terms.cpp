@@ -11,8 +11,8 @@ error pass_is_running() {
   return error(errc::misuse, "a backward pass of this context is still running: wait for its future before starting another");
 }
 
-void refuse_pass(services::node_services& here, const context_record& record, contracts::backward_job& job, const error& why) {
-  here.log().info("passes", [&] { return "a pass of context " + to_string(record.id()) + ": refused: " + why.what(); });
+void refuse_pass(const logging::node_log& log, const context_record& record, contracts::backward_job& job, const error& why) {
+  log.info("passes", [&] { return "a pass of context " + to_string(record.id()) + ": refused: " + why.what(); });
   job.result.set_error(why);
 }
 

@@ -10,6 +10,7 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include <troupe/actors/contracts/context.hpp>
+#include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_outcome.hpp>
@@ -45,7 +46,7 @@ pass_terms_ptr make_terms(services::node_services& here, const contracts::contex
 error pass_is_running();
 
 /// Refuses to start a pass: completes the future of the pass with the error `why`, and writes a line to the log.
-void refuse_pass(services::node_services& here, const context_record& record, contracts::backward_job& job, const error& why);
+void refuse_pass(const logging::node_log& log, const context_record& record, contracts::backward_job& job, const error& why);
 
 /// Makes a burst of the pass. The state machine moves from the terms into the burst.
 contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::burst_share share);

@@ -30,9 +30,9 @@ contracts::graph_task_actor task_for(services::node_services& here, const open_c
 
 open_context routing_desk::find_or_open(const context_id& id, node_id by) {
   auto known = contexts_.find(id);
-  if (!known.actor && by.value != 0 && !here_.directory().gateway(by)) return known;  // GW-5
-  if (known.actor || id.node == here_.id() || released_.contains(id) || !here_.directory().gateway(id.node)) return known;
-  known.record = std::make_shared<context_record>(id, here_.id(), here_.counts());
+  if (!known.actor && by.value != 0 && !here_.directory.gateway(by)) return known;  // GW-5
+  if (known.actor || id.node == here_.self.id() || released_.contains(id) || !here_.directory.gateway(id.node)) return known;
+  known.record = std::make_shared<context_record>(id, here_.self.id(), here_.counts);
   known.actor = spawn_context(here_, known.record);
   if (contexts_.know(known)) return known;
   caf::anon_send(known.actor, support::close_atom::value);
@@ -45,24 +45,24 @@ void routing_desk::add(contracts::outgoing_joint& joint) {
 }
 
 void routing_desk::gradients(propagate_gradients& message) {
-  const auto sender = here_.directory().find(message.from).value_or(node_id{});
-  here_.directory().traffic.received(sender, message.gradients, message.packings);
+  const auto sender = here_.directory.find(message.from).value_or(node_id{});
+  here_.directory.traffic.received(sender, message.gradients, message.packings);
   if (const auto why = why_not_from(message); !why.empty()) return refuse(why);
   to_pass(message, message.from);
 }
 
 void routing_desk::leave_out(prune& message) {
-  here_.directory().traffic.received(message.context.node);
+  here_.directory.traffic.received(message.context.node);
   to_pass(message, {});
 }
 
 template <class Report>
 void routing_desk::report(Report& message) {
-  here_.directory().traffic.received(message.from);
+  here_.directory.traffic.received(message.from);
   const auto context = contexts_.find(message.context);
   if (!context.record) return say_failed(message, {}, errc::unknown_context, contexts_.unknown(message.context).what());
   if (!may_take_part(message.from, message.context))
-    return refuse(without_part("a report of node '" + here_.directory().name(message.from) + "'", message.context));
+    return refuse(without_part("a report of node '" + here_.directory.name(message.from) + "'", message.context));
   if (auto task = context.record->task_of(message.pass)) self_->send(task, std::move(message));
 }
 
@@ -70,7 +70,7 @@ template void routing_desk::report(participant_quiet& message);
 template void routing_desk::report(participant_failed& message);
 
 caf::result<discovered> routing_desk::walk(discover& question) {
-  here_.directory().traffic.received(question.context.node);
+  here_.directory.traffic.received(question.context.node);
   const auto context = contexts_.find(question.context);
   if (!context.record) {
     const auto why = contexts_.unknown(question.context);
@@ -86,20 +86,20 @@ caf::result<discovered> routing_desk::walk(discover& question) {
 }
 
 caf::result<pass_aborted> routing_desk::abort(abort_pass& message) {
-  here_.directory().traffic.received(message.context.node);
+  here_.directory.traffic.received(message.context.node);
   if (const auto context = contexts_.find(message.context); context.record)
     if (auto task = context.record->skip(message.pass)) return self_->delegate(task, std::move(message));
-  return pass_aborted{message.context, message.pass, here_.id(), {}, true};
+  return pass_aborted{message.context, message.pass, here_.self.id(), {}, true};
 }
 
 void routing_desk::joined(const context_joined& news) {
   const auto context = contexts_.find(news.context);
-  const auto gateway = here_.directory().gateway(news.from);
-  if (news.context.node != here_.id()) {
+  const auto gateway = here_.directory.gateway(news.from);
+  if (news.context.node != here_.self.id()) {
     if (context.record) announce(news.context);
   } else if (gateway && context.record) {
     if (!may_take_part(news.from, news.context))
-      return refuse(without_part("the news that node '" + here_.directory().name(news.from) + "' has joined", news.context));
+      return refuse(without_part("the news that node '" + here_.directory.name(news.from) + "' has joined", news.context));
     context.record->members.announced(news.from);
   } else if (gateway) {
     caf::anon_send(gateway, release_context{news.context});
@@ -107,12 +107,12 @@ void routing_desk::joined(const context_joined& news) {
 }
 
 void routing_desk::announce(const context_id& id) {
-  if (auto gateway = here_.directory().gateway(id.node)) caf::anon_send(gateway, context_joined{id, here_.id()});
+  if (auto gateway = here_.directory.gateway(id.node)) caf::anon_send(gateway, context_joined{id, here_.self.id()});
 }
 
 context_released routing_desk::release(const release_context& message) {
   if (auto context = close(message.context)) self_->send(context, support::close_atom::value);
-  return {message.context, here_.id()};
+  return {message.context, here_.self.id()};
 }
 
 void routing_desk::release(const context_id& id, const contracts::context_actor& actor) {
@@ -125,7 +125,7 @@ void routing_desk::went_down(const contracts::peer_down& news) {
     const auto id = record->id();
     record->members.left(news.who.id);
     for (const auto& task : record->tasks()) self_->send(task, news);
-    if (id.node != here_.id()) announce(id);
+    if (id.node != here_.self.id()) announce(id);
     if (news.is_gone && id.node == news.who.id) release(id, actor);
   }
   if (news.is_gone) released_.forget(news.who.id);
@@ -144,9 +144,9 @@ bool routing_desk::may_take_part(node_id who, const context_id& id) const {
 /// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is far
 /// ahead: this node ignores all passes before one that it has followed.
 std::string routing_desk::why_not_from(const propagate_gradients& message) {
-  if (here_.policy() == nullptr) return {};
+  if (here_.network.peers.policy == nullptr) return {};
   const auto what = "gradients of node '" + message.from + "'";
-  const auto from = here_.proven_id_of(message.from);
+  const auto from = here_.network.peers.introduced->find(message.from);
   if (!from) return what + ", which has not introduced itself";
   if (!may_take_part(*from, message.context)) return without_part(what, message.context);
   const auto context = contexts_.find(message.context);
@@ -171,9 +171,8 @@ void routing_desk::to_pass(Message& message, const std::string& sender) {
 }
 
 std::string routing_desk::without_room(const context_id& id) const {
-  return "node '" + here_.name() + "' has " + std::to_string(context_record::most_parts) + " parts in passes of node '" +
-         here_.directory().name(id.node) +
-         "' whose gradients are not gathered, and takes part in no more; release some contexts";
+  return "node '" + here_.self.name() + "' has " + std::to_string(context_record::most_parts) + " parts in passes of node '" +
+         here_.directory.name(id.node) + "' whose gradients are not gathered, and takes part in no more; release some contexts";
 }
 
 /// Tells the initiator that this node takes no part in the pass. If the initiator is down for this node, tells the sender of the message
@@ -181,10 +180,10 @@ std::string routing_desk::without_room(const context_id& id) const {
 template <class Message>
 void routing_desk::say_failed(const Message& message, const std::string& sender, errc code, const std::string& why) {
   const auto initiator = message.context.node;
-  if (initiator == here_.id() && code == errc::unknown_context) return;
-  participant_failed what{message.context, message.pass, here_.id(), static_cast<std::uint8_t>(code), why};
+  if (initiator == here_.self.id() && code == errc::unknown_context) return;
+  participant_failed what{message.context, message.pass, here_.self.id(), static_cast<std::uint8_t>(code), why};
   const auto passes_on =
-    sender.empty() || here_.directory().gateway(initiator) ? contracts::gateway_actor{} : here_.directory().gateway(sender);
+    sender.empty() || here_.directory.gateway(initiator) ? contracts::gateway_actor{} : here_.directory.gateway(sender);
   if (passes_on) return caf::anon_send(passes_on, std::move(what));
   services::report_to(self_, here_, initiator, std::move(what));
 }
@@ -195,7 +194,7 @@ void routing_desk::refuse(const std::string& why) const { services::note_refusal
 contracts::context_actor routing_desk::close(const context_id& id) {
   auto known = contexts_.find(id).actor;
   contexts_.forget(id);
-  if (id.node != here_.id()) released_.add(id);  // no message opens a context of this node
+  if (id.node != here_.self.id()) released_.add(id);  // no message opens a context of this node
   on_closed_(id);
   return known;
 }

@@ -27,7 +27,7 @@ void meet(support::desk_actor self, node_services& here, const contracts::member
   self->request(membership, limit + std::chrono::seconds(1), support::find_atom::value, who, std::int64_t{limit.count()})
     .then(
       [&here, met = std::move(met)](contracts::peer_up& news) mutable {
-        here.directory().add(news.who, std::move(news.gateway), news.period);
+        here.directory.add(news.who, std::move(news.gateway), news.period);
         met();
       },
       std::move(not_met));
@@ -38,14 +38,14 @@ void meet(support::desk_actor self, node_services& here, const contracts::member
 template <class Report>
 void report_to(support::desk_actor self, node_services& here, node_id initiator, Report what) {
   auto send = [&here, initiator, what = std::move(what)]() mutable {
-    const auto gateway = here.directory().gateway(initiator);
+    const auto gateway = here.directory.gateway(initiator);
     if (!gateway) return false;
-    here.directory().traffic.sent(initiator);
+    here.directory.traffic.sent(initiator);
     caf::anon_send(gateway, std::move(what));
     return true;
   };
-  if (!send() && here.membership())
-    meet(self, here, here.membership(), initiator, meeting_patience, std::move(send), [](const caf::error&) {});
+  if (!send() && here.actors.membership)
+    meet(self, here, here.actors.membership, initiator, meeting_patience, std::move(send), [](const caf::error&) {});
 }
 
 }  // namespace troupe::services

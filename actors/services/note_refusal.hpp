@@ -14,8 +14,8 @@ namespace troupe::services {
 /// Counts and logs what the node has refused. `sender`: the actor that has sent it, if it is known: a flood of one node then hides no line
 /// about another.
 inline void note_refusal(node_services& here, const std::string& why, const caf::strong_actor_ptr& sender) {
-  ++here.counts().requests_refused;
-  here.log().warn(
+  ++here.counts.requests_refused;
+  here.log.warn(
     "nodes", [&] { return "refused a message: " + why; },
     [&] { return sender ? std::hash<caf::node_id>()(sender->node()) : 0; });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/services/running_work_test.cpp
+// Tests: tests/actors/services/running_work_test.cpp, tests/actors/nodes/company_test.cpp
 #pragma once
 
 #include <chrono>
@@ -67,6 +67,22 @@ class running_work {
  private:
   mutable std::mutex mutex_;  // guards work_
   boost::intrusive::list<entry> work_;
+};
+
+/// Marks a thread that runs a call or a burst of a node, as long as the object lives.
+class own_thread {
+ public:
+  /// `work`: what runs on the node. `kind`, `name`: see running_work::entry.
+  explicit own_thread(running_work& work, std::string_view kind, std::string_view name = {}) noexcept;
+  ~own_thread() { current_ = outer_; }
+  own_thread(const own_thread&) = delete;
+  own_thread& operator=(const own_thread&) = delete;
+  static bool of(const running_work& which) noexcept { return current_ == &which; }
+
+ private:
+  static inline thread_local const running_work* current_ = nullptr;
+  const running_work::entry entry_;
+  const running_work* outer_;
 };
 
 }  // namespace troupe::services

@@ -4,4 +4,9 @@ add_room(services
   courier.cpp
   departures.cpp
   device_maps.cpp
-  node_services.cpp)
+  garbage.cpp
+  node_identity.cpp
+  node_network.cpp
+  node_services.cpp
+  outbox.cpp
+  running_work.cpp)

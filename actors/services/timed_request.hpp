@@ -22,7 +22,7 @@ template <class To, class... Parts>
 auto timed_request(support::desk_actor self, node_services& here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {
   auto handle = self->request(to, caf::infinite, std::forward<Parts>(question)...);
-  alarm = here.deadlines().set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {
+  alarm = here.deadlines.set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {
     if (auto strong = weak.lock()) support::end_request(strong.get(), id, caf::make_error(caf::sec::request_timeout));
   });
   return handle;

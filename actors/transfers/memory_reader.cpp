@@ -16,14 +16,14 @@ namespace troupe::transfers {
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here) {
   auto read = [&here](contracts::incoming_offer_ptr& job, const contracts::memory_reader_actor&) {
     try {
-      job->failure = here.arriving()->read(job->offer, job->given);
+      job->failure = here.network.arriving->read(job->offer, job->given);
     } catch (const std::exception& reason) {  // no memory for the tensor
       job->failure = error(errc::function_failed, reason.what());
     }
-    caf::anon_send(here.gateway(), std::move(job));
+    caf::anon_send(here.actors.gateway, std::move(job));
   };
   return support::spawn_with_thread<contracts::incoming_offer_ptr, contracts::memory_reader_actor>(
-    here.system(), "troupe.reader", std::move(read));
+    *here.actors.system, "troupe.reader", std::move(read));
 }
 
 bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
@@ -31,7 +31,7 @@ bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
   if (stopped_) return false;
   if (!reader_) {
     reader_ = spawn_memory_reader(here_);
-    guard_ = here_.guard(reader_.id(), network::own_actors::kind::inner);
+    guard_ = here_.network.peers.own->add(reader_.id(), network::own_actors::kind::inner);
   }
   ++offers_;
   ++not_read_;
@@ -45,7 +45,7 @@ void lazy_memory_reader::was_read() {
 }
 
 void lazy_memory_reader::watch() {
-  here_.deadlines().set(idle_time_, [this, offers = offers_] { end_if_unused(offers); });
+  here_.deadlines.set(idle_time_, [this, offers = offers_] { end_if_unused(offers); });
 }
 
 void lazy_memory_reader::end_if_unused(std::uint64_t offers) {

@@ -32,14 +32,14 @@ constexpr std::chrono::milliseconds looks_again_after{2};
 }  // namespace
 
 bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const {
-  return here_.arriving() != nullptr && to != here_.id() && any_large(tensors) && here_.directory().gateway(to);
+  return here_.network.arriving != nullptr && to != here_.self.id() && any_large(tensors) && here_.directory.gateway(to);
 }
 
 void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send) {
-  ahead.from = here_.id();
+  ahead.from = here_.self.id();
   auto parts = parts_ahead(tensors, ahead, last_, elements_);
   messages_.emplace(++last_, std::move(send));
-  const bool may_read = here_.options().direct_memory && is_loopback(here_.directory().host(to));
+  const bool may_read = here_.options.direct_memory && is_loopback(here_.directory.host(to));
   take(shipment_begun{to, std::move(parts), last_, may_read});
 }
 
@@ -52,10 +52,10 @@ void transfer_desk::take(const shipping_event& event) {
 }
 
 void transfer_desk::call_off(node_id to, const sent_ahead& ahead) const {
-  const auto gateway = here_.directory().gateway(to);
+  const auto gateway = here_.directory.gateway(to);
   if (!gateway) return;
   for (const auto number : ahead.transfers)
-    if (number != 0) caf::anon_send(gateway, tensor_piece{here_.id(), number, 0, 0, {}});
+    if (number != 0) caf::anon_send(gateway, tensor_piece{here_.self.id(), number, 0, 0, {}});
 }
 
 /// Asks, and calls then(error, answer) when the node has answered. `answer`: 0 if there is none. No effect if the node goes down before.
@@ -81,15 +81,15 @@ void transfer_desk::send(const contracts::outgoing_gradients_ptr& what) {
 
 void transfer_desk::send_now(const contracts::outgoing_gradients_ptr& what) {
   const auto to = what->to;
-  const auto gateway = here_.directory().gateway(to);
+  const auto gateway = here_.directory.gateway(to);
   if (!gateway) return;
   if (!what->credit) return caf::anon_send(gateway, std::move(what->message));
   ask(to, gateway, std::move(what->message), [what](const caf::error&, std::int64_t) { what->credit.give_back(); });
 }
 
 void transfer_desk::when_taken(node_id by, std::function<void()> taken) {
-  if (const auto gateway = here_.directory().gateway(by))
-    ask(by, gateway, tensor_piece{here_.id(), 0, 0, 0, {}},
+  if (const auto gateway = here_.directory.gateway(by))
+    ask(by, gateway, tensor_piece{here_.self.id(), 0, 0, 0, {}},
         [taken = std::move(taken)](const caf::error&, std::int64_t) { taken(); });
 }
 
@@ -97,7 +97,7 @@ void transfer_desk::when_taken(node_id by, std::function<void()> taken) {
 void transfer_desk::carry_out(const ask_for_mark& what) {
   const auto to = what.of;
   const auto request =
-    self_->request(here_.directory().gateway(to), here_.options().deadline, request_mark{here_.id(), this_process()});
+    self_->request(here_.directory.gateway(to), here_.options.deadline, request_mark{here_.self.id(), this_process()});
   const auto id = request.id();
   asked_.add(to, id);
   request.then(
@@ -111,9 +111,9 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
 
 /// The receiver answers when it has the elements, or with an error.
 void transfer_desk::carry_out(const send_piece& what) {
-  const auto gateway = here_.directory().gateway(what.to);
+  const auto gateway = here_.directory.gateway(what.to);
   if (!gateway) return;  // went_down() follows
-  tensor_piece piece{here_.id(), what.transfer, what.total, what.offset,
+  tensor_piece piece{here_.self.id(), what.transfer, what.total, what.offset,
                      bytes_of(elements_.at(what.transfer), what.offset, what.bytes)};
   ask(what.to, gateway, std::move(piece),
       [this, to = what.to, number = what.piece](const caf::error& why, std::int64_t taken_ns) {
@@ -122,10 +122,10 @@ void transfer_desk::carry_out(const send_piece& what) {
 }
 
 void transfer_desk::carry_out(const send_offer& what) {
-  const auto gateway = here_.directory().gateway(what.to);
+  const auto gateway = here_.directory.gateway(what.to);
   if (!gateway) return;  // went_down() follows
   const auto address = reinterpret_cast<std::uintptr_t>(elements_.at(what.transfer).const_data_ptr()) + what.offset;
-  tensor_offer offer{here_.id(), what.transfer, what.total, what.offset, what.bytes, address, 0, 0};
+  tensor_offer offer{here_.self.id(), what.transfer, what.total, what.offset, what.bytes, address, 0, 0};
   direct_.complete(offer, what.to);
   ask(what.to, gateway, std::move(offer), [this, to = what.to, number = what.transfer](const caf::error& why, std::int64_t) {
     using answer = offer_answered::answer;
@@ -141,7 +141,7 @@ void transfer_desk::carry_out(const send_message& what) {
 }
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {
-  if (here_.directory().is_down(piece.from)) here_.arriving()->drop(piece.from);
+  if (here_.directory.is_down(piece.from)) here_.network.arriving->drop(piece.from);
   return support::steady_ns();
 }
 
@@ -149,13 +149,14 @@ std::int64_t transfer_desk::came(const tensor_piece& piece) {
 /// the other end of the connection, and that it is of the same user (LD-1): what the node says would not do.
 caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) const {
   const auto refused = [&](const char* why) {
-    return make_error(errc::refused, "node '" + here_.name() + "' reads no memory of node " + to_string(from) + ": " + why);
+    return make_error(errc::refused,
+                      "node '" + here_.self.name() + "' reads no memory of node " + to_string(from) + ": " + why);
   };
-  if (!here_.options().direct_memory) return refused("direct memory is turned off there");
-  const auto gateway = here_.directory().gateway(from);
+  if (!here_.options.direct_memory) return refused("direct memory is turned off there");
+  const auto gateway = here_.directory.gateway(from);
   if (!gateway) return refused("that is not up here");
-  if (!is_loopback(here_.directory().host(from))) return refused("that does not listen on loopback");
-  const auto proven = membership::process_beyond(here_.system(), gateway.node());
+  if (!is_loopback(here_.directory.host(from))) return refused("that does not listen on loopback");
+  const auto proven = membership::process_beyond(*here_.actors.system, gateway.node());
   if (!proven) return refused("the connection to it goes on in no shared memory");
   if (*proven != process) return refused("it says that it is another process than the one at the other end of its connection");
   if (process == this_process()) return refused("it is of the same process");
@@ -172,17 +173,18 @@ caf::result<memory_mark> transfer_desk::draw_mark(const request_mark& from) {
 caf::result<void> transfer_desk::read(const tensor_offer& offer) {
   const auto* given = direct_.drawn(offer.from);
   if (given == nullptr || given->process != offer.process) {
-    here_.arriving()->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer
+    here_.network.arriving->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer
     return make_error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
                                        std::to_string(offer.process) + ", which has no mark");
   }
   auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, given->mark, {}, {}});
   auto promise = job->promise = self_->response_promise();
   try {
-    if (!reader_.read(std::move(job))) promise.deliver(make_error(errc::stopping, "node '" + here_.name() + "' is stopping"));
+    if (!reader_.read(std::move(job)))
+      promise.deliver(make_error(errc::stopping, "node '" + here_.self.name() + "' is stopping"));
   } catch (const std::system_error& none) {
     promise.deliver(
-      make_error(errc::refused, "node '" + here_.name() + "' can't start the thread that reads memory: " + none.what()));
+      make_error(errc::refused, "node '" + here_.self.name() + "' can't start the thread that reads memory: " + none.what()));
   }
   return promise;
 }
@@ -190,46 +192,46 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
 void transfer_desk::was_read(contracts::incoming_offer& job) {
   const auto from = job.offer.from;
   reader_.was_read();
-  if (here_.directory().is_down(from)) here_.arriving()->drop(from);
+  if (here_.directory.is_down(from)) here_.network.arriving->drop(from);
   if (job.failure) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;
   }
-  here_.directory().traffic.read(from, job.offer.bytes);
+  here_.directory.traffic.read(from, job.offer.bytes);
   job.promise.deliver(caf::unit);
 }
 
 void transfer_desk::wish(const contracts::room_wish_ptr& what) {
-  if (here_.arriving() == nullptr || what->to == here_.id()) return what->result.set_value({});
+  if (here_.network.arriving == nullptr || what->to == here_.self.id()) return what->result.set_value({});
   if (std::exchange(what->has_asked, true)) return look_for_room(what);
   // CAF's writer answers after it has written the messages that came before.
-  const auto gateway = here_.directory().gateway(what->to);
+  const auto gateway = here_.directory.gateway(what->to);
   if (!gateway) return look_for_room(what);
-  self_->request(network::message_writer(here_.system()), caf::infinite, caf::get_atom::value, gateway.node())
+  self_->request(network::message_writer(*here_.actors.system), caf::infinite, caf::get_atom::value, gateway.node())
     .then([this, what](const caf::node_id&, const std::string&, std::uint16_t) { look_for_room(what); },
           [this, what](const caf::error&) { look_for_room(what); });
 }
 
 void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
-  const auto& limit = here_.options().send_limit;
-  const auto gateway = here_.directory().gateway(what->to);
+  const auto& limit = here_.options.send_limit;
+  const auto gateway = here_.directory.gateway(what->to);
   const auto fail = [&](errc code, const std::string& why) { what->result.set_error(error(code, "waiting for room: " + why)); };
-  const auto who = "node '" + here_.directory().name(what->to) + "'";
-  if (!gateway && here_.is_ending()) return fail(errc::stopping, "this node has stopped");
+  const auto who = "node '" + here_.directory.name(what->to) + "'";
+  if (!gateway && here_.is_ending) return fail(errc::stopping, "this node has stopped");
   if (!gateway) return fail(errc::peer_down, who + " is down");
-  const auto waiting = network::waiting_bytes(here_.system(), gateway.node());
+  const auto waiting = network::waiting_bytes(*here_.actors.system, gateway.node());
   if (waiting < limit) return what->result.set_value({});
   if (support::steady_ns() >= what->until_ns)
     return fail(errc::deadline_passed, std::to_string(waiting) + " bytes wait to leave for " + who +
                                          " (settings::send_limit is " + std::to_string(limit) + ")");
-  self_->send_later(here_.deadlines(), looks_again_after, support::room_atom::value, what);
+  self_->send_later(here_.deadlines, looks_again_after, support::room_atom::value, what);
 }
 
 void transfer_desk::went_down(node_id who) {
   direct_.forget(who);
   take(receiver_down{who});
   asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down"));
-  if (auto* arriving = here_.arriving()) arriving->drop(who);
+  if (auto* arriving = here_.network.arriving) arriving->drop(who);
 }
 
 }  // namespace troupe::transfers

@@ -26,12 +26,14 @@ struct lone_services {
   explicit lone_services(bool networked = false, settings options = named())
       : services(std::move(options), [this] { tidy(); }), all(networked) {
     services.live_on(system, nullptr, networked ? &arriving : nullptr);
-    services.meet(caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway)));
+    services.actors.gateway = caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway));
   }
   ~lone_services() {
     run();
-    services.actors_ended();
-    services.let_go();
+    services.deadlines.stop();
+    services.directory.clear();
+    services.departures.reset();
+    services.actors = {&system};
   }
   lone_services(const lone_services&) = delete;
   lone_services& operator=(const lone_services&) = delete;

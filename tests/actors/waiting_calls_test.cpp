@@ -124,11 +124,11 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_does_not_run_when_its_calle
   const auto y = a.peer("b").call("scale", {x}).get().tensor(0).sum();
   for (int i = 0; i < 2; ++i) pass.backward({y}, {.keep_graph = true}).get();
   std::promise<void> let_go;
-  caf::anon_send(troupe::services_of(b).continuation(),
+  caf::anon_send(troupe::services_of(b).actors.continuation,
                  troupe::contracts::garbage_ptr{nullptr, [held = let_go.get_future().share()](void*) { held.wait(); }});
   const auto reply = a.peer("b").call("scale", {x});
   BOOST_TEST(becomes_true([&] { return b.status().calls_queued == 1; }));
-  caf::anon_send(troupe::services_of(b).gateway(),
+  caf::anon_send(troupe::services_of(b).actors.gateway,
                  troupe::contracts::peer_down{{"a", a.id(), "127.0.0.1", a.port()}, "the test says so", false});
   BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("its caller went down (the test says so)"));
   BOOST_TEST(b.status().calls_queued == 0u);
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_4096) {
     request.function = "nothing";
     request.depth = depth;
     std::string outcome = "no answer";
-    self->request(troupe::services_of(here).gateway(), 20s, std::move(request))
+    self->request(troupe::services_of(here).actors.gateway, 20s, std::move(request))
       .receive([&](const troupe::call_result&) { outcome = "done"; },
                [&](const caf::error& why) { outcome = troupe::to_exception(why).what(); });
     return outcome;

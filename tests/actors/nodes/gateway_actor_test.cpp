@@ -66,12 +66,12 @@ struct stage_with_driver : stage {
               [this](support::close_atom) { searches.back().deliver(make_error(errc::unknown_peer, "the test says so")); }};
     });
     membership = caf::actor_cast<contracts::membership_actor>(asked);
-    services_of(home).meet(membership);
+    services_of(home).actors.membership = membership;
     gateway = caf::actor_cast<contracts::membership_host>(spawn(membership));
     gateways.insert(gateways.end(), {face, asked});
     home.functions().add("twice", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) * 2}}; });
   }
-  ~stage_with_driver() { services_of(home).meet(contracts::membership_actor()); }
+  ~stage_with_driver() { services_of(home).actors.membership = contracts::membership_actor{}; }
 
   contracts::peer_up up(std::uint64_t period) {
     return {driver, caf::actor_cast<caf::strong_actor_ptr>(face), period > 1, period};
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_report_waits_for_an_initiator_that_is_not_up_again_here) 
   propagate_gradients unknown;  // gradients for tensors that "home" did not send fail the pass
   unknown.context = play.call().payload.context;
   unknown.pass = pass_number{1};
-  unknown.message = {99, services_of(play.home).id()};
+  unknown.message = {99, services_of(play.home).self.id()};
   unknown.gradients = {at::ones({2})};
   unknown.from = "driver";
   caf::anon_send(caf::actor_cast<caf::actor>(play.gateway), std::move(unknown));

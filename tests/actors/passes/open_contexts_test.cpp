@@ -47,7 +47,7 @@ BOOST_FIXTURE_TEST_CASE(another_node_opens_only_so_many, fixture) {  // OC-3
   const node_id other{77};
   const auto know = [&](node_id opener, std::uint64_t number) {
     const context_id id{opener, number};
-    return contexts.know({std::make_shared<passes::context_record>(id, services.id(), services.counts()), {}});
+    return contexts.know({std::make_shared<passes::context_record>(id, services.self.id(), services.counts), {}});
   };
   for (std::uint64_t number = 0; number < open_contexts::most_of_one; ++number) BOOST_TEST_REQUIRE(know(other, number));
   BOOST_TEST(!know(other, open_contexts::most_of_one));
@@ -55,7 +55,7 @@ BOOST_FIXTURE_TEST_CASE(another_node_opens_only_so_many, fixture) {  // OC-3
   BOOST_TEST((why.code() == errc::refused));
   BOOST_TEST(std::string(why.what()).find("has 65536 open contexts of node ") != std::string::npos, why.what());
   BOOST_TEST(know(node_id{78}, 1));
-  BOOST_TEST(know(services.id(), 1));
+  BOOST_TEST(know(services.self.id(), 1));
   contexts.forget({other, 5});
   BOOST_TEST(know(other, open_contexts::most_of_one));
   BOOST_TEST(!know(other, open_contexts::most_of_one + 1));
@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(of_a_node_with_a_network_are_released_by_another_thread) {
     contexts.release_closed();
     where.set_value(std::this_thread::get_id());
   };
-  const context_id id{here.services.id(), 1};
-  const auto record = std::make_shared<passes::context_record>(id, here.services.id(), here.services.counts());
+  const context_id id{here.services.self.id(), 1};
+  const auto record = std::make_shared<passes::context_record>(id, here.services.self.id(), here.services.counts);
   contexts.know({record, caf::actor_cast<contracts::context_actor>(caf::actor_cast<caf::actor>(here.gateway))});
   contexts.close(id);
   auto released = where.get_future();

@@ -23,7 +23,7 @@ struct running_pass : test::lone_services {
   explicit running_pass(settings options = named()) : lone_services(false, std::move(options)) { record->begin(true); }
 
   std::shared_ptr<passes::context_record> record =
-    std::make_shared<passes::context_record>(context_id{services.id(), 1}, services.id(), services.counts());
+    std::make_shared<passes::context_record>(context_id{services.self.id(), 1}, services.self.id(), services.counts);
   future<done> result;
   passes::pass_outcome outcome{services, record, pass_number{1}, result};
 };
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(has_a_line_in_the_log_before_the_user_is_told) {  // PO-2
     {
       running_pass pass(logged_to(folder / "log"));
       pass.result.then(
-        [&](const future<done>&) { pass.services.log().debug("test", [] { return std::string("the user is told"); }); });
+        [&](const future<done>&) { pass.services.log.debug("test", [] { return std::string("the user is told"); }); });
       succeeds ? pass.outcome.tell() : pass.outcome.fail(error(errc::function_failed, "of a hook"));
       pass.outcome.tell();  // comes too late
     }

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_SUITE(shared_life)
 namespace {
 
 struct fixture : test::lone_services {
-  fixture() { services.meet(caf::actor_cast<contracts::gateway_actor>(other)); }
+  fixture() { services.actors.gateway = caf::actor_cast<contracts::gateway_actor>(other); }
 
   void spawn() {
     auto terms = std::make_shared<passes::pass_terms>();
@@ -44,7 +44,7 @@ struct fixture : test::lone_services {
   std::size_t before = system.registry().running();
   caf::actor other = system.spawn([] { return caf::behavior{[](int) {}}; });
   contracts::context_record_ptr record =
-    std::make_shared<passes::context_record>(context_id{services.id(), 1}, services.id(), services.counts());
+    std::make_shared<passes::context_record>(context_id{services.self.id(), 1}, services.self.id(), services.counts);
   contracts::context_actor context;
   contracts::graph_task_actor task;
 };
@@ -62,14 +62,14 @@ BOOST_FIXTURE_TEST_CASE(actors_end_with_the_gateway, fixture) {
 BOOST_FIXTURE_TEST_CASE(actors_that_run_first_after_the_gateway_has_ended_end_too, fixture) {
   end(other);
   spawn();
-  services.meet(contracts::gateway_actor{});
+  services.actors.gateway = contracts::gateway_actor{};
   run();
   BOOST_TEST(running() == 0U);
 }
 
 BOOST_FIXTURE_TEST_CASE(actors_of_a_node_without_a_gateway_end, fixture) {
   end(other);
-  services.meet(contracts::gateway_actor{});
+  services.actors.gateway = contracts::gateway_actor{};
   spawn();
   run();
   BOOST_TEST(running() == 0U);

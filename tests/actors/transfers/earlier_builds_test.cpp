@@ -37,7 +37,7 @@ struct two_builds : troupe::test::lone_services {
   int times_taken(Answer answer) {
     troupe::member who;
     who.id = there;
-    services.directory().add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
+    services.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
     int taken = 0;
     system.spawn([&](caf::stateful_actor<sender_state>* self) {
       self->state.desk.emplace(self, services, reader).when_taken(there, [&] { ++taken; });

@@ -115,7 +115,7 @@ BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixtur
 }
 
 BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  // MY-1
-  services.deadlines().start();
+  services.deadlines.start();
   transfers::lazy_memory_reader all(services, std::chrono::milliseconds(1));
   const test::new_threads made;
   for (int round = 0; round < 2; ++round) {
@@ -128,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  //
     BOOST_TEST(test::becomes_true([&] { return made.count() == 0U; }));
     take_back(2);
   }
-  services.deadlines().stop();  // before the end of `all`, as in a node
+  services.deadlines.stop();  // before the end of `all`, as in a node
 }
 
 BOOST_AUTO_TEST_SUITE_END()

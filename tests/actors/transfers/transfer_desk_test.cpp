@@ -44,7 +44,7 @@ struct refusing_receiver : troupe::test::lone_services {
     troupe::member who;
     who.id = refusing;
     who.host = "127.0.0.1";
-    services.directory().add(who, caf::actor_cast<caf::strong_actor_ptr>(made), 1);
+    services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(made), 1);
   }
 
   troupe::transfers::lazy_memory_reader reader{services};

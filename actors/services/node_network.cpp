@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <troupe/actors/services/node_network.hpp>
+
+#include <utility>
+
+#include <troupe/actors/network/shared_multiplexer.hpp>
+
+namespace troupe::services {
+
+bool node_network::run_soon(const support::work_times& times, std::string_view kind, std::function<void()> run,
+                            std::function<void()> send_elsewhere) const {
+  return multiplexer != nullptr && times.is_short(kind) && multiplexer->run_soon({std::move(run), std::move(send_elsewhere)});
+}
+
+}  // namespace troupe::services

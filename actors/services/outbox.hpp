@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/services/node_services_test.cpp, tests/actors/wire_formats_test.cpp
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/message_clock.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
+#include <troupe/devices/staging.hpp>
+#include <troupe/engine/send_backward.hpp>
+#include <troupe/messages/messages.hpp>
+#include <troupe/messages/residual_book.hpp>
+#include <troupe/messages/tensor_memory.hpp>
+
+namespace troupe::services {
+
+/// Makes the contents of the messages of a node. Any thread may use it.
+class outbox {
+ public:
+  outbox(const settings& options, const node_identity& self, const membership::peer_directory& directory,
+         const logging::node_log& log, const tracing::trace_recorder& recorder, message_clock& clock,
+         std::optional<services::departures>& departures)
+      : residuals(options.feedback_limit),
+        options_(options),
+        self_(self),
+        directory_(directory),
+        log_(log),
+        recorder_(recorder),
+        clock_(clock),
+        departures_(departures) {}
+
+  /// The tensors of a message, detached and on the CPU, and the send that joins them to their graph.
+  struct packed {
+    autograd_message payload;
+    std::shared_ptr<engine::send_backward> send;
+    devices::staged arriving;  // has the events that say when the elements are on the CPU
+  };
+  /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
+  /// of the error. `format`: in which the tensors travel if the node `to` reads it. The tensors of a message that is still `arriving` are
+  /// not compressed yet: compress() does so when all elements have come.
+  packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
+              wire_format format = wire_format::exact);
+  /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let it.
+  void warn_detached(const std::string& what);
+  /// Logs a warning, once, if a profiler of libtorch watches this thread, which has something for the node `to`: the profiler does not see
+  /// what runs there.
+  void warn_of_profiler(node_id to);
+  /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
+  void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
+                std::uint64_t residual_stream = 0);
+  /// The format for a message to the node: `wanted` if the node is another one that reads it, else exact.
+  wire_format format_for(node_id to, wire_format wanted) const;
+
+  tensor_memory memory;     // for tensors that are compressed or decompressed
+  residual_book residuals;  // what rounding took from gradients that left in 8 bits
+
+ private:
+  const settings& options_;
+  const node_identity& self_;
+  const membership::peer_directory& directory_;
+  const logging::node_log& log_;
+  const tracing::trace_recorder& recorder_;
+  message_clock& clock_;
+  std::optional<services::departures>& departures_;
+  std::atomic<bool> has_warned_of_profiler_{false};
+  std::mutex mutex_;              // guards warned_
+  std::set<std::string> warned_;  // see warn_detached
+};
+
+}  // namespace troupe::services

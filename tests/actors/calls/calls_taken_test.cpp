@@ -321,7 +321,16 @@ class drawn_node {
   }
 
   void act(const core::event& what) {
-    for (const auto& each : core_.on(what)) std::visit([this](const auto& effect) { carry_out(effect); }, each);
+    const auto* down = std::get_if<core::node_down>(&what);
+    const auto* closed = std::get_if<core::context_closed>(&what);
+    const auto effects = core_.on(what);
+    for (const auto& each : effects)
+      if (const auto* ended = std::get_if<core::refuse>(&each)) {
+        const auto& facts = calls_.at(ended->call).facts;
+        require((down == nullptr || facts.caller == down->who) && (closed == nullptr || facts.context == closed->context),
+                ended->call, "is refused for another one");
+      }
+    for (const auto& each : effects) std::visit([this](const auto& effect) { carry_out(effect); }, each);
   }
 
   void carry_out(const core::turn_away& what) { require(false, what.call, "is turned away"); }

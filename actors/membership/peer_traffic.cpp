@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <troupe/messages/packed_tensors.hpp>
-#include <troupe/messages/peer_states.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::membership {

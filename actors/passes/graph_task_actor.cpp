@@ -42,7 +42,7 @@ graph_task_desk::graph_task_desk(support::desk_actor self, services::node_servic
   if (!terms_->outcome) return;
   lead_.emplace(here_.self.id(), terms_->participants, !terms_->fast);
   if (expiry_ = terms_->expiry; expiry_ == support::deadline_clock::alarm{})
-    set_deadline(here_, me(), expiry_ = here_.deadlines.reserve(terms_->deadline));
+    set_deadline(here_.deadlines, me(), expiry_ = here_.deadlines.reserve(terms_->deadline));
 }
 
 graph_task_desk::~graph_task_desk() {

@@ -32,7 +32,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   terms->expiry = here.deadlines.reserve(job->deadline);
   // The record knows the graph task before a message leaves, so an answer finds the graph task.
   auto task = spawn_graph_task(here, terms);
-  set_deadline(here, task, terms->expiry);
+  set_deadline(here.deadlines, task, terms->expiry);
   if (!record->set_task(number, task)) caf::anon_send(task, support::close_atom::value);  // the context was released meanwhile
   run_and_return(here, std::move(work), task);
 }

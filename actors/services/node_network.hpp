@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <troupe/actors/network/known_peers.hpp>
-#include <troupe/actors/rights/policy_file.hpp>
+#include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/support/work_times.hpp>
 
 namespace troupe {

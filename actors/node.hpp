@@ -108,7 +108,8 @@ class node {
  public:
   explicit node(settings options);
   /// A node on the caller's actor system, which reaches no other system: for tests and simulations of many nodes. The node knows another
-  /// such node after introduce(). Throws troupe::error (misuse) if the system has not loaded caf::io::middleman.
+  /// such node after introduce(). Its gateway runs in the network thread of that system, functions and passes on threads of their own. Throws
+  /// troupe::error (misuse) if the system has not loaded caf::io::middleman.
   node(settings options, caf::actor_system& host);
   ~node();  // NOLINT(bugprone-exception-escape)
   node(const node&) = delete;

@@ -353,7 +353,7 @@ void company::end_actors() {
   end(services().actors.continuation);
   end(services().actors.tracer);
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
-  if (has_own_system()) self->wait_for(all);
+  if (!support::has_no_threads(*services().actors.system)) self->wait_for(all);
   pass_workers_.reset();  // no burst runs any more
 }
 

@@ -32,7 +32,7 @@ class company {
   static constexpr std::chrono::seconds device_patience{1};
 
   /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the system has no
-  /// threads (support/thread_actor.hpp) the clock of deadlines() stands still. Throws troupe::error (misuse) if the system has no middleman.
+  /// threads (support/thread_actor.hpp) its clock of deadlines stands still, and end() waits for no actor. Throws troupe::error (misuse) if the system has no middleman.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();  // NOLINT(bugprone-exception-escape)
   company(const company&) = delete;
@@ -46,7 +46,7 @@ class company {
   /// Throws troupe::error (stopping) after begin_end().
   void check_running() const;
 
-  /// Whether the actors have an actor system of their own, which connects nodes. On a system of the program the end waits for no actor.
+  /// Whether the actors have an actor system of their own, which connects nodes.
   bool has_own_system() const noexcept { return own_system_ != nullptr; }
   node_parts& parts() noexcept { return parts_; }
   services::node_services& services() noexcept { return parts_.services; }

@@ -19,6 +19,7 @@
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/plain_text.hpp>
 #include <troupe/messages/repeated_elements.hpp>
@@ -38,7 +39,9 @@ void make_ready(services::node_services& here, propagate_gradients& message, nod
 class gradient_outlet : public engine::outlet {
  public:
   explicit gradient_outlet(services::node_services& here)
-      : services_(here), peers_(here.directory), here_(here.self.id()), departures_(*here.departures) {}
+      : services_(here), peers_(here.directory), here_(here.self.id()), departures_(*here.departures) {
+    TROUPE_EXPECT(here.departures);
+  }
 
   void bind(burst& work) { work_ = &work; }
 

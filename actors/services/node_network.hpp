@@ -27,7 +27,7 @@ namespace troupe::services {
 struct node_network {
   arriving_tensors* arriving = nullptr;                // null if there is no network
   network::shared_multiplexer* multiplexer = nullptr;  // null if the network is CAF's own, or if there is none
-  network::known_peers peers = {};                     // empty without a multiplexer
+  network::known_peers peers = {};                     // without a multiplexer only own actors are noted
 
   explicit operator bool() const noexcept { return arriving != nullptr; }
   /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done, and the

@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -17,6 +18,7 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
                             wire_format format) {
   packed result;
   auto& payload = result.payload;
+  TROUPE_EXPECT(departures_);
   payload.context = context;
   payload.message = {clock_.next_number(), self_.id()};
   if (to != self_.id()) check_count_travels(tensors, what);

@@ -20,6 +20,7 @@
 #include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 
@@ -102,7 +103,7 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
   asked_.add(to, id);
   request.then(
     [this, to, id](const memory_mark& drawn) {
-      asked_.answered(to, id);
+      if (!asked_.answered(to, id)) return;  // the node went down meanwhile
       direct_.keep(to, drawn);
       take(mark_drawn{to});
     },
@@ -141,6 +142,7 @@ void transfer_desk::carry_out(const send_message& what) {
 }
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {
+  TROUPE_EXPECT(here_.network.arriving != nullptr);
   if (here_.directory.is_down(piece.from)) here_.network.arriving->drop(piece.from);
   return support::steady_ns();
 }
@@ -171,6 +173,7 @@ caf::result<memory_mark> transfer_desk::draw_mark(const request_mark& from) {
 }
 
 caf::result<void> transfer_desk::read(const tensor_offer& offer) {
+  TROUPE_EXPECT(here_.network.arriving != nullptr);
   const auto* given = direct_.drawn(offer.from);
   if (given == nullptr || given->process != offer.process) {
     here_.network.arriving->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer

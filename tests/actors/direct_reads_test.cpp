@@ -322,7 +322,7 @@ BOOST_AUTO_TEST_CASE(an_offer_that_is_wrong_is_refused_with_the_reason_and_leave
   cluster.agree();
 }
 
-BOOST_AUTO_TEST_CASE(elements_stay_until_they_are_read_or_the_reader_is_down) {  // OP-4
+BOOST_AUTO_TEST_CASE(elements_stay_until_they_are_read_or_the_reader_is_down) {  // OP-3
   pair cluster("stage");
   cluster.agree();
   std::atomic<bool> freed{false};
@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   BOOST_TEST(cluster.nothing_arrives());
   const auto from = cluster.address("stage").id;  // the memory reader may bring a piece after the news of the death
   const std::vector<char> late(page);
-  BOOST_TEST(*troupe::services_of(cluster.driver())
+  BOOST_TEST(troupe::services_of(cluster.driver())
                 .network.arriving->add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) == nullptr);
   caf::anon_send(troupe::services_of(cluster.driver()).actors.gateway,
                  std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{from, 5}, {}, {}, {}}));

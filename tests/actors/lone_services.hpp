@@ -21,7 +21,7 @@ namespace troupe::test {
 constexpr std::chrono::seconds patience{10};
 
 /// The services of a node without the node. Messages to the gateway of the node come to `gateway`. `networked`: the services
-/// work as in a node with a network, and a thread of their own calls `tidy` in place of the network thread.
+/// work as in a node with a network: actors with a thread have one, and a thread of the services' own calls `tidy` in place of the network thread.
 struct lone_services {
   explicit lone_services(bool networked = false, settings options = named())
       : services(std::move(options), [this] { tidy(); }), all(networked) {

@@ -185,7 +185,8 @@ BOOST_AUTO_TEST_CASE(that_get_no_threads_are_an_error_that_names_the_node) {
     BOOST_CHECK_EXCEPTION(node(options, all.system), error,
                           says("node 'a', pass_workers: a team of 2 workers got threads for 0", "ask for fewer"));
   }
-  { node here(options, all.system); }
+  node here(options, all.system);
+  here.stop();
   all.run();  // what ends the actors
 }
 

@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(names_on_the_wire_stay) {
   config settings;
   for (const char* name : {"autograd", "hello", "member", "welcome", "beat",    "seen",  "bye",   "call",   "result",
                            "grads",    "quiet", "failed", "disc",    "discd",   "prune", "abort", "abortd", "joined",
-                           "rel",      "reld",  "status", "piece",   "askmark", "mark",  "offer", "gossip"})
+                           "rel",      "reld",  "status", "piece",   "askmark", "mark",  "offer", "gossip", "held"})
     BOOST_TEST(settings.value_factories_by_name.count(std::string("troupe.") + name) == 1u, name);
 }
 

@@ -147,8 +147,10 @@ void simulated_network::travel(const message_ptr& what) {
     return;
   }
   if (const auto mended = mended_.find(way_of(what->from, what->to)); mended != mended_.end()) {
-    if (clock_.now_ns() < mended->second) return travel_later(mended->second, what);  // behind what was held
-    mended_.erase(mended);
+    if (clock_.now_ns() >= mended->second)
+      mended_.erase(mended);
+    else if (!what->was_held)
+      return travel_later(mended->second, what);  // behind what was held
   }
   auto& receiver = nodes_[what->to];
   receiver.in_free_ns = std::max(receiver.in_free_ns + on_wire_ns(what->bytes), clock_.now_ns());
@@ -201,6 +203,7 @@ void simulated_network::release_held() {
       held_.push_back(std::move(each));
       continue;
     }
+    each->was_held = true;
     const auto arrives_ns = mended_[way_of(each->from, each->to)] = clock_.now_ns() + costs_.latency_ns;
     travel_later(arrives_ns, std::move(each));
   }

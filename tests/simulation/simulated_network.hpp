@@ -137,6 +137,7 @@ class simulated_network {
     std::uint64_t connection;
     std::uint64_t life;  // of the receiver
     action arrived;
+    bool was_held = false;
   };
   using message_ptr = std::shared_ptr<message>;
 

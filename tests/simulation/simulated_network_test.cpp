@@ -54,6 +54,22 @@ BOOST_AUTO_TEST_CASE(a_message_costs_latency_bandwidth_and_cpu) {  // NQ-1
   BOOST_TEST(all.network.counts(2).cpu_ns == 0);
 }
 
+BOOST_AUTO_TEST_CASE(messages_without_jitter_arrive_in_their_order_also_after_cuts) {
+  small_network all;
+  all.network.cut_way(0, 1);
+  all.send(0, 1, "first");
+  all.clock.run_until(150);
+  all.send(0, 1, "second");
+  all.clock.run_until(200);
+  all.network.mend_way(0, 1);  // the first message, which was held, arrives at 300; the second one would arrive at 250
+  all.clock.run_until(240);
+  all.network.cut_way(0, 1);
+  all.network.mend_way(0, 1);
+  all.send(0, 1, "third");
+  all.clock.run_until(1000);
+  all.expect({"first @300", "second @300", "third @340"});
+}
+
 BOOST_AUTO_TEST_CASE(what_many_nodes_send_to_one_waits_for_the_interface_of_that_node) {
   small_network all({.bytes_per_second = 1e9});
   all.send(0, 2, "from 0", 1000);

@@ -20,7 +20,11 @@ inline std::pair<std::string, int> stderr_of_process(const std::function<void()>
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
     std::signal(SIGABRT, SIG_DFL);
-    work();
+    try {
+      work();
+    } catch (...) {
+      ::_exit(1);
+    }
     ::_exit(0);
   }
   ::close(ends[1]);

@@ -5,13 +5,11 @@
 
 #include <memory>
 
-#include <caf/actor_system.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
-
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+
+#include "actors/deterministic_system.hpp"
 
 using namespace troupe;
 using nodes::share_context_or_object;
@@ -27,19 +25,18 @@ struct idle_module : module {
 };
 
 struct lone_node {
-  network::system_config config{network::system_config::for_tests{}};
-  caf::actor_system system{config};
+  test::deterministic_system all;
   node here{[] {
               settings options;
               options.name = "here";
               return options;
             }(),
-            system};
+            all.system};
   nodes::node_parts& parts = parts_of(here);
 
   ~lone_node() {
     here.stop();
-    dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run();
+    all.run();
   }
 
   bool shares_with(node_id who) const { return share_context_or_object(parts, who); }

@@ -2,12 +2,16 @@
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
 #include <ATen/ATen.h>
 #include <caf/actor_cast.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
@@ -30,9 +34,14 @@ struct refusing_receiver : troupe::test::lone_services {
   refusing_receiver() {
     const auto made = system.spawn([this](caf::event_based_actor*) -> caf::behavior {
       return {
-        [](const troupe::request_mark&) { return troupe::memory_mark{}; },
-        [this](const troupe::tensor_offer&) {
+        [this](const troupe::request_mark&) {
+          return troupe::memory_mark{{++marks, 0, 0, 0}};
+        },
+        [this](const troupe::tensor_offer& offer) -> caf::result<void> {
           ++offers;
+          last_offer = offer;
+          mark_of_offer = *reinterpret_cast<const std::uint64_t*>(offer.mark);
+          if (takes_offers) return caf::unit;
           return make_error(troupe::errc::refused, "the kernel does not allow it");
         },
         [this](const troupe::tensor_piece&) {
@@ -41,38 +50,99 @@ struct refusing_receiver : troupe::test::lone_services {
         },
       };
     });
-    troupe::member who;
     who.id = refusing;
     who.host = "127.0.0.1";
-    services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(made), 1);
+    receiver = caf::actor_cast<caf::strong_actor_ptr>(made);
+    services.directory.add(who, receiver, 1);
+  }
+  ~refusing_receiver() { end(sender); }
+
+  /// Runs the function with the desk of a node that sends.
+  template <class F>
+  void with_desk(F run_it) {
+    if (!sender)
+      sender = system.spawn([this](caf::stateful_actor<offering_state>* self) -> caf::behavior {
+        self->state.desk.emplace(self, services, reader);
+        return {[self](std::function<void(troupe::transfers::transfer_desk&)>& what) { what(*self->state.desk); }};
+      });
+    gateway->send(sender, std::function<void(troupe::transfers::transfer_desk&)>(std::move(run_it)));
   }
 
   troupe::transfers::lazy_memory_reader reader{services};
+  caf::actor sender;
+  troupe::member who;
+  caf::strong_actor_ptr receiver;
+  troupe::tensor_offer last_offer;
+  std::uint64_t mark_of_offer = 0;
+  std::uint64_t marks = 0;
+  bool takes_offers = false;
   int offers = 0;
   int pieces = 0;
 };
 
 }  // namespace
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::function<void(troupe::transfers::transfer_desk&)>)
+
+using desk_of_sender = troupe::transfers::transfer_desk;
+
 // One refused offer is enough: no further offer leaves, also of a transfer that has begun with offers.
 BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_refusal, refusing_receiver) {
   troupe::sent_ahead first, second;
   int sent = 0;
-  const auto sender = system.spawn([&](caf::stateful_actor<offering_state>* self) -> caf::behavior {
-    auto& desk = self->state.desk.emplace(self, services, reader);
+  with_desk([&](desk_of_sender& desk) {
     desk.ship(refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; });  // the node draws its mark
-    return {[&](int) {
-      desk.ship(refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; });
-    }};
   });
   run();
   BOOST_TEST(sent == 1);
   BOOST_TEST(offers == 0);
   const auto before = pieces;
-  gateway->send(sender, 1);
+  with_desk([&](desk_of_sender& desk) {
+    desk.ship(refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; });
+  });
   run();
   BOOST_TEST(sent == 2);
   BOOST_TEST(offers == troupe::transfers::shipments::most_offers);
   BOOST_TEST(pieces > before);
-  end(sender);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_mark_of_a_node_that_went_down_meanwhile_counts_no_more, refusing_receiver) {  // DM-1
+  troupe::sent_ahead ahead;
+  takes_offers = true;
+  const auto ship = [&](desk_of_sender& desk) { desk.ship(refusing, {at::empty({offered}, at::kByte)}, ahead, [] {}); };
+  with_desk([&](desk_of_sender& desk) {
+    ship(desk);
+    desk.went_down(refusing);  // before the answer of the node
+  });
+  run();
+  BOOST_TEST(marks == 1U);
+  services.directory.add(who, receiver, 2);
+  with_desk(ship);  // asks for another mark
+  run();
+  with_desk(ship);
+  run();
+  BOOST_TEST(marks == 2U);
+  BOOST_TEST(offers == 1);
+  BOOST_TEST(mark_of_offer == 2U);
+}
+
+BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receiver) {  // OP-3
+  troupe::sent_ahead ahead;
+  takes_offers = true;
+  for (const int offers_before : {0, 1}) {  // in pieces, then in an offer
+    bool freed = false;
+    std::vector<char> elements(offered);
+    with_desk([&](desk_of_sender& desk) {
+      auto tensor = at::from_blob(
+        elements.data(), {offered}, [&](void*) { freed = true; }, at::kByte);
+      desk.ship(refusing, {std::move(tensor)}, ahead, [&] { BOOST_TEST(offers == offers_before); });
+      BOOST_TEST(!freed);
+    });
+    run();
+    BOOST_TEST(freed);
+    BOOST_TEST(offers == offers_before);
+    if (offers == 0) continue;
+    BOOST_TEST(last_offer.address == reinterpret_cast<std::uintptr_t>(elements.data()));
+    BOOST_TEST(last_offer.total == static_cast<std::uint64_t>(offered));
+  }
 }

@@ -176,9 +176,9 @@ std::shared_ptr<const engine::gradient_table> context::gradients() const {
   return both;
 }
 
-bool context::running() const { return found(*here_, id_).record->passes()->is_running(); }
+bool context::running() const { return found(*here_, id_).record->passes().is_running(); }
 
-bool context::has_completed_pass() const { return found(*here_, id_).record->passes()->completed != pass_number{}; }
+bool context::has_completed_pass() const { return found(*here_, id_).record->passes().completed != pass_number{}; }
 
 at::Tensor context::gradient(const at::Tensor& leaf) const {
   auto before = of_completed_passes(found(*here_, id_).actor)->find(leaf);

@@ -84,7 +84,7 @@ std::optional<double> optimizer_steps::step(const context& pass, std::optional<d
   if (!record)
     throw error(errc::misuse, "optimizer::step: " + to_string(pass.id()) +
                                 " is a context of another node than the optimizer's, '" + parts_.here().name() + "'");
-  return step({pass.id(), record->passes()->completed}, pass.gradients().get(), clip_norm);
+  return step({pass.id(), record->passes().completed}, pass.gradients().get(), clip_norm);
 }
 
 std::optional<double> optimizer_steps::step(std::optional<double> clip_norm) { return step({}, nullptr, clip_norm); }

@@ -6,6 +6,8 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <caf/actor_cast.hpp>
@@ -236,11 +238,10 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
-  auto serve = [around](contracts::incoming_call_ptr& job, const contracts::call_worker_actor& self) {
-    serve_call(std::move(job), around, self);
+  auto make = [around](const contracts::call_worker_actor& self) {
+    return std::tuple{[around, self](contracts::incoming_call_ptr& job) { serve_call(std::move(job), around, self); }};
   };
-  return support::spawn_with_thread<contracts::incoming_call_ptr, contracts::call_worker_actor>(
-    *around.services.actors.system, "troupe.call", std::move(serve));
+  return support::spawn_handlers<contracts::call_worker_actor>(*around.services.actors.system, "troupe.call", std::move(make));
 }
 
 }  // namespace troupe::calls

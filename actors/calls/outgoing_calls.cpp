@@ -46,7 +46,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     if (!here_.directory.gateway(job->to)) return fail(*job, error(errc::peer_down, "it is down"));
     job->record = contexts_.find(id).record;
     if (!job->record || !job->record->add({std::move(job->send), 0}, job->to)) return fail(*job, contexts_.unknown(id));
-    job->record->passes()->brief(job->request);
+    job->record->passes().brief(job->request);
     if (const auto failed = job->request.failed.size(); failed > max_entries && job->to != here_.self.id())
       return fail(*job, error(errc::misuse, std::to_string(failed) + " passes of the context " + to_string(id) +
                                               " have failed, and a message names at most " + std::to_string(max_entries) +

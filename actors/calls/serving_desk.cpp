@@ -106,7 +106,7 @@ void serving_desk::find_gradients(const call& job, const passes::open_context& c
 bool serving_desk::believes(const call_request& request, const passes::context_record& record) const {
   const auto caller = request.payload.message.node;
   if (here_.network.peers.policy == nullptr || caller == record.id().node) return true;
-  const auto is_possible = [known = *record.passes()](pass_number number) { return known.is_possible(number); };
+  const auto is_possible = [known = record.passes()](pass_number number) { return known.is_possible(number); };
   return rights_.has_part(caller, record.id()) && is_possible(request.completed) &&
          std::all_of(request.failed.begin(), request.failed.end(), is_possible);
 }
@@ -155,7 +155,7 @@ void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_co
 }
 
 void serving_desk::gather(const call& job, const passes::open_context& context) {
-  if (!context.record->passes()->has_gradients) return workers_.run(job);
+  if (!context.record->passes().has_gradients) return workers_.run(job);
   workers_.hold(job);
   // No deadline: the context actor always answers (CO-7).
   self_->request(context.actor, caf::infinite, support::gradients_atom::value)

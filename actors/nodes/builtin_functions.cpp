@@ -311,8 +311,8 @@ call_reply passes(node_parts& here, call_arguments& arguments) {
   if (!here.rights.has_part(arguments.caller, id))
     throw support::refused_request("the caller has no part in the context " + to_string(id) +
                                    ", and the policy lets its role ask only for passes of contexts in which it has one");
-  const auto known = *context.record->passes();
-  return {{}, calls::to_attributes(contracts::pass_history{known.completed, {known.failed.begin(), known.failed.end()}})};
+  const auto known = context.record->passes();
+  return {{}, calls::to_attributes(contracts::pass_history{known.completed, known.list_failed()})};
 }
 
 /// The change that the call asks for; an earlier version of troupe does not number its changes.

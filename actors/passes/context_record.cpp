@@ -37,13 +37,13 @@ std::vector<contracts::graph_task_actor> context_record::learn(pass_number compl
   std::lock_guard lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;
   if (id_.node == here_) return lost;
-  if (passes_.failed.size() + passes_.count_news(failed) > most_failed)
+  const auto news = passes_.count_news(failed);
+  if (passes_.count_failed() + news > most_failed)
     throw error(errc::refused, "the context " + to_string(id_) + " has more than " + std::to_string(most_failed) +
                                  " failed passes; open another context");
-  for (const pass_number number : failed) {
-    passes_.failed.insert(number);
+  if (news > 0) passes_.add_failed(failed);
+  for (const pass_number number : failed)
     if (auto task = take_task(number)) lost.push_back(std::move(task));
-  }
   passes_.completed = std::max(passes_.completed, completed);
   return lost;
 }
@@ -72,7 +72,7 @@ std::optional<context_record::start> context_record::follow(pass_number number) 
 }
 
 bool context_record::is_over(pass_number number) const {
-  return released_ || number <= passes_.current || passes_.failed.contains(number);
+  return released_ || number <= passes_.current || passes_.has_failed(number);
 }
 
 bool context_record::lacks_room_for(pass_number number) const {
@@ -119,7 +119,7 @@ void context_record::end(pass_number number, bool succeeded) {
     passes_.completed = std::max(passes_.completed, number);
     return;
   }
-  passes_.failed.insert(number);
+  passes_.add_failed({number});
   lost = take_task(number);
 }
 
@@ -127,7 +127,7 @@ contracts::graph_task_actor context_record::skip(pass_number number) {
   std::lock_guard lock(mutex_);
   if (id_.node == here_ && number > passes_.current) return {};
   passes_.current = std::max(passes_.current, number);
-  if (passes_.failed.size() < most_failed) passes_.failed.insert(number);  // the calls of the opener are refused later
+  if (passes_.count_failed() < most_failed) passes_.add_failed({number});  // the calls of the opener are refused later
   return take_task(number);
 }
 

@@ -99,18 +99,10 @@ class context_record {
   /// all completed passes are gathered.
   contracts::graph_task_actor next_to_gather();
 
-  /// What is known of the passes, under the lock of the record while the result lives.
-  class locked_passes {
-   public:
-    explicit locked_passes(const context_record& of) : lock_(of.mutex_), what_(of.passes_) {}
-    const known_passes& operator*() const noexcept { return what_; }
-    const known_passes* operator->() const noexcept { return &what_; }
-
-   private:
-    const std::lock_guard<std::mutex> lock_;
-    const known_passes& what_;
-  };
-  locked_passes passes() const { return locked_passes(*this); }
+  known_passes passes() const {
+    std::lock_guard lock(mutex_);
+    return passes_;
+  }
   /// What calls and passes of this context have recorded on this node so far.
   std::vector<engine::recording> recordings() const;
 

@@ -53,12 +53,12 @@ contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) 
       if (order.ends) caf::anon_send_exit(me, caf::exit_reason::user_shutdown);
     }};
   };
-  return support::spawn_handlers_with_thread<contracts::burst_thread_actor>(*here.actors.system, "troupe.backward", make);
+  return support::spawn_handlers<contracts::burst_thread_actor>(*here.actors.system, "troupe.backward", make);
 }
 
 contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here) {
   auto make = [&here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
-  return support::spawn_handlers_with_thread<contracts::cpu_continuation_actor>(*here.actors.system, "troupe.sums", make);
+  return support::spawn_handlers<contracts::cpu_continuation_actor>(*here.actors.system, "troupe.sums", make);
 }
 
 }  // namespace troupe::passes

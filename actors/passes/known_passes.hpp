@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <boost/container/flat_set.hpp>
@@ -16,12 +18,14 @@ namespace troupe::passes {
 
 /// What a node knows of the passes of a context.
 struct known_passes {
-  pass_number completed;                           // the last pass known to be complete
-  boost::container::flat_set<pass_number> failed;  // passes known to have failed, here or on the node that began them
-  pass_number current;                             // the last pass that this node began or heard of
-  pass_number running;                             // the running pass that was started here; 0: none
-  bool has_gradients = false;                      // whether some pass may have left gradients on this node
-  bool is_gathering = false;  // the gradients of a task of context_record::next_to_gather() are not added yet
+  using numbers = boost::container::flat_set<pass_number>;
+
+  pass_number completed;                  // the last pass known to be complete
+  std::shared_ptr<const numbers> failed;  // passes known to have failed, here or on the node that began them; null: none
+  pass_number current;                    // the last pass that this node began or heard of
+  pass_number running;                    // the running pass that was started here; 0: none
+  bool has_gradients = false;             // whether some pass may have left gradients on this node
+  bool is_gathering = false;              // the gradients of a task of context_record::next_to_gather() are not added yet
 
   static constexpr std::uint64_t longest_leap = 65'536;
 
@@ -32,15 +36,26 @@ struct known_passes {
     const auto known = std::max(current, completed).value;
     return number.value <= known || number.value - known <= longest_leap;
   }
+  bool has_failed(pass_number number) const { return failed && failed->contains(number); }
+  std::size_t count_failed() const { return failed ? failed->size() : 0; }
+  /// Copies of this object share `failed`, and do not see what is added.
+  void add_failed(const std::vector<pass_number>& those) {
+    auto all = failed ? *failed : numbers();
+    all.insert(those.begin(), those.end());
+    failed = std::make_shared<const numbers>(std::move(all));
+  }
   /// How many of these failed passes this node does not know.
   std::size_t count_news(const std::vector<pass_number>& of_failed) const {
     return static_cast<std::size_t>(
-      std::count_if(of_failed.begin(), of_failed.end(), [this](pass_number each) { return !failed.contains(each); }));
+      std::count_if(of_failed.begin(), of_failed.end(), [this](pass_number each) { return !has_failed(each); }));
+  }
+  std::vector<pass_number> list_failed() const {
+    return failed ? std::vector<pass_number>{failed->begin(), failed->end()} : std::vector<pass_number>{};
   }
   /// Fills in the request's fields about the passes of the context.
   void brief(call_request& request) const {
     request.completed = completed;
-    request.failed.assign(failed.begin(), failed.end());
+    request.failed = list_failed();
   }
 };
 

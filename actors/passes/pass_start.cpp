@@ -20,7 +20,7 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
   if (!start) {
-    if (record->passes()->is_running()) return refuse_pass(here.log, *record, *job, pass_is_running());
+    if (record->passes().is_running()) return refuse_pass(here.log, *record, *job, pass_is_running());
     return caf::anon_send(owner, job);
   }
   const auto number = start->number;

@@ -150,7 +150,7 @@ std::string routing_desk::why_not_from(const propagate_gradients& message) {
   if (!from) return what + ", which has not introduced itself";
   if (!may_take_part(*from, message.context)) return without_part(what, message.context);
   const auto context = contexts_.find(message.context);
-  if (*from == message.context.node || !context.record || context.record->passes()->is_possible(message.pass)) return {};
+  if (*from == message.context.node || !context.record || context.record->passes().is_possible(message.pass)) return {};
   const auto why = what + " for pass " + std::to_string(message.pass.value) + " of the context " + to_string(message.context) +
                    ", which can't have begun yet";
   say_failed(message, message.from, errc::refused, why);  // the sender has a part, so the pass waits for this node

@@ -75,16 +75,6 @@ inline void keep_for_ever(std::unique_ptr<caf::scoped_actor> actor) {
   }
 }
 
-/// Where a test says which actor runs next, no actor has a thread: actors with an interface run on the scheduler of the system.
-inline bool has_no_threads(const caf::actor_system& system) { return caf::get_or(system.config(), "troupe.no-threads", false); }
-
-template <class Handle, class MakeHandlers>
-Handle spawn_without_thread(caf::actor_system& system, MakeHandlers make_handlers) {
-  return system.spawn([make = std::move(make_handlers)](typename Handle::pointer self) {
-    return std::apply([](auto... handlers) { return typename Handle::behavior_type{handlers...}; }, make(Handle(self)));
-  });
-}
-
 /// An actor with a thread of its own. The thread handles one message after another until the actor gets an exit message.
 ///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor
 ///         before it asks for the thread. Without the thread the actor system would wait for that actor for ever.)
@@ -94,8 +84,6 @@ Handle spawn_without_thread(caf::actor_system& system, MakeHandlers make_handler
 template <class Handle, class MakeHandlers>
 Handle spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
   const logger_release lets_go;
-  if constexpr (!std::is_same_v<Handle, caf::actor>)
-    if (has_no_threads(system)) return spawn_without_thread<Handle>(system, std::move(make_handlers));
   auto mailbox = std::make_unique<caf::scoped_actor>(system);
   auto self = caf::actor_cast<Handle>(caf::actor(*mailbox));
   auto run = [&system, name, mailbox = std::move(mailbox), self, make_handlers = std::move(make_handlers)]() mutable {
@@ -124,6 +112,19 @@ Handle spawn_handlers_with_thread(caf::actor_system& system, const char* name, M
     throw;
   }
   return self;
+}
+
+/// Whether calls, bursts and sums have no threads: a test says which actor of the system runs next.
+inline bool has_no_threads(const caf::actor_system& system) { return caf::get_or(system.config(), "troupe.no-threads", false); }
+
+/// As spawn_handlers_with_thread, but on the scheduler of a system that has_no_threads().
+template <class Handle, class MakeHandlers>
+Handle spawn_handlers(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
+  if (!has_no_threads(system)) return spawn_handlers_with_thread<Handle>(system, name, std::move(make_handlers));
+  const logger_release lets_go;
+  return system.spawn([make = std::move(make_handlers)](typename Handle::pointer self) {
+    return std::apply([](auto... handlers) { return typename Handle::behavior_type{handlers...}; }, make(Handle(self)));
+  });
 }
 
 /// An actor with a thread of its own for one type of message: `handle(job, self)` handles each `Job`.

@@ -62,7 +62,7 @@ class drawn_network final : public caf::io::network::test_multiplexer {
   std::list<caf::resumable*> jobs_;
 };
 
-/// An actor system whose actors and brokers run only when the test says so. With `threads` actors that have a thread in a node have one here.
+/// An actor system whose actors and brokers run only when the test says so. With `threads` calls, bursts and sums have threads, as in a node.
 struct deterministic_system {
   explicit deterministic_system(bool threads = false) : config(threads) {}
 

@@ -40,7 +40,7 @@ settings logged_to(const std::string& file) {
 BOOST_AUTO_TEST_CASE(is_success_where_the_thread_that_ran_the_last_burst_is_first) {  // PO-1
   running_pass pass;
   BOOST_TEST(pass.outcome.succeed());
-  BOOST_TEST((pass.record->passes()->completed == pass_number{1}));
+  BOOST_TEST((pass.record->passes().completed == pass_number{1}));
   BOOST_TEST(!pass.outcome.claim());
   BOOST_TEST(!pass.outcome.succeed());
   BOOST_TEST(!pass.result.ready());
@@ -53,10 +53,10 @@ BOOST_AUTO_TEST_CASE(is_left_to_the_control_plane_where_that_is_first) {  // PO-
   BOOST_TEST(pass.outcome.claim());
   BOOST_TEST(pass.outcome.claim());
   BOOST_TEST(!pass.outcome.succeed());
-  BOOST_TEST(pass.record->passes()->is_running());
+  BOOST_TEST(pass.record->passes().is_running());
   pass.outcome.end(false);
-  BOOST_TEST(!pass.record->passes()->is_running());
-  BOOST_TEST((pass.record->passes()->completed == pass_number{}));
+  BOOST_TEST(!pass.record->passes().is_running());
+  BOOST_TEST((pass.record->passes().completed == pass_number{}));
 }
 
 BOOST_AUTO_TEST_CASE(has_a_line_in_the_log_before_the_user_is_told) {  // PO-2

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(all_that_a_call_holds_counts) {
   }
 }
 
-// OG-3: only what leaves with the message counts.
+// OG-3: the size of a message does not count tensors that left ahead of the message.
 BOOST_AUTO_TEST_CASE(a_message_of_many_bytes_leaves_in_fragments) {
   constexpr std::int64_t many = 250 << 10;
   const auto call_of = [](std::int64_t bytes) {

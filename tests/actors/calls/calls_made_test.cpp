@@ -319,7 +319,7 @@ class drawn_node {
   }
   static bool end(call& it) { return !std::exchange(it.ended, true); }
 
-  /// Whether a call that was made earlier holds the other one up, which has shipped. LC-1, LC-2, LC-6.
+  /// Whether the earlier call holds up the later one. The tensors of the later call have left. LC-1, LC-2, LC-6.
   static bool delays(const call& earlier, const call& it) {
     if (earlier.ended || !it.facts.object || earlier.facts.object != it.facts.object) return false;
     const bool same_depth = earlier.facts.depth == it.facts.depth;

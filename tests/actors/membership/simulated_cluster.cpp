@@ -353,7 +353,7 @@ void simulated_cluster::act(std::size_t at, membership::member_steps steps) {
     check(at, news);
     if (on_change) on_change(at, news);
     const bool is_up = news.what == kind::up || news.what == kind::up_again;
-    // As with CAF: whoever monitors a gateway whose connection has ended is told so at once.
+    // CAF tells an actor at once if the gateway that it begins to monitor has ended already.
     if (is_up && !is_connected(at, news.who))
       network_.after(at, 0, [=, this, id = news.who.id] { act(at, hosts_[at].table.connection_lost(id, now_ns())); });
     if (!is_up && news.what != kind::gone && !news.is_gone) continue;

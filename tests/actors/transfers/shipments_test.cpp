@@ -397,7 +397,7 @@ struct simulated_shipping {
   static simulation::network_costs costs(std::int64_t latency_ns) {
     auto result = simulation::network_costs::one_room();
     result.latency_ns = latency_ns;
-    result.jitter_ns = 0;  // what leaves over one connection arrives in its order
+    result.jitter_ns = 0;  // messages of one connection arrive in the order in which they left
     return result;
   }
   static node_id id_of(std::size_t node) { return node_id{node + 1}; }
@@ -462,7 +462,7 @@ struct simulated_shipping {
 
 }  // namespace
 
-// With the costs of hosts in one room and of hosts 20 ms apart: the window finds what the way holds, whoever else sends.
+// Two ways: between hosts in one room, and between hosts 20 ms apart. On each way the window grows to what the way holds.
 BOOST_AUTO_TEST_CASE(ship_at_the_rate_of_the_way, *boost::unit_test::label("explored")) {  // WD-2
   const std::vector<std::pair<std::int64_t, std::int64_t>> ways{{12'000, 600}, {20'000'000, 1200}};
   for (const auto& [latency_ns, most_ms] : ways) {

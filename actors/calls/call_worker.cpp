@@ -24,6 +24,7 @@
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -135,6 +136,13 @@ error refusal(const contracts::incoming_call& job, const std::string& label, con
   return {why.code(), "refused to " + name_and_role(request.payload.message.node, here) + ": " + why.what()};
 }
 
+/// Large tensors leave ahead of their answer, by `gateway`.
+void answer_unless_large(contracts::incoming_call& job) {
+  if (job.failure) return job.answer.deliver(make_error(job.failure->code(), job.failure->what()));
+  job.answer_bytes = bytes_of(job.result.payload.tensors, job.result.values);
+  if (!transfers::any_large(job.result.payload.tensors)) job.answer.deliver(std::move(job.result));
+}
+
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
@@ -206,12 +214,12 @@ void refuse_call(contracts::incoming_call& job, const error& why, services::node
     "calls",
     [&] { return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what(); },
     subject_of(job));
-  job.promise.deliver(make_error(why.code(), why.what()));
+  job.answer.deliver(make_error(why.code(), why.what()));
 }
 
 void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here) {
   const auto told = refusal(job, label_of(job.request.function, job.request.values), why, here);
-  job.promise.deliver(make_error(told.code(), told.what()));
+  job.answer.deliver(make_error(told.code(), told.what()));
 }
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
@@ -219,11 +227,11 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   const auto depth = job->request.depth;
   run_call(*job, around);
   const auto to = job->request.payload.message.node;
-  auto give_back = [owner = caf::actor_cast<caf::actor>(std::exchange(job->owner, nullptr)), job, to,
-                    &here](std::exception_ptr failure) {
+  auto give_back = [owner = caf::actor_cast<caf::actor>(job->answer.asked()), job, to, &here](std::exception_ptr failure) {
     auto& payload = job->result.payload;
     if (failure) job->failure = contracts::not_copied(failure, payload.devices);
     if (!job->failure) here.directory.traffic.sent(to, payload.tensors, payload.packings);
+    answer_unless_large(*job);
     caf::anon_send(owner, job);
   };
   auto compress = [job, to, &here] {

@@ -41,7 +41,7 @@ void refuse_call(contracts::incoming_call& job, const error& why, services::node
 /// Answers a call with the refusal that the node does not allow it, counts and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here);
 
-/// Runs the call on this thread, returns the call to its owner (see CW-1), and tells `gateway` that `worker` is free.
+/// Runs the call on this thread, answers and returns it (see CW-1), and tells `gateway` that `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);
 
 }  // namespace troupe::calls

@@ -6,8 +6,10 @@
 namespace troupe::calls {
 
 calls_made::effects calls_made::on(const event& what) {
+  effects out;
+  out_ = &out;
   std::visit([this](const auto& each) { take(each); }, what);
-  return std::exchange(out_, {});
+  return out;
 }
 
 calls_made::call* calls_made::find(number which, state expected) {
@@ -20,8 +22,8 @@ void calls_made::take(const made& what) {
   if (what.context) in_contexts_.emplace(what.context, what.call);
   if (what.is_up && !meeting_.contains(what.to)) return begin(what.call, it);
   meeting_[what.to].insert(what.call);
-  out_.emplace_back(limit{what.call});
-  out_.emplace_back(meet{what.call});
+  out_->emplace_back(limit{what.call});
+  out_->emplace_back(meet{what.call});
 }
 
 void calls_made::take(const met& what) {
@@ -39,9 +41,9 @@ void calls_made::begin(number which, call& it) {
     ship_in_order(object);
   } else if (!it.facts.is_late) {
     it.is = state::ships;
-    out_.emplace_back(ship{which});
+    out_->emplace_back(ship{which});
   }
-  if (it.is == state::lines_up) out_.emplace_back(limit{which});
+  if (it.is == state::lines_up) out_->emplace_back(limit{which});
 }
 
 void calls_made::take(const tensors_came& what) {
@@ -52,7 +54,7 @@ void calls_made::take(const tensors_came& what) {
   if (it.is != state::lines_up) return;
   if (it.facts.object) return ship_in_order(it.facts.object);
   it.is = state::ships;
-  out_.emplace_back(ship{what.call});
+  out_->emplace_back(ship{what.call});
 }
 
 /// Lets the calls on the object ship, up to the first one that is late.
@@ -65,21 +67,21 @@ void calls_made::ship_in_order(const object_id& object) {
     if (it.facts.is_late) return;
     it.is = state::ships;
     last_shipped = *next;
-    out_.emplace_back(ship{*next});
+    out_->emplace_back(ship{*next});
   }
 }
 
 void calls_made::take(const shipped& what) {
   if (find(what.call, state::is_over) != nullptr) {
-    out_.emplace_back(call_off{what.call});
-    out_.emplace_back(forget{what.call});
+    out_->emplace_back(call_off{what.call});
+    out_->emplace_back(forget{what.call});
     calls_.erase(what.call);
   } else if (auto* it = find(what.call, state::ships)) {
     it->is = state::is_ready;
     it->in_fragments = what.in_fragments;
     if (!it->facts.object) return ask_or_hold(what.call);
     ask_in_order(it->facts.object);
-    if (it->is == state::is_ready) out_.emplace_back(limit{what.call});
+    if (it->is == state::is_ready) out_->emplace_back(limit{what.call});
   }
 }
 
@@ -98,12 +100,12 @@ void calls_made::ask_or_hold(number which) {
   if (const auto found = it.facts.object ? bulks_.find(at) : bulks_.end(); found != bulks_.end()) {
     it.is = state::is_held;
     found->second.held.insert(which);
-    out_.emplace_back(limit{which});
+    out_->emplace_back(limit{which});
     return;
   }
   it.is = state::asks;
   if (it.facts.object && it.in_fragments) bulks_[at].leaving = which;
-  out_.emplace_back(ask{which});
+  out_->emplace_back(ask{which});
 }
 
 void calls_made::take(const answered& what) {
@@ -126,7 +128,7 @@ void calls_made::take(const node_down& what) {
     if (it.facts.to == what.who) lost.push_back(which);
   end(lost, &what.why);
   for (const auto which : lost)
-    if (calls_.erase(which) > 0) out_.emplace_back(forget{which});
+    if (calls_.erase(which) > 0) out_->emplace_back(forget{which});
 }
 
 /// Ends the calls: with their answers, or with a failure. What they held up goes on.
@@ -156,10 +158,10 @@ void calls_made::take_out(number which, const error* why, places& left) {
       if (bulk->second.leaving == which) bulk->second.leaving = 0;
     }
   }
-  if (was == state::is_ready || was == state::is_held) out_.emplace_back(call_off{which});
-  why == nullptr ? out_.emplace_back(finish{which}) : out_.emplace_back(fail{which, *why});
+  if (was == state::is_ready || was == state::is_held) out_->emplace_back(call_off{which});
+  why == nullptr ? out_->emplace_back(finish{which}) : out_->emplace_back(fail{which, *why});
   if (was == state::ships) return;
-  out_.emplace_back(forget{which});
+  out_->emplace_back(forget{which});
   calls_.erase(found);
 }
 

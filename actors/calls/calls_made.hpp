@@ -132,7 +132,7 @@ class calls_made {
   void take_out(number which, const error* why, places& left);
   void release(const place& left);
 
-  effects out_;
+  effects* out_ = nullptr;  // of the event that is looked at
   std::map<number, call> calls_;
   std::set<std::pair<context_id, number>> in_contexts_;
   std::map<node_id, std::set<number>> meeting_;

@@ -6,8 +6,10 @@
 namespace troupe::calls {
 
 calls_taken::effects calls_taken::on(const event& what) {
+  effects out;
+  out_ = &out;
   std::visit([this](const auto& each) { take(each); }, what);
-  return std::exchange(out_, {});
+  return out;
 }
 
 std::uint64_t calls_taken::bytes_of(node_id caller) const {
@@ -24,7 +26,7 @@ void calls_taken::take(const came& what) {
   if (what.bytes == 0 || has_room(what.caller, what.bytes))
     calls_.emplace(what.call, call{what});
   else
-    out_.emplace_back(turn_away{what.call});
+    out_->emplace_back(turn_away{what.call});
 }
 
 /// Notes that the call waits or is queued.
@@ -32,7 +34,7 @@ void calls_taken::wait(call& it, state as) {
   it.is = as;
   waiting_.emplace(it.facts.context, it.facts.call);
   if (it.facts.bytes > 0) bytes_[it.facts.caller] += it.facts.bytes;
-  out_.emplace_back(limit{it.facts.call});
+  out_->emplace_back(limit{it.facts.call});
 }
 
 void calls_taken::end_wait(const call& it) {
@@ -56,7 +58,7 @@ void calls_taken::take(const wait_over& what) {
   if (it == nullptr) return;
   end_wait(*it);
   it->is = state::has_come;
-  out_.emplace_back(go_on{what.call});
+  out_->emplace_back(go_on{what.call});
 }
 
 void calls_taken::take(const ready& what) {
@@ -72,7 +74,7 @@ void calls_taken::start_calls() {
     auto& it = calls_.at(next->call);
     if (it.is == state::is_queued) end_wait(it);
     it.is = state::runs;
-    out_.emplace_back(start{next->call, next->worker});
+    out_->emplace_back(start{next->call, next->worker});
   }
 }
 
@@ -85,7 +87,7 @@ void calls_taken::take(const no_worker& what) {
   if (it == nullptr) return;
   pool_.not_started(it->facts.depth);
   calls_.erase(what.call);
-  out_.emplace_back(refuse{what.call, what.why});
+  out_->emplace_back(refuse{what.call, what.why});
   start_calls();
 }
 
@@ -96,7 +98,7 @@ void calls_taken::refuse_waiting(number which, const error& why) {
     return;
   end_wait(calls_.at(which));
   calls_.erase(which);
-  out_.emplace_back(refuse{which, why});
+  out_->emplace_back(refuse{which, why});
 }
 
 void calls_taken::take(const answered& what) {
@@ -110,7 +112,7 @@ void calls_taken::take(const answered& what) {
 void calls_taken::take(const answer_left& what) {
   if (const auto* it = find(what.call, state::answers)) {
     const auto caller = it->facts.caller;
-    if (const auto bytes = answers_.left(caller, it->answer_bytes)) out_.emplace_back(ask_taken{caller, *bytes});
+    if (const auto bytes = answers_.left(caller, it->answer_bytes)) out_->emplace_back(ask_taken{caller, *bytes});
   } else if (find(what.call, state::runs) == nullptr) {
     return;
   }
@@ -125,8 +127,8 @@ void calls_taken::take(const answers_taken& what) {
 void calls_taken::take(const is_free& what) {
   pool_.idle(what.who, what.depth);
   start_calls();
-  while (const auto surplus = pool_.surplus()) out_.emplace_back(let_go{*surplus});
-  if (pool_.has_idle() && !std::exchange(ticks_, true)) out_.emplace_back(tick_later{});
+  while (const auto surplus = pool_.surplus()) out_->emplace_back(let_go{*surplus});
+  if (pool_.has_idle() && !std::exchange(ticks_, true)) out_->emplace_back(tick_later{});
 }
 
 void calls_taken::take(const is_blocked&) {
@@ -137,9 +139,9 @@ void calls_taken::take(const is_blocked&) {
 void calls_taken::take(const is_resumed&) { pool_.resumed(); }
 
 void calls_taken::take(const tick&) {
-  for (const auto each : pool_.unneeded()) out_.emplace_back(let_go{each});
+  for (const auto each : pool_.unneeded()) out_->emplace_back(let_go{each});
   ticks_ = pool_.has_idle();
-  if (ticks_) out_.emplace_back(tick_later{});
+  if (ticks_) out_->emplace_back(tick_later{});
 }
 
 void calls_taken::take(const context_closed& what) {

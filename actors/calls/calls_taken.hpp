@@ -162,7 +162,7 @@ class calls_taken {
   void refuse_waiting(number which, const error& why);
 
   std::uint64_t limit_;
-  effects out_;
+  effects* out_ = nullptr;  // of the event that is looked at
   std::unordered_map<number, call> calls_;
   std::set<std::pair<context_id, number>> waiting_;  // and queued
   std::unordered_map<node_id, std::uint64_t> bytes_;

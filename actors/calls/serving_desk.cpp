@@ -32,8 +32,7 @@ caf::typed_response_promise<call_result> serving_desk::serve(call_request& reque
   here_.directory.traffic.received(request.payload.message.node, request.payload.tensors, request.payload.packings);
   auto job = std::make_shared<contracts::incoming_call>();
   job->request = std::move(request);
-  job->promise = self_->response_promise<call_result>();
-  job->owner = self_->handle<caf::strong_actor_ptr>();
+  job->answer = support::answer_way(self_);
   job->arrived_ns = support::steady_ns();
   job->number = ++last_;
   job->use = here_.directory.traffic.hold(job->request.payload.message.node);
@@ -41,7 +40,7 @@ caf::typed_response_promise<call_result> serving_desk::serve(call_request& reque
     refuse(job, support::refused_request(why));
   else
     find_context(job);
-  return job->promise;
+  return self_->response_promise<call_result>();
 }
 
 void serving_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }

@@ -68,19 +68,16 @@ void worker_desk::done(const job_ptr& job) {
 }
 
 void worker_desk::answer(const job_ptr& job) {
-  if (job->failure) {
-    job->promise.deliver(make_error(job->failure->code(), job->failure->what()));
-    return on(calls_taken::answer_left{job->number});
-  }
-  auto& payload = job->result.payload;
   const auto caller = job->request.payload.message.node;
-  if (caller != here_.self.id() && here_.directory.gateway(caller))
-    on(calls_taken::answered{job->number, bytes_of(payload.tensors, job->result.values)});
-  auto deliver = [this, job] {
-    job->promise.deliver(std::move(job->result));
+  if (!job->failure && caller != here_.self.id() && here_.directory.gateway(caller))
+    on(calls_taken::answered{job->number, job->answer_bytes});
+  auto leave = [this, job] {
+    if (job->answer) job->answer.deliver(std::move(job->result));
     on(calls_taken::answer_left{job->number});
   };
-  transfers_.goes_ahead(caller, payload.tensors) ? transfers_.ship(caller, payload.tensors, payload.ahead, deliver) : deliver();
+  auto& payload = job->result.payload;
+  const bool is_ahead = job->answer && transfers_.goes_ahead(caller, payload.tensors);
+  is_ahead ? transfers_.ship(caller, payload.tensors, payload.ahead, leave) : leave();
 }
 
 void worker_desk::deadline_passed(const job_ptr& job) { on(calls_taken::refused{job->number, no_worker_in_time(*job)}); }

@@ -24,7 +24,7 @@ namespace troupe::contracts {
 ///   GW-2  a late call does not open a released context again (see released_contexts).
 ///   GW-3  contexts of a node that went down are released on this node.
 ///   GW-4  calls leave and answers return through this actor only: other nodes know one actor of a node, however many contexts
-///         there are.
+///         there are. The thread that has run a call sends a small answer itself, in the name of this actor.
 ///   GW-5  a call from a node that is down opens no context: the contexts of that node may be released already.
 ///   GW-6  a message with large tensors leaves when all pieces of the tensors have left, or were read out of this process.
 ///         Other messages may overtake it (see shipments). One thread hands the pieces and then the message to CAF's

@@ -11,11 +11,11 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/message_id.hpp>
-#include <caf/typed_response_promise.hpp>
 
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/support/answer_way.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/devices/staging.hpp>
@@ -75,14 +75,14 @@ struct incoming_call {
   call_request request;
   context_record_ptr record;  // of the context that the call joins, if any
   gradients_ptr gradients;
-  caf::typed_response_promise<call_result> promise;  // to be delivered only by the actor that made it
-  caf::strong_actor_ptr owner;                       // the actor that made `promise`
-  std::int64_t arrived_ns = 0;                       // steady clock; the deadline of the request counts from this time
-  std::uint64_t number = 0;                          // of its arrival: calls that arrive later have a higher one
-  std::shared_ptr<void> use;                         // see peer_traffic::hold
-  support::deadline_clock::alarm expiry;             // of the deadline, while the call has not started
+  support::answer_way answer;
+  std::int64_t arrived_ns = 0;            // steady clock; the deadline of the request counts from this time
+  std::uint64_t number = 0;               // of its arrival: calls that arrive later have a higher one
+  std::shared_ptr<void> use;              // see peer_traffic::hold
+  support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
   call_result result;
-  devices::staged arriving;  // elements of the result that are still on their way from a device
+  std::uint64_t answer_bytes = 0;  // of `result`
+  devices::staged arriving;        // elements of the result that are still on their way from a device
   std::optional<error> failure;
   caf::strong_actor_ptr worker;  // that has run the call, and is free since the call has returned
 };

@@ -9,6 +9,7 @@
 #include <caf/io/network/native_socket.hpp>
 
 #include <troupe/actors/network/connection_host.hpp>
+#include <troupe/actors/network/handing_over.hpp>
 
 namespace troupe::network {
 
@@ -294,6 +295,7 @@ bool tcp_scribe::stream::hand_on_part() {
 /// CAF reads the message, and with it who says to have sent it, before this returns.
 bool tcp_scribe::stream::hand_to_broker(std::size_t bytes) {
   const auto sender = messages.reading();
+  const handing_over now(scribe_.basp_ != nullptr);
   const bool goes_on = scribe_.consume(&backend(), parts.part().data(), bytes);
   if (goes_on && scribe_.basp_ != nullptr && !scribe_.detached())  // a broker that has ended has no notes any more
     if (const auto why = messages.was_read(*scribe_.basp_, scribe_.hdl()); !why.empty()) end_wrong(why);

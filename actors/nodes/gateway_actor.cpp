@@ -2,6 +2,7 @@
 #include <troupe/actors/nodes/gateway_actor.hpp>
 
 #include <optional>
+#include <utility>
 
 #include <caf/exit_reason.hpp>
 #include <caf/io/middleman.hpp>
@@ -11,6 +12,7 @@
 #include <troupe/actors/calls/calling_desk.hpp>
 #include <troupe/actors/calls/serving_desk.hpp>
 #include <troupe/actors/calls/worker_desk.hpp>
+#include <troupe/actors/network/handing_over.hpp>
 #include <troupe/actors/nodes/news_desk.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/nodes/status_desk.hpp>
@@ -71,14 +73,17 @@ struct gateway_state {
 };
 
 contracts::gateway_actor::behavior_type gateway_desks::handlers() {
+  // CAF tries one after the other: the frequent messages come first.
   return {
-    [this](hello& greeting, caf::strong_actor_ptr& gateway) { return members.greet(greeting, gateway); },
-    [this](heartbeat& sign) { return members.pass_on<heartbeat_seen>(std::move(sign)); },
-    [this](farewell& news) { return members.pass_on<void>(std::move(news)); },
-    [this](gossip& news) { return members.pass_on<void>(std::move(news)); },
     [this](call_request& request) { return serving.serve(request); },
+    [this](const contracts::outgoing_call_ptr& job) { calling.call(job); },
+    [this](const contracts::incoming_call_ptr& job) { workers.done(job); },
     [this](propagate_gradients& message) { contexts.gradients(message); },
     [this](participant_quiet& message) { contexts.report(message); },
+    [this](heartbeat& sign) { return members.pass_on<heartbeat_seen>(std::move(sign)); },
+    [this](hello& greeting, caf::strong_actor_ptr& gateway) { return members.greet(greeting, gateway); },
+    [this](farewell& news) { return members.pass_on<void>(std::move(news)); },
+    [this](gossip& news) { return members.pass_on<void>(std::move(news)); },
     [this](participant_failed& message) { contexts.report(message); },
     [this](discover& question) { return contexts.walk(question); },
     [this](prune& message) { contexts.leave_out(message); },
@@ -94,14 +99,12 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](const tensor_offer& offer) { return transfers.read(offer); },
     [this](const request_mark& from) { return transfers.draw_mark(from); },
     [this](support::close_atom, const context_id& id, const contracts::context_actor& actor) { contexts.release(id, actor); },
-    [this](const contracts::outgoing_call_ptr& job) { calling.call(job); },
     [this](const contracts::outgoing_joint_ptr& joint) { contexts.add(*joint); },
     [this](support::deadline_atom, const contracts::outgoing_call_ptr& job) { calling.deadline_passed(job); },
     [this](support::deadline_atom, const contracts::incoming_call_ptr& job) { workers.deadline_passed(job); },
     [this](support::arrived_atom, const contracts::outgoing_call_ptr& job) { calling.arrived(job); },
     [this](const contracts::outgoing_gradients_ptr& what) { transfers.send(what); },
     [this](support::room_atom, const contracts::room_wish_ptr& what) { transfers.wish(what); },
-    [this](const contracts::incoming_call_ptr& job) { workers.done(job); },
     [this](const contracts::incoming_offer_ptr& job) { transfers.was_read(*job); },
     [this](support::free_atom, const contracts::call_worker_actor& worker, std::uint32_t depth) {
       workers.is_free(worker, depth);
@@ -123,23 +126,49 @@ caf::result<caf::message> refuse_unknown(services::node_services& here, const ca
   return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
 }
 
-contracts::gateway_actor::behavior_type make_gateway(contracts::gateway_actor::stateful_broker_pointer<gateway_state> self,
-                                                     node_parts* parts, const contracts::membership_actor& membership) {
-  support::close_mailbox_at_exit(self);
-  // Contexts and passes end with the gateway, because they are linked to it. The gateway does not end with them.
-  self->set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
-    if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
-  });
-  self->set_default_handler([&here = parts->services](caf::scheduled_actor* own, caf::message_view&) {
-    return refuse_unknown(here, *own->current_mailbox_element());
-  });
-  return self->state.desks.emplace(self, *parts, membership).handlers();
-}
+class gateway final : public contracts::gateway_actor::stateful_broker_base<gateway_state> {
+  using broker = contracts::gateway_actor::stateful_broker_base<gateway_state>;
+
+ public:
+  gateway(caf::actor_config& config, node_parts& parts, const contracts::membership_actor& membership)
+      : broker(config), parts_(parts), membership_(membership) {}
+
+  using broker::enqueue;
+  /// The mailbox is blocked while it is empty and this actor does not run.
+  void enqueue(caf::mailbox_element_ptr came, caf::execution_unit* unit) override {
+    const auto& what = came->content();
+    const bool is_news_of_caf = what.match_elements<caf::down_msg>() || what.match_elements<caf::exit_msg>();
+    if (!network::handing_over::is_now() || is_news_of_caf || !mailbox().blocked())
+      return broker::enqueue(std::move(came), unit);
+    const network::handing_over is_over(false);  // what the handlers send goes to mailboxes
+    activate(&backend(), *came);
+  }
+
+ protected:
+  behavior_type make_behavior() override {
+    support::close_mailbox_at_exit(this);
+    // Contexts and passes end with the gateway, because they are linked to it. The gateway does not end with them.
+    set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
+      if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
+    });
+    set_default_handler([&here = parts_.services](caf::scheduled_actor* own, caf::message_view&) {
+      return refuse_unknown(here, *own->current_mailbox_element());
+    });
+    return state.desks.emplace(this, parts_, std::exchange(membership_, {})).handlers();
+  }
+
+ private:
+  node_parts& parts_;
+  contracts::membership_actor
+    membership_;  // until the desks have it: two actors that know each other for ever would never be freed
+};
 
 }  // namespace
 
 contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership) {
-  return parts.services.actors.system->middleman().spawn_broker(make_gateway, &parts, membership);
+  auto& system = *parts.services.actors.system;
+  caf::actor_config config{&system.middleman().backend()};
+  return system.spawn_class<gateway, caf::no_spawn_options>(config, parts, membership);
 }
 
 }  // namespace troupe::nodes

@@ -12,6 +12,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/network/handing_over.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/node_access.hpp>
 
@@ -189,6 +190,27 @@ BOOST_AUTO_TEST_CASE(a_report_waits_for_an_initiator_that_is_not_up_again_here) 
   BOOST_TEST(play.reports == 0);
   play.answer_search(play.up(3));
   BOOST_TEST(play.reports == 1);
+}
+
+BOOST_AUTO_TEST_CASE(handles_at_once_what_a_connection_brings_unless_a_message_waits) {
+  stage_with_driver play;
+  const auto& known = services_of(play.home).directory;
+  const auto gateway = caf::actor_cast<caf::actor>(play.gateway);
+  play.all.run();  // from now on the gateway waits for messages
+  caf::anon_send(gateway, play.up(1));
+  BOOST_TEST(!known.gateway(play.driver.id));
+  play.all.run();
+  BOOST_TEST(!!known.gateway(play.driver.id));
+  const network::handing_over now(true);
+  caf::anon_send(gateway, contracts::peer_down{play.driver, "the test says so", false, 1});
+  BOOST_TEST(!known.gateway(play.driver.id));
+  {
+    const network::handing_over over(false);
+    caf::anon_send(gateway, play.up(2));  // waits
+  }
+  caf::anon_send(gateway, contracts::peer_down{play.driver, "the test says so", false, 2});
+  play.all.run();
+  BOOST_TEST(!known.gateway(play.driver.id));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

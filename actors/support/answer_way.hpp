@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/orderings_test.cpp, tests/actors/threads_of_calls_test.cpp
+// Tests: tests/actors/support/desk_actor_test.cpp
 #pragma once
 
 #include <utility>

@@ -2,11 +2,13 @@
 #include <troupe/actors/support/desk_actor.hpp>
 
 #include <chrono>
+#include <future>
 #include <optional>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
 #include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/io/typed_broker.hpp>
 #include <caf/scoped_actor.hpp>
@@ -18,6 +20,7 @@
 
 #include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/answer_way.hpp>
 
 namespace {
 
@@ -113,4 +116,33 @@ BOOST_AUTO_TEST_CASE(a_request_to_an_actor_that_has_ended_fails_at_once) {
   caf::error why;
   self->request(hosts.broker, 30s, 7).receive([](int) {}, [&](const caf::error& came) { why = came; });
   BOOST_TEST((why == caf::sec::request_receiver_down));
+}
+
+// AY-1
+BOOST_AUTO_TEST_CASE(another_thread_answers_a_request_once) {
+  using troupe::support::answer_way;
+  two_hosts hosts;
+  std::promise<answer_way> ways[2];
+  const auto asked = hosts.system.spawn([&](caf::event_based_actor* self) -> caf::behavior {
+    return {[&, self](int which) {
+      ways[which].set_value(answer_way(self));
+      return self->make_response_promise<caf::typed_response_promise<int>>();
+    }};
+  });
+  caf::scoped_actor self{hosts.system};
+  auto question = self->request(asked, 30s, 0);
+  auto way = ways[0].get_future().get();
+  BOOST_TEST(!!way);
+  way.deliver(8);
+  BOOST_TEST(!way);
+  BOOST_TEST(!way.asked());
+  way.deliver(9);
+  question.receive([](int answer) { BOOST_TEST(answer == 8); },
+                   [](const caf::error& why) { BOOST_ERROR(caf::to_string(why)); });
+  caf::anon_send(asked, 1);  // nobody waits for an answer
+  auto no_way = ways[1].get_future().get();
+  BOOST_TEST(!no_way);
+  no_way.deliver(8);
+  BOOST_TEST(!no_way.asked());
+  caf::anon_send_exit(asked, caf::exit_reason::user_shutdown);
 }

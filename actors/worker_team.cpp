@@ -33,6 +33,8 @@ worker_team::~worker_team() = default;
 
 void worker_team::post(std::function<void()> work) { threads_->post(std::move(work)); }
 
+void worker_team::call_worker(engine::serve_lane what) { threads_->call_worker(std::move(what)); }
+
 engine::lane* worker_team::lane_of(c10::Device device) noexcept { return threads_->lane_of(device); }
 
 }  // namespace troupe

@@ -39,6 +39,8 @@ class worker_team final : public engine::cpu_workers {
   engine::lane* lane_of(c10::Device device) noexcept override;
 
  private:
+  void call_worker(engine::serve_lane what) override;
+
   std::unique_ptr<passes::lane_threads> threads_;
 };
 

@@ -17,7 +17,7 @@ cpu_workers::cpu_workers(std::size_t count, std::int64_t grain)
     : count_(count),
       grain_(grain),
       process_(getpid()),
-      cpu_lane_(std::make_shared<lane>(lane::kind::cpu, count, [this](auto work) { post(std::move(work)); })) {}
+      cpu_lane_(std::make_shared<lane>(lane::kind::cpu, count, [this](serve_lane what) { call_worker(std::move(what)); })) {}
 
 void cpu_workers::check_process() const {
   TORCH_CHECK(

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include <c10/core/Device.h>
 
@@ -53,6 +54,9 @@ class cpu_workers {
   void measure_grain();
 
  private:
+  /// As post(); workers that are actors get a message with the lane.
+  virtual void call_worker(serve_lane what) { post(std::move(what)); }
+
   std::size_t count_;
   std::int64_t grain_;
   int process_;

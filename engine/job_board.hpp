@@ -83,7 +83,7 @@ class job_board {
   std::unique_ptr<job> take_left();
 
   /// Gives the ownership up and blocks until a job has finished, jobs were added (JB-5) or wake() was called. Returns false at once if no
-  /// job runs. A thread that serves a lane serves it meanwhile (LV-2). Pre: take() has returned null, so the wait is for running jobs alone.
+  /// job is away. A thread that serves a lane serves it meanwhile (LV-2). A pass runs what take() gives before it waits (EW-2).
   bool wait(ownership& own);
 
  private:

@@ -40,7 +40,7 @@ void lane::add(lane_task_ptr next) {
   }
   if (!call) return;
   try {
-    post_([own = shared_from_this()] { own->serve(); });
+    post_({shared_from_this()});
   } catch (...) {
     const std::lock_guard lock(mutex_);
     --serving_;  // the next function calls a worker again

@@ -67,8 +67,16 @@ class lane_queue {
   std::vector<lane_task_ptr> heap_;
 };
 
+class lane;
+
+/// What a lane posts: the worker that calls it serves the lane.
+struct serve_lane {
+  std::shared_ptr<lane> which;
+  void operator()() const;
+};
+
 /// A ready queue that worker threads serve: the threads of a team for the CPU, or the one thread of an accelerator. The passes of
-/// a process share a lane. The lane has no threads of its own: `post` runs a function on one of the workers.
+/// a process share a lane. The lane has no threads of its own: `post` has one of the workers serve the lane.
 ///   LV-1  a task that waits begins on a worker, in the order of lane_queue, unless another thread claims the task first.
 ///   LV-2  a worker that waits within a task (a function that runs a nested pass) runs the tasks that wait meanwhile, to any depth.
 ///         So a nested pass never waits for a worker that waits for this pass.
@@ -77,7 +85,7 @@ class lane_queue {
 /// No deadlock can come from LV-2: a thread waits only for tasks that began after the task within which the thread waits.
 class lane : public std::enable_shared_from_this<lane> {
  public:
-  using post_function = std::function<void(std::function<void()>)>;
+  using post_function = std::function<void(serve_lane)>;
 
   enum class kind : std::uint8_t { cpu, accelerator };
 
@@ -88,6 +96,8 @@ class lane : public std::enable_shared_from_this<lane> {
 
   /// Any thread may add a task.
   void add(lane_task_ptr next);
+  /// For a worker (LV-3).
+  void serve();
 
   /// Runs a task that waits, on this thread; false if none waits.
   bool run_one();
@@ -109,7 +119,6 @@ class lane : public std::enable_shared_from_this<lane> {
  private:
   struct wait_here;
 
-  void serve();
   bool more_soon() const;
 
   const kind what_;
@@ -121,5 +130,7 @@ class lane : public std::enable_shared_from_this<lane> {
   std::size_t serving_ = 0;              // workers that serve the lane, or have been asked to
   std::atomic<std::size_t> waiting_{0};  // the size of queue_
 };
+
+inline void serve_lane::operator()() const { which->serve(); }
 
 }  // namespace troupe::engine

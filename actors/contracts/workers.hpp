@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/replies_to.hpp>
@@ -12,25 +13,37 @@
 
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
-#include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
 /// The actors that compute or copy. Each has a thread of its own (support/thread_actor.hpp).
 namespace troupe::contracts {
 
-/// Graphs and tensors that another thread has to free, because freeing them may take too long for a control actor.
-using garbage_ptr = std::shared_ptr<void>;
+/// A burst to run, and the graph task to which it returns.
+struct burst_job {
+  burst_ptr work;
+  graph_task_actor owner;
+};
 
 /// A thread of a node that runs bursts, one at a time (services::burst_threads).
 ///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of the machine.
 ///   CC-2  every burst that has begun is returned to its graph task, whatever its functions throw.
-using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_ptr, graph_task_actor>>;
+using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_job>>;
+
+/// Asks for a new table with the sums of both.
+struct merge_gradients {
+  gradients_ptr all;
+  table_ptr more;
+};
+
+/// Graphs and tensors that another thread has to free, because freeing them may take too long for a control actor.
+struct discarded {
+  std::vector<std::shared_ptr<void>> all;
+};
 
 /// The thread of a node that adds gradients and frees graphs.
-using cpu_continuation_actor = caf::typed_actor<
-  caf::replies_to<support::merge_atom, gradients_ptr, table_ptr>::with<gradients_ptr>,  // a new table with the sums of both
-  caf::reacts_to<garbage_ptr>>;
+using cpu_continuation_actor =
+  caf::typed_actor<caf::replies_to<merge_gradients>::with<gradients_ptr>, caf::reacts_to<discarded>>;
 
 /// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and
 /// attaches the result.
@@ -56,5 +69,7 @@ using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>
 
 }  // namespace troupe::contracts
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::garbage_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::burst_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::merge_gradients)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::discarded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::incoming_offer_ptr)

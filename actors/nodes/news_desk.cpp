@@ -38,10 +38,7 @@ void news_desk::went_down(const contracts::peer_down& news) {
   const bool was_up = here_.directory.gateway(id) != nullptr;
   here_.directory.remove(id, news.period, news.reason, news.is_gone);
   on_down_(news);
-  auto* objects = &parts_.objects;
-  if (news.is_gone)
-    self_->send(here_.actors.continuation,
-                contracts::garbage_ptr{nullptr, [objects, id](void*) { objects->drop_owned_by(id); }});
+  if (news.is_gone) here_.garbage.add(parts_.objects.drop_owned_by(id));
   if (was_up) parts_.on_peer_down.tell(news.who.name, news.reason);
   if (!news.is_gone) return;
   here_.outbox.residuals.forget(id);

@@ -25,6 +25,8 @@ class pass_workers final : public engine::cpu_workers {
   engine::lane* lane_of(c10::Device device) noexcept override { return threads_.lane_of(device); }
 
  private:
+  void call_worker(engine::serve_lane what) override { threads_.call_worker(std::move(what)); }
+
   services::node_services& here_;
   passes::lane_threads threads_;
 };

@@ -132,21 +132,21 @@ bool object_store::drop(object_id id, node_id owner) {
   return !dropped.empty();
 }
 
-std::size_t object_store::drop_owned_by(node_id owner) {
-  std::vector<entry> dropped;
+std::shared_ptr<void> object_store::drop_owned_by(node_id owner) {
+  auto dropped = std::make_shared<std::vector<entry>>();
   std::lock_guard lock(mutex_);
   for (auto it = objects_.begin(); it != objects_.end();) {
     auto& each = it->second;
     count_off(owner, std::erase(each.owners, owner));
     std::erase_if(each.loans, [&](const loan& open) { return open.from == owner || open.to == owner; });
     if (each.is_free()) {
-      dropped.push_back(std::move(each));
+      dropped->push_back(std::move(each));
       it = objects_.erase(it);
     } else {
       ++it;
     }
   }
-  return dropped.size();
+  return dropped;
 }
 
 std::shared_ptr<void> object_store::settle(node_id owner, const std::vector<std::uint64_t>& held) {

@@ -133,9 +133,8 @@ class object_store {
 
   /// Ends one ownership. Returns whether the object was dropped.
   bool drop(object_id id, node_id owner);
-  /// Ends all ownerships and loans of a node that went down. Returns how many objects were dropped.
-  std::size_t drop_owned_by(node_id owner);
-
+  /// Ends all ownerships and loans of a node that went down. Returns the objects that were dropped, as settle() does.
+  std::shared_ptr<void> drop_owned_by(node_id owner);
   /// Leaves the node only the ownerships of the objects with these numbers (an object that the node owns twice is listed
   /// twice). Returns the objects that were dropped; the caller frees them where long work is allowed.
   std::shared_ptr<void> settle(node_id owner, const std::vector<std::uint64_t>& held);

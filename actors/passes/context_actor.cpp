@@ -78,8 +78,8 @@ void context_desk::merge(const contracts::table_ptr& table) {
     gathered_ = sum;
     gather();
   };
-  services::timed_request(self_, here_, here_.actors.continuation, gathering_deadline, expiry_, support::merge_atom::value,
-                          std::exchange(gathered_, nullptr), table)
+  services::timed_request(self_, here_, here_.actors.continuation, gathering_deadline, expiry_,
+                          contracts::merge_gradients{std::exchange(gathered_, nullptr), table})
     .then(summed, [this](const caf::error& reason) { lose(reason); });
 }
 

@@ -18,23 +18,22 @@ namespace {
 
 auto make_handlers(services::node_services& here) {
   return std::tuple{
-    [&here](support::merge_atom, contracts::gradients_ptr& all,
-            const contracts::table_ptr& more) -> caf::result<contracts::gradients_ptr> {
+    [&here](contracts::merge_gradients& of) -> caf::result<contracts::gradients_ptr> {
       try {
-        c10::AutoGradMode record(more->has_graph());
-        auto sum = std::make_shared<engine::gradient_table>(*all);
-        all = nullptr;  // merge() then adds in place to gradients that have no other owner
-        sum->merge(std::move(*more));
+        c10::AutoGradMode record(of.more->has_graph());
+        auto sum = std::make_shared<engine::gradient_table>(*of.all);
+        of.all = nullptr;  // merge() then adds in place to gradients that have no other owner
+        sum->merge(std::move(*of.more));
         return contracts::gradients_ptr{std::move(sum)};
       } catch (const std::exception& reason) {
         return make_error(reason, "adding up gradients on node '" + here.self.name() + "'");
       }
     },
-    [](const contracts::garbage_ptr&) {},
+    [&here](contracts::discarded& what) { here.garbage.free(std::move(what)); },
   };
 }
 
-void run_one(services::node_services& here, services::burst_threads::job what) {
+void run_one(services::node_services& here, contracts::burst_job what) {
   const services::own_thread own(here.running, "a backward pass");
   const services::burst_threads::waiting_observer tells(here.bursts);
   run_and_return(here, std::move(what.work), what.owner);
@@ -44,8 +43,8 @@ void run_one(services::node_services& here, services::burst_threads::job what) {
 
 contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) {
   auto make = [&here](const contracts::burst_thread_actor& me) {
-    return std::tuple{[&here, me](contracts::burst_ptr& work, contracts::graph_task_actor& owner) {
-      services::burst_threads::order order{{{std::move(work), std::move(owner)}}};
+    return std::tuple{[&here, me](contracts::burst_job& first) {
+      services::burst_threads::order order{std::move(first)};
       while (order.next) {
         run_one(here, std::move(*order.next));
         order = here.bursts.ended(me);

@@ -27,11 +27,6 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks{1};  // at workers that are between two works when the limit is over
 
-void send(const lane_worker_actor& worker, const lane_threads::wrapper& within, std::function<void()> work) {
-  if (within) work = [within, inner = std::move(work)] { within(inner); };
-  caf::anon_send(worker, std::make_shared<std::function<void()>>(std::move(work)));
-}
-
 }  // namespace
 
 /// The work that waits for a CPU worker. A worker that ends late outlives the threads' object, so it shares the queue.
@@ -53,24 +48,18 @@ struct lane_threads::queue {
 };
 
 lane_threads::lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
-                           wrapper within)
-    : system_(system),
-      stop_limit_(stop_limit),
-      within_(std::move(within)),
-      type_(devices::accelerator_type()),
-      queue_(std::make_shared<queue>()) {
+                           const wrapper& within)
+    : system_(system), stop_limit_(stop_limit), type_(devices::accelerator_type()), queue_(std::make_shared<queue>()) {
   try {
     for (std::size_t i = 0; i < count; ++i) {
-      auto stay = support::new_thread_stay();
-      add(spawn_cpu_worker(system, stay), stay);
+      add(c10::kCPU, [own = queue_, i, within](auto work) { within([&] { own->serve(i, std::move(work)); }); });
       queue_->idle.push_back(count - 1 - i);
     }
     for (c10::DeviceIndex i = 0; type_ && i < devices::accelerator_count(); ++i) {
-      auto stay = support::new_thread_stay();
-      const auto& worker = add(spawn_device_worker(system, {*type_, i}, stay), stay);
+      add({*type_, i}, within);
       lanes_.push_back(std::make_shared<engine::lane>(
         engine::lane::kind::accelerator, 1,
-        [worker, within = within_](std::function<void()> work) { send(worker, within, std::move(work)); }));
+        [worker = workers_.back()](engine::serve_lane what) { caf::anon_send(worker, std::move(what)); }));
     }
   } catch (const std::system_error& refused) {
     end();
@@ -91,25 +80,29 @@ lane_threads::~lane_threads() {
   }
 }
 
-void lane_threads::post(std::function<void()> work) {
+template <class Message>
+void lane_threads::send(Message what) {
   std::unique_lock lock(queue_->mutex);
-  if (queue_->idle.empty()) return queue_->waiting.push_back(std::move(work));
+  if (queue_->idle.empty()) return queue_->waiting.push_back(std::move(what));
   const std::size_t worker = queue_->idle.back();
   queue_->idle.pop_back();
   lock.unlock();
-  send(workers_[worker], within_,
-       [own = queue_, worker, first = std::move(work)]() mutable { own->serve(worker, std::move(first)); });
+  caf::anon_send(workers_[worker], std::move(what));
 }
+
+void lane_threads::post(std::function<void()> work) { send(posted_work{std::move(work)}); }
+
+void lane_threads::call_worker(engine::serve_lane what) { send(std::move(what)); }
 
 engine::lane* lane_threads::lane_of(c10::Device device) noexcept {
   const auto index = static_cast<std::size_t>(device.index());
   return type_ == device.type() && index < lanes_.size() ? lanes_[index].get() : nullptr;
 }
 
-const lane_worker_actor& lane_threads::add(lane_worker_actor worker, support::thread_stay_ptr stay) {
-  stays_.push_back(std::move(stay));
-  guards_.push_back(network::guard(system_, worker.id(), network::own_actors::kind::inner));
-  return workers_.emplace_back(std::move(worker));
+void lane_threads::add(c10::Device device, work_runner runner) {
+  stays_.push_back(support::new_thread_stay());
+  workers_.push_back(spawn_lane_worker(system_, device, std::move(runner), stays_.back()));
+  guards_.push_back(network::guard(system_, workers_.back().id(), network::own_actors::kind::inner));
 }
 
 /// Returns how many workers have not ended within the limit.

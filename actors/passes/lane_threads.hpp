@@ -28,29 +28,31 @@ class lane_threads {
  public:
   using wrapper = std::function<void(const std::function<void()>& work)>;
 
-  /// `count`: the CPU workers, at least one. `within`: called on the worker with each work, which it has to run; null: the work runs as it
-  /// is. `stop_limit`: for LH-1; none: the destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system
+  /// `count`: the CPU workers, at least one. `within`: called on the worker with the work of each message, which it has to run. `stop_limit`: for LH-1; none: the destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system
   /// gives fewer threads.
-  lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
-               wrapper within = {});
+  lane_threads(
+    caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
+    const wrapper& within = [](const auto& work) { work(); });
   ~lane_threads();
   lane_threads(const lane_threads&) = delete;
   lane_threads& operator=(const lane_threads&) = delete;
 
   /// Runs the work on a CPU worker.
   void post(std::function<void()> work);
+  void call_worker(engine::serve_lane what);
   /// Null if the device is no accelerator that was present at the start.
   engine::lane* lane_of(c10::Device device) noexcept;
 
  private:
   struct queue;
 
-  const lane_worker_actor& add(lane_worker_actor worker, support::thread_stay_ptr stay);
+  void add(c10::Device device, work_runner runner);
+  template <class Message>
+  void send(Message what);
   std::size_t end() noexcept;
 
   caf::actor_system& system_;
   const std::optional<std::chrono::milliseconds> stop_limit_;
-  const wrapper within_;
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first
   std::vector<support::thread_stay_ptr> stays_;       // by worker

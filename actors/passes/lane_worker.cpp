@@ -1,35 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/passes/lane_worker.hpp>
 
+#include <memory>
 #include <tuple>
 #include <utility>
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <troupe/actors/support/thread_actor.hpp>
-
 namespace troupe::passes {
 
-namespace {
-
-lane_worker_actor spawn_worker(caf::actor_system& system, const char* name, c10::Device device, support::thread_stay_ptr stay) {
-  const auto make = [device, stay = std::move(stay)](const lane_worker_actor&) {
-    return std::tuple{[device, stay, is_bound = device.is_cpu()](lane_work_ptr& work) mutable {
-      if (!std::exchange(is_bound, true)) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
-      stay->outside([&] { (*std::exchange(work, nullptr))(); });
-    }};
+lane_worker_actor spawn_lane_worker(caf::actor_system& system, c10::Device device, work_runner runner,
+                                    support::thread_stay_ptr stay) {
+  const auto make = [device, runner = std::move(runner), stay = std::move(stay)](const lane_worker_actor&) {
+    const auto run = [=, is_bound = std::make_shared<bool>(device.is_cpu())](std::function<void()> work) {
+      if (!std::exchange(*is_bound, true)) c10::impl::VirtualGuardImpl(device.type()).uncheckedSetDevice(device);
+      stay->outside([&] { runner(std::move(work)); });
+    };
+    return std::tuple{[run](engine::serve_lane& what) { run(std::exchange(what, {})); },
+                      [run](posted_work& what) { run(std::exchange(what.work, nullptr)); }};
   };
-  return support::spawn_handlers_with_thread<lane_worker_actor>(system, name, make);
-}
-
-}  // namespace
-
-lane_worker_actor spawn_cpu_worker(caf::actor_system& system, support::thread_stay_ptr stay) {
-  return spawn_worker(system, "troupe.worker", c10::Device(c10::kCPU), std::move(stay));
-}
-
-lane_worker_actor spawn_device_worker(caf::actor_system& system, c10::Device device, support::thread_stay_ptr stay) {
-  return spawn_worker(system, "troupe.device", device, std::move(stay));
+  return support::spawn_handlers_with_thread<lane_worker_actor>(system, device.is_cpu() ? "troupe.worker" : "troupe.device",
+                                                                make);
 }
 
 }  // namespace troupe::passes

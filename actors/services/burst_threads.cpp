@@ -14,7 +14,7 @@ namespace {
 /// Without the lock of the threads: a message may wake a thread.
 template <class Begins>
 void hand_out(Begins all) {
-  for (auto& each : all) caf::anon_send(each.thread, std::move(each.what.work), std::move(each.what.owner));
+  for (auto& each : all) caf::anon_send(each.thread, std::move(each.what));
 }
 
 }  // namespace

@@ -25,10 +25,7 @@ namespace troupe::services {
 class burst_threads {
  public:
   using actor = contracts::burst_thread_actor;
-  struct job {
-    contracts::burst_ptr work;
-    contracts::graph_task_actor owner;
-  };
+  using job = contracts::burst_job;
   static constexpr std::size_t most_threads = 4096;
   static constexpr std::size_t most_spare = 3;  // idle threads that stay, beside `limit`
 

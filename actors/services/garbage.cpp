@@ -19,11 +19,11 @@ constexpr std::string_view freeing = "troupe.free";  // a kind of work in work_t
 
 }  // namespace
 
-void garbage::add(contracts::garbage_ptr what) {
+void garbage::add(std::shared_ptr<void> what) {
   {
     std::lock_guard lock(mutex_);
     if (frees_at_once_) return;
-    all_.push_back(std::move(what));
+    kept_.all.push_back(std::move(what));
   }
   tidy_soon();
 }
@@ -39,29 +39,28 @@ void garbage::tidy_soon() {
 }
 
 void garbage::free_all() {
-  auto freed = std::make_shared<std::vector<contracts::garbage_ptr>>();
+  const auto what = std::make_shared<contracts::discarded>();
   {
     std::lock_guard lock(mutex_);
-    freed->swap(all_);
+    what->all.swap(kept_.all);
   }
-  if (freed->empty()) return;
-  if (network_.multiplexer == nullptr) return caf::anon_send(actors_.continuation, contracts::garbage_ptr{std::move(freed)});
-  auto free_it = [this, freed] {
-    const own_thread own(running_, "freeing of graphs and tensors");
-    const auto begin = support::steady_ns();
-    freed->clear();
-    times_.note(freeing, support::steady_ns() - begin);
-  };
-  auto free_elsewhere = [this, free_it] {
-    caf::anon_send(actors_.continuation, contracts::garbage_ptr{nullptr, [=](void*) { free_it(); }});
-  };
-  if (!network_.run_soon(times_, freeing, free_it, free_elsewhere)) free_elsewhere();
+  if (what->all.empty()) return;
+  const auto free_here = [this, what] { free(std::move(*what)); };
+  const auto free_elsewhere = [this, what] { caf::anon_send(actors_.continuation, std::move(*what)); };
+  if (!network_.run_soon(times_, freeing, free_here, free_elsewhere)) free_elsewhere();
 }
 
-std::vector<contracts::garbage_ptr> garbage::stop() {
+void garbage::free(contracts::discarded what) {
+  const own_thread own(running_, "freeing of graphs and tensors");
+  const auto begin = support::steady_ns();
+  what.all.clear();
+  times_.note(freeing, support::steady_ns() - begin);
+}
+
+contracts::discarded garbage::stop() {
   std::lock_guard lock(mutex_);
   frees_at_once_ = true;
-  return std::exchange(all_, {});
+  return std::exchange(kept_, {});
 }
 
 }  // namespace troupe::services

@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/services/node_actors.hpp>
@@ -29,16 +29,18 @@ class garbage {
 
   /// Frees objects: on the network thread within a millisecond, or on the compute thread if freeing took longer than
   /// settings::short_work lately or if the network is CAF's own.
-  void add(contracts::garbage_ptr what);
+  void add(std::shared_ptr<void> what);
   /// Frees the objects that were added. To be called by `tidy`.
   void free_all();
+  /// Frees objects on this thread.
+  void free(contracts::discarded what);
   /// Makes the network thread call `tidy` when it has nothing else to do, or within a millisecond. With CAF's own network the
   /// thread of the node's deadlines calls `tidy` within a millisecond. Without a network tidy_soon() calls `tidy` itself.
   void tidy_soon();
   /// The work that tidy_soon() schedules.
   const std::function<void()>& tidy() const noexcept { return tidy_; }
   /// For the node's end: returns the objects. From now on add() frees objects at once.
-  std::vector<contracts::garbage_ptr> stop();
+  contracts::discarded stop();
 
  private:
   const std::function<void()> tidy_;
@@ -48,7 +50,7 @@ class garbage {
   support::deadline_clock& deadlines_;
   running_work& running_;
   std::mutex mutex_;  // guards the next two
-  std::vector<contracts::garbage_ptr> all_;
+  contracts::discarded kept_;
   bool frees_at_once_ = false;
   std::atomic<bool> will_tidy_{false};
 };

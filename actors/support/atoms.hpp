@@ -11,7 +11,6 @@ using list_atom = caf::atom_constant<caf::atom("list")>;
 using subscribe_atom = caf::atom_constant<caf::atom("subscribe")>;
 using leave_atom = caf::atom_constant<caf::atom("leave")>;
 using clock_atom = caf::atom_constant<caf::atom("clock")>;
-using merge_atom = caf::atom_constant<caf::atom("merge")>;
 using gradients_atom = caf::atom_constant<caf::atom("gradients")>;
 using start_atom = caf::atom_constant<caf::atom("start")>;
 using done_atom = caf::atom_constant<caf::atom("done")>;

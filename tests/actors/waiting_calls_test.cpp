@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_does_not_run_when_its_calle
   for (int i = 0; i < 2; ++i) pass.backward({y}, {.keep_graph = true}).get();
   std::promise<void> let_go;
   caf::anon_send(troupe::services_of(b).actors.continuation,
-                 troupe::contracts::garbage_ptr{nullptr, [held = let_go.get_future().share()](void*) { held.wait(); }});
+                 troupe::contracts::discarded{{{nullptr, [held = let_go.get_future().share()](void*) { held.wait(); }}}});
   const auto reply = a.peer("b").call("scale", {x});
   BOOST_TEST(becomes_true([&] { return b.status().calls_queued == 1; }));
   caf::anon_send(troupe::services_of(b).actors.gateway,

@@ -54,9 +54,9 @@ c10::Device current_device() { return c10::impl::VirtualGuardImpl(at::kPrivateUs
 BOOST_FIXTURE_TEST_SUITE(device_workers, host)
 
 BOOST_AUTO_TEST_CASE(have_their_device_as_current_device) {  // LW-2
-  const auto worker = passes::spawn_device_worker(system, second);
+  const auto worker = passes::spawn_lane_worker(system, second);
   std::promise<c10::Device> of_worker;
-  caf::anon_send(worker, std::make_shared<std::function<void()>>([&] { of_worker.set_value(current_device()); }));
+  caf::anon_send(worker, passes::posted_work{[&] { of_worker.set_value(current_device()); }});
   BOOST_TEST((of_worker.get_future().get() == second));
   caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
 }

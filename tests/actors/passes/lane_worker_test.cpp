@@ -3,7 +3,6 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <functional>
 #include <future>
 #include <memory>
 #include <numeric>
@@ -22,14 +21,13 @@ BOOST_AUTO_TEST_CASE(run_what_they_are_sent_in_order_and_keep_none_of_it) {  // 
   constexpr int sent = 100;
   network::system_config config{network::system_config::for_tests{}};
   caf::actor_system system{config};
-  const auto worker = passes::spawn_cpu_worker(system);
+  const auto worker = passes::spawn_lane_worker(system, c10::kCPU);
   std::vector<int> order;
   const auto held = std::make_shared<int>(0);  // all work except the last holds a reference
   std::promise<long> left;
-  for (int i = 0; i < sent; ++i)
-    caf::anon_send(worker, std::make_shared<std::function<void()>>([&order, i, held] { order.push_back(i); }));
+  for (int i = 0; i < sent; ++i) caf::anon_send(worker, passes::posted_work{[&order, i, held] { order.push_back(i); }});
   const std::weak_ptr<int> seen = held;
-  caf::anon_send(worker, std::make_shared<std::function<void()>>([&left, seen] { left.set_value(seen.use_count()); }));
+  caf::anon_send(worker, passes::posted_work{[&left, seen] { left.set_value(seen.use_count()); }});
   BOOST_TEST(left.get_future().get() == 1);
   std::vector<int> expected(sent);
   std::iota(expected.begin(), expected.end(), 0);

@@ -33,8 +33,8 @@ struct stage {
       if (refuses) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
       threads.push_back(
         system.spawn([this, number = threads.size()](burst_threads::actor::pointer) -> burst_threads::actor::behavior_type {
-          return {[this, number](troupe::contracts::burst_ptr& work, const troupe::contracts::graph_task_actor&) {
-            begun.push_back(work->pass.value);
+          return {[this, number](troupe::contracts::burst_job& what) {
+            begun.push_back(what.work->pass.value);
             by.push_back(number);
           }};
         }));

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(free_what_is_discarded_after_the_thread_that_discards_went_
                                freed = true;
                              }});
   discarding = false;
-  here.gateway->receive([](const contracts::garbage_ptr&) {},
+  here.gateway->receive([](const contracts::discarded&) {},
                         caf::after(test::patience) >> [] {});  // drops the message, as the compute thread does
   BOOST_TEST(freed);
 }
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(free_what_is_discarded_after_the_thread_that_discards_went_
 BOOST_AUTO_TEST_CASE(free_at_once_what_is_discarded_after_the_end) {
   test::lone_services here(true);
   here.services.garbage.add({nullptr, [](void*) {}});
-  BOOST_TEST(here.services.garbage.stop().size() == 1u);
+  BOOST_TEST(here.services.garbage.stop().all.size() == 1u);
   bool freed = false;
   here.services.garbage.add({nullptr, [&](void*) { freed = true; }});
   BOOST_TEST(freed);

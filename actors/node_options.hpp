@@ -57,7 +57,7 @@ struct node_option {
 
   bool is_flag() const noexcept { return std::holds_alternative<flag>(kind); }
   bool may_repeat() const noexcept { return std::holds_alternative<list>(kind); }
-  /// What is wrong with the text of a value: "expected …, got '…'". Empty if nothing is. Pre: no flag.
+  /// What is wrong with the text of a value: "expected …, got '…'". Empty if nothing is, as with a flag.
   std::string wrong(const std::string& value_text) const;
   /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option if the text is
   /// wrong.
@@ -68,7 +68,7 @@ struct node_option {
   std::vector<std::string> arguments(const settings& of) const;
   /// "1 to 1024", or the names to choose from; empty: any text.
   std::string bounds() const;
-  /// What a value is expected to be: "a whole number from 1 to 1024". Empty: any text. Pre: no list and no flag.
+  /// What a value is expected to be: "a whole number from 1 to 1024". Empty: any text, as with a list.
   std::string expected() const;
   /// The field of a cluster file: "heartbeat_ms"; of `--no-direct-memory`: "direct_memory".
   std::string field() const;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,8 +83,8 @@ std::vector<double> runs_of(Run run, bool quick) {
 std::vector<double> by_messages(std::size_t all, std::size_t in_one, std::chrono::microseconds each, bool quick) {
   caf::actor_system_config config;
   caf::actor_system system(config.set("scheduler.max-threads", std::size_t{1}));
-  const auto worker =
-    support::spawn_with_thread<burst>(system, "bench.worker", [](burst& what, const caf::actor&) { run_all(what); });
+  const auto worker = support::spawn_handlers_with_thread<caf::actor>(
+    system, "bench.worker", [](const caf::actor&) { return std::tuple{[](const burst& what) { run_all(what); }}; });
   auto taken = runs_of(
     [&] {
       const auto over = std::make_shared<std::promise<void>>();

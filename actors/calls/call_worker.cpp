@@ -59,11 +59,10 @@ class pool_observer : public blocking_observer {
   std::int64_t waited_ns_ = 0;
 };
 
-/// Pre: the place of the call was not taken from the request yet.
-engine::way_back way_back_of(const call_request& request, const std::string& label) {
+engine::way_back way_back_of(const call_request& request, const program_place& place, const std::string& label) {
   const auto& payload = request.payload;
   if (!payload.context || payload.format == wire_format::exact) return {};
-  return {payload.format, stream_of(label, request.target.number, payload.place, false)};
+  return {payload.format, stream_of(label, request.target.number, place, false)};
 }
 
 std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, services::node_services& here) {
@@ -164,7 +163,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     const support::call_bounds bounds{std::size_t{request.depth} + 1,
                                       request.deadline_ns > 0 ? job.arrived_ns + request.deadline_ns : 0, !request.from_itself,
                                       !request.payload.modes.autocast.empty()};
-    const auto back = way_back_of(request, label);
+    const auto back = way_back_of(request, request.payload.place, label);
     support::call_scope scope(here.self.id(), request.payload.context, std::move(request.payload.place),
                               std::move(request.calls), bounds, request.payload.format);
     const support::modes_scope modes(request.payload.modes);

@@ -99,7 +99,7 @@ class calls_taken {
 
   struct turn_away : of_call {};  // no more may wait of this caller
   struct limit : of_call {};      // refuses the call at its deadline, unless it has started by then
-  struct go_on : of_call {};      // with what follows the wait
+  struct go_on : of_call {};      // the wait of the call is over
   struct start {                  // ends with is_free and answer_left, or with no_worker
     number call;
     std::optional<worker> on;  // none: on a new worker

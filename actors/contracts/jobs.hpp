@@ -124,6 +124,7 @@ struct room_wish {
   node_id to;
   std::int64_t until_ns = 0;  // steady clock: the deadline
   bool has_asked = false;     // whether the messages that were sent before are on their way
+  support::deadline_clock::alarm expiry = {};
   future<done> result;
 
   ~room_wish() { result.set_error(error(errc::stopping, "this node has stopped")); }

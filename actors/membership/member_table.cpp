@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe::membership {
 
 namespace {
@@ -54,6 +56,7 @@ void member_table::meet(const member& who, caf::strong_actor_ptr gateway, const 
     return;
   }
   if (mine != theirs) return;  // the other node has to take over this node's bond first
+  TROUPE_EXPECT(objection(who, self()).empty() && living_rival(who) == nullptr);
   gone_.erase(who.id);
   auto& added = peers_[who.id];
   added.who = who;

@@ -116,28 +116,18 @@ void peer_traffic::touch(node_id id) const {
   if (const auto found = uses_->all.find(id); found != uses_->all.end()) found->second.last_ns = clock_();
 }
 
-void peer_traffic::sent(node_id to, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) const {
+void peer_traffic::count(node_id with, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings,
+                         const counters& which) const {
   const auto bytes = payload_bytes(tensors);
   const auto plain = packings.empty() ? bytes : plain_bytes(tensors, packings);
-  touch(to);
+  touch(with);
   std::lock_guard lock(mutex_);
-  auto found = traffic_.find(to);
+  const auto found = traffic_.find(with);
   if (found == traffic_.end()) return;
-  ++found->second.seen.messages_sent;
-  found->second.seen.bytes_sent += bytes;
-  found->second.seen.plain_bytes_sent += plain;
-}
-
-void peer_traffic::received(node_id from, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) const {
-  const auto bytes = payload_bytes(tensors);
-  const auto plain = packings.empty() ? bytes : plain_bytes(tensors, packings);
-  touch(from);
-  std::lock_guard lock(mutex_);
-  auto found = traffic_.find(from);
-  if (found == traffic_.end()) return;
-  ++found->second.seen.messages_received;
-  found->second.seen.bytes_received += bytes;
-  found->second.seen.plain_bytes_received += plain;
+  auto& seen = found->second.seen;
+  ++(seen.*which.messages);
+  seen.*which.bytes += bytes;
+  seen.*which.plain_bytes += plain;
 }
 
 void peer_traffic::read(node_id from, std::uint64_t bytes) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/settings.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::membership {
 
@@ -29,6 +30,7 @@ void seeds::join(const std::vector<std::string>& addresses, nanoseconds wait, ca
     promise.deliver(members_.is_leaving() ? stopping_error(own) : make_error(errc::misuse, "this node has its seeds already"));
     return;
   }
+  TROUPE_EXPECT(options_.gateway != nullptr);  // the node listens
   for (const auto& address : addresses) {
     const auto [host, port] = parse_address(address);
     auto& added = all_.emplace_back(seed{host, port});

@@ -48,6 +48,7 @@ address_probe::obstacle address_probe::what() const noexcept {
 }
 
 caf::error address_probe::problem() const {
+  TROUPE_EXPECT(!socket_);
   switch (what()) {
     case obstacle::refused:
       return make_error(errc::refused, refusal_.why);
@@ -163,6 +164,7 @@ address_race::verdict address_race::take(std::size_t which, verdict how, clock::
 }
 
 caf::error address_race::problem() const {
+  TROUPE_EXPECT(!winner_);
   // A join tries again after a temporary failure of the look-up.
   if (found_.failed()) return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
   return loser_ ? loser_->problem() : caf::error(caf::sec::cannot_connect_to_node);

@@ -42,7 +42,10 @@ class address_probe {
   /// The address that accepted the connection, as numbers. Pre: the verdict is `node`.
   std::string reached() const;
   /// The connection, which then belongs to the caller; with certificates both ends are proven. Pre: the verdict is `node`.
-  gate::proven_connection release() { return {std::move(socket_), std::move(session_)}; }
+  gate::proven_connection release() {
+    TROUPE_EXPECT(socket_);
+    return {std::move(socket_), std::move(session_)};
+  }
   /// How much a problem says about the address, from the least to the most.
   enum class obstacle { no_such_network, nobody_listens, no_way, hung_up, refused };
   obstacle what() const noexcept;

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -84,17 +85,17 @@ class connection_channel final : public gate::endpoint {
   // Pre of all functions that follow: the state is `open` or `cut`.
 
   /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
-  bool has_unread() const override { return channel_->incoming.has_news(); }
-  bool is_empty() const { return channel_->incoming.is_empty(); }
+  bool has_unread() const override { return memory().incoming.has_news(); }
+  bool is_empty() const { return memory().incoming.is_empty(); }
   /// Asks the other end to ring: after its next write if this end `waits_for_bytes`, once there is enough room if it `waits_for_room`.
   /// False if there are bytes, or room, now.
   bool may_sleep(bool waits_for_bytes, bool waits_for_room) {
-    const bool reader = !waits_for_bytes || channel_->incoming.may_sleep() || !reads();
-    const bool writer = !waits_for_room || channel_->outgoing.may_sleep();
+    const bool reader = !waits_for_bytes || memory().incoming.may_sleep() || !reads();
+    const bool writer = !waits_for_room || memory().outgoing.may_sleep();
     return reader && writer;
   }
   /// Tells the other end that this end reads without a ring.
-  void wake_reader() { channel_->incoming.wake(); }
+  void wake_reader() { memory().incoming.wake(); }
 
   /// The socket that becomes readable when the other end rings or leaves.
   int bell() const noexcept { return bell_.get(); }
@@ -102,6 +103,10 @@ class connection_channel final : public gate::endpoint {
   bool take_rings() const;
 
  private:
+  memory_channel& memory() const {
+    assert(channel_);
+    return *channel_;
+  }
   void open(channel_with_bell found);
   void give_up();
   void ring() const;

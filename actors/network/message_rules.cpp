@@ -144,7 +144,7 @@ std::string message_rules::why_not(const message_head& next) {
 }
 
 void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
-  TROUPE_EXPECT(!proof_);
+  TROUPE_EXPECT(!proof_ && state_ == state::waiting);
   auto place = all->add_connection(who.node);
   auto unfinished = std::make_shared<node_ids::unfinished_message>(all, who.node);
   proof_ = proof{std::move(all), std::move(who), policy, std::move(place), std::move(unfinished)};

@@ -72,8 +72,8 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `policy`: see BR-7 and BR-13; null:
-  /// every role has the right to actors. Pre: it is called once, nothing has come, and `all` has the id of this process.
+  /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `all` has the id
+  /// of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once, and nothing has come.
   void meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);

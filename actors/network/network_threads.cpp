@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
 #include <exception>
 #include <system_error>
@@ -125,6 +126,7 @@ void network_threads::note(event_loop& loop) {
   bool wake = false;
   {
     std::lock_guard lock(notes_.mutex);
+    assert(std::find(notes_.loops.begin(), notes_.loops.end(), &loop) != notes_.loops.end());
     notes_.noted.push_back(&loop);
     wake = std::exchange(notes_.asleep, false);
   }

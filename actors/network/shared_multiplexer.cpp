@@ -28,6 +28,7 @@
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
 
@@ -260,6 +261,12 @@ void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t do
   }
 }
 
+void shared_multiplexer::set_on_refused(std::function<void(const gate::refusal&)> on_refused) {
+  const std::lock_guard lock(doors_.mutex);
+  TROUPE_EXPECT(doors_.all.empty());
+  on_refused_ = std::move(on_refused);
+}
+
 void shared_multiplexer::refuse(const gate::refusal& why) const {
   if (!why.has_ended && on_refused_) on_refused_(why);
 }
@@ -370,7 +377,10 @@ bool shared_multiplexer::run_soon(network_job work) { return threads_->run_soon(
 
 void shared_multiplexer::finish_jobs() { threads_->finish_jobs(*this); }
 
-void shared_multiplexer::ask_for_idle_work() { threads_->ask_for_idle_work(*this); }
+void shared_multiplexer::ask_for_idle_work() {
+  TROUPE_EXPECT(idle_work_);
+  threads_->ask_for_idle_work(*this);
+}
 
 int shared_multiplexer::poll_handle() const { return epoll_set_of(*this); }
 

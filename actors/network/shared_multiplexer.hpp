@@ -64,7 +64,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   known_peers& peers() noexcept { return peers_; }
   /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
   /// listen yet.
-  void set_on_refused(std::function<void(const gate::refusal&)> on_refused) { on_refused_ = std::move(on_refused); }
+  void set_on_refused(std::function<void(const gate::refusal&)> on_refused);
 
   connection_facts& facts() noexcept override { return facts_; }
   /// The connections that this node makes. A connection that is offered is taken by the next new_tcp_scribe() for its address.
@@ -77,9 +77,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// overtake its large ones.
   void set_unordered(caf::actor_id sender) noexcept { unordered_ = sender; }
 
-  /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time. Pre: nobody
-  /// has asked for idle work yet.
+  /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time.
   void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
+  /// Pre: the work was set.
   void ask_for_idle_work();
 
  private:

@@ -97,8 +97,8 @@ class tcp_scribe final : public caf::io::scribe {
   ///   reading   meaning                                      next state
   ///   halted    the broker wants no bytes                    start(): wanted. end_wrong(): wrong
   ///   wanted    the broker wants bytes                       stop(): halted. end_wrong(): wrong
-  ///   wrong     the connection is over: what came is wrong,  none
-  ///             or there was no memory
+  ///   wrong     the connection is over: its bytes broke a    none
+  ///             rule, or there was no memory
   ///
   ///   writing           meaning                              next state
   ///   idle              no byte waits for room               write_now(): any

@@ -3,6 +3,8 @@
 
 #include <cassert>
 
+#include <caf/io/basp/message_type.hpp>
+
 namespace troupe::network {
 
 // An open block holds less than `full_block` bytes: a smaller message still fits behind them.
@@ -96,9 +98,16 @@ void write_lanes::seal() {
   sorted_ = open().size();
 }
 
+/// The header at this place of the block at the end.
+message_head write_lanes::head_at(std::size_t place) {
+  const auto result = message_head::read(open().data() + place);
+  assert(result.operation <= static_cast<std::uint8_t>(caf::io::basp::message_type::heartbeat));  // it is a message of BASP
+  return result;
+}
+
 void write_lanes::sort_messages() {
   while (open().size() - sorted_ >= message_head::bytes) {
-    const auto head = message_head::read(open().data() + sorted_);
+    const auto head = head_at(sorted_);
     const auto before = prompt_left_ + prompt_.waiting() - (open().size() - sorted_);
     const message next{{head.source, head.target}, message_head::bytes + head.payload, before};
     if (next.bytes > open().size() - sorted_) return;

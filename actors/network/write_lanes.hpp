@@ -34,7 +34,7 @@ class write_queue {
   std::vector<char>& open() noexcept { return open_; }
   /// Says that the last message is complete. A full block then gets no more messages.
   void seal();
-  /// Makes the block at the end get no more messages, however few bytes it has. Pre: the last message is complete.
+  /// As seal(); the block at the end gets no more messages, however few bytes it has.
   void close_block();
   /// Says that nothing needed the memory of an empty queue since the last call. No effect if bytes wait.
   void rest();
@@ -98,7 +98,7 @@ class write_lanes {
   template <class Look>
   void for_each_new(Look look) {
     for (auto at = sorted_; open().size() - at >= message_head::bytes;) {
-      const auto head = message_head::read(open().data() + at);
+      const auto head = head_at(at);
       look(head);
       at += std::min(message_head::bytes + head.payload, open().size() - at);
     }
@@ -126,6 +126,7 @@ class write_lanes {
     std::uint64_t after;  // bytes that leave by the prompt lane before the end of this message
   };
 
+  message_head head_at(std::size_t place);
   void sort_messages();
   bool belongs_in_bulk(const message_head& head) const;
   void move_to_bulk(std::size_t at, const message& which);

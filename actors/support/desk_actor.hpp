@@ -86,11 +86,10 @@ class desk_actor {
 
   const caf::strong_actor_ptr& current_sender() const { return actor_->current_sender(); }
   caf::actor_system& system() const { return actor_->system(); }
-  caf::actor_system& home_system() const { return actor_->home_system(); }
   caf::execution_unit* context() const { return actor_->context(); }
   caf::actor_control_block* ctrl() const { return actor_->ctrl(); }
   caf::scheduled_actor* get() const noexcept { return actor_; }
-  /// A handle of this type to the actor. Pre: the actor has the interface.
+  /// A handle of this type to the actor. As with caf::actor_cast, nothing checks the interface.
   template <class Handle>
   Handle handle() const {
     return caf::actor_cast<Handle>(ctrl());

@@ -127,12 +127,4 @@ Handle spawn_handlers(caf::actor_system& system, const char* name, MakeHandlers 
   });
 }
 
-/// An actor with a thread of its own for one type of message: `handle(job, self)` handles each `Job`.
-template <class Job, class Handle = caf::actor, class Serve>
-Handle spawn_with_thread(caf::actor_system& system, const char* name, Serve handle) {
-  return spawn_handlers_with_thread<Handle>(system, name, [handle = std::move(handle)](const Handle& self) {
-    return std::tuple{[handle, self](Job& job) { handle(job, self); }};
-  });
-}
-
 }  // namespace troupe::support

@@ -2,6 +2,7 @@
 #include <troupe/actors/transfers/memory_reader.hpp>
 
 #include <exception>
+#include <tuple>
 #include <utility>
 
 #include <caf/actor_cast.hpp>
@@ -10,23 +11,26 @@
 #include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
+#include <troupe/messages/expect.hpp>
 
 namespace troupe::transfers {
 
 contracts::memory_reader_actor spawn_memory_reader(services::node_services& here) {
-  auto read = [&here](contracts::incoming_offer_ptr& job, const contracts::memory_reader_actor&) {
-    try {
-      job->failure = here.network.arriving->read(job->offer, job->given);
-    } catch (const std::exception& reason) {  // no memory for the tensor
-      job->failure = error(errc::function_failed, reason.what());
-    }
-    caf::anon_send(here.actors.gateway, std::move(job));
+  const auto make = [&here](const contracts::memory_reader_actor&) {
+    return std::tuple{[&here](contracts::incoming_offer_ptr& job) {
+      try {
+        job->failure = here.network.arriving->read(job->offer, job->given);
+      } catch (const std::exception& reason) {  // no memory for the tensor
+        job->failure = error(errc::function_failed, reason.what());
+      }
+      caf::anon_send(here.actors.gateway, std::move(job));
+    }};
   };
-  return support::spawn_with_thread<contracts::incoming_offer_ptr, contracts::memory_reader_actor>(
-    *here.actors.system, "troupe.reader", std::move(read));
+  return support::spawn_handlers_with_thread<contracts::memory_reader_actor>(*here.actors.system, "troupe.reader", make);
 }
 
 bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
+  TROUPE_EXPECT(here_.network);
   std::lock_guard lock(mutex_);
   if (stopped_) return false;
   if (!reader_) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
+#include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <concepts>
 #include <memory>
@@ -10,11 +12,13 @@
 #include <variant>
 
 #include <caf/duration.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 #include <caf/unit.hpp>
 
 #include <troupe/actors/membership/node_connection.hpp>
 #include <troupe/actors/network/waiting_bytes.hpp>
+#include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/parts_ahead.hpp>
@@ -37,6 +41,7 @@ bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensor
 }
 
 void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send) {
+  assert(here_.directory.gateway(to));
   ahead.from = here_.self.id();
   auto parts = parts_ahead(tensors, ahead, last_, elements_);
   messages_.emplace(++last_, std::move(send));
@@ -210,9 +215,22 @@ void transfer_desk::wish(const contracts::room_wish_ptr& what) {
   // CAF's writer answers after it has written the messages that came before.
   const auto gateway = here_.directory.gateway(what->to);
   if (!gateway) return look_for_room(what);
-  self_->request(network::message_writer(*here_.actors.system), caf::infinite, caf::get_atom::value, gateway.node())
-    .then([this, what](const caf::node_id&, const std::string&, std::uint16_t) { look_for_room(what); },
-          [this, what](const caf::error&) { look_for_room(what); });
+  const auto left = std::max(std::chrono::nanoseconds{what->until_ns - support::steady_ns()}, std::chrono::nanoseconds{0});
+  auto look = [this, what] {
+    here_.deadlines.call_off(what->expiry);
+    look_for_room(what);
+  };
+  services::timed_request(self_, here_, network::message_writer(*here_.actors.system),
+                          std::chrono::ceil<std::chrono::milliseconds>(left), what->expiry, caf::get_atom::value,
+                          gateway.node())
+    .then([look](const caf::node_id&, const std::string&, std::uint16_t) { look(); },
+          [look, what](const caf::error& why) {
+            if (why == caf::sec::request_timeout)
+              what->result.set_error(
+                error(errc::deadline_passed, "waiting for room: messages that were sent before wait to be written"));
+            else
+              look();
+          });
 }
 
 void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {

@@ -139,9 +139,9 @@ void* open(const std::string& file) {
 
 /// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until the
 /// process ends. A name without a slash is a file of the working folder, or is searched where the system searches libraries.
-///   LB-1  every failure throws std::runtime_error. Its text names the file, what was expected, what came and what to do. A
-///         failure is one of these: the file is missing, the file is no library, the library uses a symbol that nothing defines, the
-///         exported function is missing, the library was built with another troupe, or the function throws.
+///   LB-1  load_library() throws std::runtime_error if the file is missing or is no library, uses a symbol that nothing defines, exports no
+///         such function, or was built with another troupe, or if the function throws. The text of the error names the file, what was
+///         expected, what came and what to do.
 ///   LB-2  the function of a library that was built with another troupe, libtorch or CAF adds nothing.
 void load_library(node& here, const std::string& file) {
   void* const library = open(file);

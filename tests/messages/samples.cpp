@@ -96,8 +96,8 @@ at::Tensor make_tensor(generator& random) {
   if (random() % 6 == 0) return {};
   if (random() % 8 == 0) {
     auto entries = static_cast<std::int64_t>(random() % 4);
-    auto sparse =
-      at::sparse_coo_tensor(at::randint(0, 5, {2, entries}, at::kLong), filled(random, {entries, 2}, at::kInt), {5, 5, 2});
+    const auto indices = filled(random, {2, entries}, at::kLong).remainder(5);
+    auto sparse = at::sparse_coo_tensor(indices, filled(random, {entries, 2}, at::kInt), {5, 5, 2});
     return random() % 2 == 0 ? sparse.coalesce() : sparse;
   }
   const auto& dtypes = travelling_dtypes();

@@ -2,6 +2,7 @@
 #include <troupe/actors/membership/member_table.hpp>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -11,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "support/contains.hpp"
+#include "support/stderr_of_process.hpp"
 
 namespace {
 
@@ -126,6 +128,15 @@ BOOST_AUTO_TEST_CASE(a_name_is_free_again_when_its_node_has_gone) {
   table.left(node_id{2}, "left", 0);
   BOOST_TEST(table.rival(node(3, "stage1")) == nullptr);
   BOOST_TEST(table.objection(node(3, "stage1"), table.self()) == "");
+}
+
+BOOST_AUTO_TEST_CASE(to_meet_two_peers_of_one_name_ends_the_process) {
+  member_table table(node(1, "driver"));
+  table.met(node(2, "stage1"), nullptr, {}, member_table::way::hears, 0);
+  const auto [text, signal] =
+    troupe::test::stderr_of_process([&] { table.met(node(3, "stage1"), nullptr, {}, member_table::way::hears, 0); });
+  BOOST_TEST(signal == SIGABRT);
+  BOOST_TEST(contains(text, "living_rival(who) == nullptr"), text);
 }
 
 // MT-9

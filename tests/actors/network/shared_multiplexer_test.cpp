@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <future>
 #include <memory>
 #include <set>
@@ -30,7 +31,9 @@
 #include "actors/loopback_nodes.hpp"
 #include "actors/network/broker_connection.hpp"
 #include "actors/network/posted_work.hpp"
+#include "support/contains.hpp"
 #include "support/no_more_threads.hpp"
+#include "support/stderr_of_process.hpp"
 
 namespace {
 
@@ -189,6 +192,16 @@ BOOST_AUTO_TEST_CASE(idle_work_runs_once_for_each_time_it_is_asked_for) {
   in_broker(ask);
   result_of(second);
   BOOST_TEST(times == 2);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_set_too_late_ends_the_process) {
+  const auto idle = troupe::test::stderr_of_process([&] { network.ask_for_idle_work(); });
+  BOOST_TEST(idle.second == SIGABRT);
+  BOOST_TEST(troupe::test::contains(idle.first, "expected idle_work_"), idle.first);
+  BOOST_REQUIRE(system.middleman().publish(broker, 0, "127.0.0.1"));
+  const auto refused = troupe::test::stderr_of_process([&] { network.set_on_refused({}); });
+  BOOST_TEST(refused.second == SIGABRT);
+  BOOST_TEST(troupe::test::contains(refused.first, "expected doors_.all.empty()"), refused.first);
 }
 
 // NT-4

@@ -9,6 +9,7 @@
 #include <memory>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -21,7 +22,6 @@
 #include "support/no_more_threads.hpp"
 
 using troupe::network::system_config;
-using troupe::support::spawn_with_thread;
 using job = std::shared_ptr<std::function<void()>>;
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(job)
@@ -32,7 +32,10 @@ namespace {
 
 using job_actor = caf::typed_actor<caf::reacts_to<job>>;
 
-void run(const job& work, const job_actor&) { (*work)(); }
+job_actor spawn_job_actor(caf::actor_system& system) {
+  return troupe::support::spawn_handlers_with_thread<job_actor>(
+    system, "test", [](const job_actor&) { return std::tuple{[](const job& work) { (*work)(); }}; });
+}
 
 job make_job(std::function<void()> what) { return std::make_shared<std::function<void()>>(std::move(what)); }
 
@@ -41,7 +44,7 @@ job make_job(std::function<void()> what) { return std::make_shared<std::function
 BOOST_AUTO_TEST_CASE(handle_messages_on_a_thread_of_their_own_until_they_are_told_to_exit) {
   system_config config{system_config::for_tests{}};
   caf::actor_system system{config};
-  const auto actor = spawn_with_thread<job, job_actor>(system, "test", run);
+  const auto actor = spawn_job_actor(system);
   std::promise<std::thread::id> where;
   caf::anon_send(actor, make_job([&] { where.set_value(std::this_thread::get_id()); }));
   BOOST_TEST((where.get_future().get() != std::this_thread::get_id()));
@@ -53,7 +56,7 @@ BOOST_AUTO_TEST_CASE(that_get_no_thread_throw_and_leave_no_actor) {  // TA-1
     system_config config{system_config::for_tests{}};
     caf::actor_system system{config};
     const troupe::test::no_more_threads none;
-    BOOST_CHECK_THROW((spawn_with_thread<job, job_actor>(system, "test", run)), std::system_error);
+    BOOST_CHECK_THROW(spawn_job_actor(system), std::system_error);
   });  // if an actor were left, the end of the system would wait for it
   BOOST_TEST_REQUIRE((ended.wait_for(std::chrono::seconds(10)) == std::future_status::ready));
 }
@@ -66,7 +69,7 @@ BOOST_AUTO_TEST_CASE(are_waited_for_by_the_end_of_their_system) {  // TA-2
   {
     system_config config{system_config::for_tests{}};
     caf::actor_system system{config};
-    const auto actor = spawn_with_thread<job, job_actor>(system, "test", run);
+    const auto actor = spawn_job_actor(system);
     caf::anon_send(actor, make_job([&] {
                      begun.set_value();
                      ended_early.get_future().wait_for(time_of_the_job);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +17,8 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -31,7 +35,7 @@ struct offering_state {
 
 /// A node that draws a mark, and then refuses to read this process's memory.
 struct refusing_receiver : troupe::test::lone_services {
-  refusing_receiver() {
+  explicit refusing_receiver(bool networked = false) : lone_services(networked) {
     const auto made = system.spawn([this](caf::event_based_actor*) -> caf::behavior {
       return {
         [this](const troupe::request_mark&) {
@@ -145,4 +149,21 @@ BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receive
     BOOST_TEST(last_offer.address == reinterpret_cast<std::uintptr_t>(elements.data()));
     BOOST_TEST(last_offer.total == static_cast<std::uint64_t>(offered));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_wish_for_room_fails_at_its_deadline_though_the_writer_never_answers) {  // GW-15
+  refusing_receiver all(true);
+  all.services.deadlines.stand_still();
+  const auto wish = std::make_shared<troupe::contracts::room_wish>();
+  wish->to = refusing;
+  wish->until_ns = troupe::support::steady_ns() + 1'000'000'000;
+  all.with_desk([&](desk_of_sender& desk) { desk.wish(wish); });
+  auto& without_writer = all.all.scheduler();  // the writer is a broker
+  without_writer.run();
+  BOOST_TEST(!wish->result.ready());
+  all.services.deadlines.advance(std::chrono::seconds(2));
+  without_writer.run();
+  BOOST_TEST_REQUIRE(wish->result.ready());
+  BOOST_CHECK_EXCEPTION(wish->result.get(), troupe::error,
+                        [](const auto& why) { return why.code() == troupe::errc::deadline_passed; });
 }

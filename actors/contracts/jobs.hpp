@@ -122,9 +122,9 @@ using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 /// Waits until few bytes wait to leave for a peer. The destructor fails a wish that was not fulfilled.
 struct room_wish {
   node_id to;
-  std::int64_t until_ns = 0;  // steady clock: the deadline
-  bool has_asked = false;     // whether the messages that were sent before are on their way
-  support::deadline_clock::alarm expiry = {};
+  std::int64_t until_ns = 0;                    // steady clock: the deadline
+  bool has_asked = false;                       // whether the messages that were sent before are on their way
+  support::deadline_clock::alarm overdue = {};  // set until CAF's writer has written these messages
   future<done> result;
 
   ~room_wish() { result.set_error(error(errc::stopping, "this node has stopped")); }

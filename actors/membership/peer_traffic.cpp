@@ -116,8 +116,8 @@ void peer_traffic::touch(node_id id) const {
   if (const auto found = uses_->all.find(id); found != uses_->all.end()) found->second.last_ns = clock_();
 }
 
-void peer_traffic::count(node_id with, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings,
-                         const counters& which) const {
+void peer_traffic::count(bool leaves, node_id with, const std::vector<at::Tensor>& tensors,
+                         const std::vector<packing>& packings) const {
   const auto bytes = payload_bytes(tensors);
   const auto plain = packings.empty() ? bytes : plain_bytes(tensors, packings);
   touch(with);
@@ -125,9 +125,9 @@ void peer_traffic::count(node_id with, const std::vector<at::Tensor>& tensors, c
   const auto found = traffic_.find(with);
   if (found == traffic_.end()) return;
   auto& seen = found->second.seen;
-  ++(seen.*which.messages);
-  seen.*which.bytes += bytes;
-  seen.*which.plain_bytes += plain;
+  ++(leaves ? seen.messages_sent : seen.messages_received);
+  (leaves ? seen.bytes_sent : seen.bytes_received) += bytes;
+  (leaves ? seen.plain_bytes_sent : seen.plain_bytes_received) += plain;
 }
 
 void peer_traffic::read(node_id from, std::uint64_t bytes) const {

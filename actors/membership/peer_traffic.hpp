@@ -43,11 +43,10 @@ class peer_traffic {
 
   /// Counts a message to a node or from it, the bytes of its tensors, and what they would be without compression.
   void sent(node_id to, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const {
-    count(to, tensors, packings, {&peer_status::messages_sent, &peer_status::bytes_sent, &peer_status::plain_bytes_sent});
+    count(true, to, tensors, packings);
   }
   void received(node_id from, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const {
-    count(from, tensors, packings,
-          {&peer_status::messages_received, &peer_status::bytes_received, &peer_status::plain_bytes_received});
+    count(false, from, tensors, packings);
   }
   /// Counts elements that were read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
@@ -79,14 +78,8 @@ class peer_traffic {
     std::mutex mutex;                      // guards all
     std::unordered_map<node_id, use> all;  // of the nodes that are listed, and while a call is under way
   };
-  struct counters {
-    std::uint64_t peer_status::*messages;
-    std::uint64_t peer_status::*bytes;
-    std::uint64_t peer_status::*plain_bytes;
-  };
   void touch(node_id id) const;
-  void count(node_id with, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings,
-             const counters& which) const;
+  void count(bool leaves, node_id with, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) const;
 
   const std::function<std::int64_t()> clock_;
   std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory

@@ -48,7 +48,7 @@ struct lane_threads::queue {
 };
 
 lane_threads::lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
-                           const wrapper& within)
+                           const work_runner& within)
     : system_(system), stop_limit_(stop_limit), type_(devices::accelerator_type()), queue_(std::make_shared<queue>()) {
   try {
     for (std::size_t i = 0; i < count; ++i) {

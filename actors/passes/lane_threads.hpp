@@ -26,13 +26,10 @@ namespace troupe::passes {
 ///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
 class lane_threads {
  public:
-  using wrapper = std::function<void(const std::function<void()>& work)>;
-
-  /// `count`: the CPU workers, at least one. `within`: called on the worker with the work of each message, which it has to run. `stop_limit`: for LH-1; none: the destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system
-  /// gives fewer threads.
-  lane_threads(
-    caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
-    const wrapper& within = [](const auto& work) { work(); });
+  /// `count`: the CPU workers, at least one. `within`: has to run the work of a message, on the worker. `stop_limit`: for LH-1; none: the
+  /// destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system gives fewer threads.
+  lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
+               const work_runner& within = run_work);
   ~lane_threads();
   lane_threads(const lane_threads&) = delete;
   lane_threads& operator=(const lane_threads&) = delete;

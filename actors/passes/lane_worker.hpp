@@ -29,12 +29,12 @@ using lane_worker_actor = caf::typed_actor<caf::reacts_to<engine::serve_lane>, c
 
 /// Runs the work of one message.
 using work_runner = std::function<void(std::function<void()> work)>;
+inline void run_work(const std::function<void()>& work) { work(); }
 
 /// Spawns a worker with a thread of its own. Throws std::system_error if the system gives no thread. `stay`: lets the actor system end
 /// while work still runs.
-lane_worker_actor spawn_lane_worker(
-  caf::actor_system& system, c10::Device device, work_runner runner = [](const auto& work) { work(); },
-  support::thread_stay_ptr stay = support::new_thread_stay());
+lane_worker_actor spawn_lane_worker(caf::actor_system& system, c10::Device device, work_runner runner = run_work,
+                                    support::thread_stay_ptr stay = support::new_thread_stay());
 
 }  // namespace troupe::passes
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
-#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <concepts>
@@ -12,13 +11,11 @@
 #include <variant>
 
 #include <caf/duration.hpp>
-#include <caf/sec.hpp>
 #include <caf/send.hpp>
 #include <caf/unit.hpp>
 
 #include <troupe/actors/membership/node_connection.hpp>
 #include <troupe/actors/network/waiting_bytes.hpp>
-#include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/parts_ahead.hpp>
@@ -215,22 +212,15 @@ void transfer_desk::wish(const contracts::room_wish_ptr& what) {
   // CAF's writer answers after it has written the messages that came before.
   const auto gateway = here_.directory.gateway(what->to);
   if (!gateway) return look_for_room(what);
-  const auto left = std::max(std::chrono::nanoseconds{what->until_ns - support::steady_ns()}, std::chrono::nanoseconds{0});
-  auto look = [this, what] {
-    here_.deadlines.call_off(what->expiry);
+  const auto left = std::chrono::nanoseconds(what->until_ns - support::steady_ns());
+  what->overdue = self_->send_later(here_.deadlines, left, support::room_atom::value, what);
+  const auto written = [this, what] {
+    here_.deadlines.call_off(std::exchange(what->overdue, {}));
     look_for_room(what);
   };
-  services::timed_request(self_, here_, network::message_writer(*here_.actors.system),
-                          std::chrono::ceil<std::chrono::milliseconds>(left), what->expiry, caf::get_atom::value,
-                          gateway.node())
-    .then([look](const caf::node_id&, const std::string&, std::uint16_t) { look(); },
-          [look, what](const caf::error& why) {
-            if (why == caf::sec::request_timeout)
-              what->result.set_error(
-                error(errc::deadline_passed, "waiting for room: messages that were sent before wait to be written"));
-            else
-              look();
-          });
+  self_->request(network::message_writer(*here_.actors.system), caf::infinite, caf::get_atom::value, gateway.node())
+    .then([written](const caf::node_id&, const std::string&, std::uint16_t) { written(); },
+          [written](const caf::error&) { written(); });
 }
 
 void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
@@ -241,7 +231,8 @@ void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
   if (!gateway && here_.is_ending) return fail(errc::stopping, "this node has stopped");
   if (!gateway) return fail(errc::peer_down, who + " is down");
   const auto waiting = network::waiting_bytes(*here_.actors.system, gateway.node());
-  if (waiting < limit) return what->result.set_value({});
+  const bool is_written = what->overdue == support::deadline_clock::alarm{};
+  if (is_written && waiting < limit) return what->result.set_value({});
   if (support::steady_ns() >= what->until_ns)
     return fail(errc::deadline_passed, std::to_string(waiting) + " bytes wait to leave for " + who +
                                          " (settings::send_limit is " + std::to_string(limit) + ")");

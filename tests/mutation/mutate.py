@@ -28,6 +28,7 @@ def options():
         epilog="example: make mutate FILES='engine/*.cpp engine/*.hpp' N=100 SEED=1")
     parser.add_argument("--files", nargs="+", required=True, help="sources or patterns of them, relative to the project's folder")
     parser.add_argument("--count", type=int, default=20, help="mutants to draw from each room: the top folders, and engine/protocol (default: 20)")
+    parser.add_argument("--together", action="store_true", help="--count is for all files together, not for each room")
     parser.add_argument("--seed", type=int, default=1, help="which are drawn (default: 1)")
     parser.add_argument("--folder", type=pathlib.Path, default=root / "build/mutate", help="where the faulty tree is built")
     parser.add_argument("--torch", type=pathlib.Path, help="libtorch's folder (default: as the project's build)")
@@ -114,13 +115,15 @@ def draw(given, source, build):
         places = taken.setdefault(each.path, [])
         if all(each.end <= begin or end <= each.begin for begin, end in places):
             places.append((each.begin, each.end))
-            rooms.setdefault(room_of(each, source), []).append(each)
+            rooms.setdefault(room_of(given, each, source), []).append(each)
     say(f"mutate: {len(found)} candidates in {len(given.sources)} files, drawn with seed {given.seed}: " +
         ", ".join(f"{min(given.count, len(those))} in {room}" for room, those in sorted(rooms.items())))
     return rooms
 
 
-def room_of(candidate, source):
+def room_of(given, candidate, source):
+    if given.together:
+        return "all files"
     name = os.path.relpath(candidate.path, source)
     return "engine/protocol" if name.startswith("engine/protocol/") else name.split("/")[0]
 
@@ -163,7 +166,7 @@ def build_all(given, source, build, drawn, tree):
         if not refused:
             sys.exit(f"mutate: the tree with mutants can't be built:\n{done.stdout[-5000:]}")
         for number in refused:
-            others = spare[room_of(mutants.pop(number), source)]
+            others = spare[room_of(given, mutants.pop(number), source)]
             if others:
                 mutants.update([others.pop(0)])
         say(f"mutate: {len(refused)} can't be compiled, others take their places")
@@ -242,7 +245,7 @@ def run_tests(given, source, build, mutants):
 
 
 def report(given, source, found, mutants):
-    rows = [{"room": room_of(mutants[number], source), "file": os.path.relpath(mutants[number].path, source),
+    rows = [{"room": room_of(given, mutants[number], source), "file": os.path.relpath(mutants[number].path, source),
              "line": mutants[number].line, "change": mutants[number].what, "outcome": outcome} for number, outcome in sorted(found.items())]
     say(f"\nnoticed, of those that are not equivalent (seed {given.seed}):")
     for room in sorted({row["room"] for row in rows}):

@@ -351,7 +351,7 @@ class drawn_node {
 }  // namespace
 
 // LC-1 to LC-6, in 20,000 drawn lives of a node
-BOOST_AUTO_TEST_CASE(calls_end_once_and_leave_in_order_whatever_happens) {
+BOOST_AUTO_TEST_CASE(calls_end_once_and_leave_in_order_whatever_happens, *boost::unit_test::label("explored")) {
   for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) drawn_node(seed).run();
   }

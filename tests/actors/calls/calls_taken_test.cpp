@@ -442,7 +442,7 @@ class drawn_node {
 }  // namespace
 
 // HW-3, HW-4, QL-1, PW-1, PW-2, PW-3, AU-1, AU-2 in 5,000 drawn lives of a node
-BOOST_AUTO_TEST_CASE(calls_end_once_and_no_limit_is_passed_whatever_happens) {
+BOOST_AUTO_TEST_CASE(calls_end_once_and_no_limit_is_passed_whatever_happens, *boost::unit_test::label("explored")) {
   for (std::uint64_t seed = 1; seed <= 5'000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) drawn_node(seed).run();
   }

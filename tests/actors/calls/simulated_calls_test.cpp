@@ -52,7 +52,7 @@ void live(simulated_calls& all, std::size_t nodes, int steps, bool in_peace) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(calls_between_simulated_nodes)
+BOOST_AUTO_TEST_SUITE(calls_between_simulated_nodes, *boost::unit_test::label("explored"))
 
 // LC-1 to LC-6, OG-3, HW-3, HW-4, PW-1
 BOOST_AUTO_TEST_CASE(every_call_ends_by_its_deadline_and_leaves_nothing_whatever_goes_wrong) {

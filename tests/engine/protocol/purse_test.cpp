@@ -15,7 +15,7 @@ using namespace troupe;
 BOOST_AUTO_TEST_SUITE(purses)
 
 // PU-1
-BOOST_AUTO_TEST_CASE(parts_in_any_order_make_the_whole_again) {
+BOOST_AUTO_TEST_CASE(parts_in_any_order_make_the_whole_again, *boost::unit_test::label("explored")) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     std::vector<purse> parts{protocol::whole_purse()};
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(a_long_chain_of_splits_needs_no_more_than_a_number_a_part) 
 }
 
 // PU-1, PU-4
-BOOST_AUTO_TEST_CASE(many_parts_of_one_purse_are_large_enough_to_make_short_purses) {
+BOOST_AUTO_TEST_CASE(many_parts_of_one_purse_are_large_enough_to_make_short_purses, *boost::unit_test::label("explored")) {
   std::mt19937 random(9);
   for (const std::size_t count : {1U, 2U, 3U, 7U, 8U, 100U, 10'000U}) {
     purse rest{.weight = {3, 5, 17}, .begun = 4};
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(many_parts_of_one_purse_are_large_enough_to_make_short_purs
 }
 
 // PU-1. Many parts at once are added in another way than a few.
-BOOST_AUTO_TEST_CASE(many_parts_at_once_make_what_they_make_one_by_one) {
+BOOST_AUTO_TEST_CASE(many_parts_at_once_make_what_they_make_one_by_one, *boost::unit_test::label("explored")) {
   std::mt19937 random(8);
   for (int round = 0; round < 300; ++round) {
     std::vector<purse> parts{protocol::whole_purse()};

@@ -14,6 +14,11 @@ namespace {
 constexpr std::int64_t longest_grave_ns = 3'600'000'000'000;
 constexpr std::size_t longest_host = 253;  // of a name, by RFC 1035
 
+/// Whether a node may say so of itself (RT-6).
+bool is_possible(const member& who) {
+  return who.id.value != 0 && valid_node_name(who.name) && !who.host.empty() && who.host.size() <= longest_host;
+}
+
 bool has_address_of(const member& one, const member& other) { return one.host == other.host && one.port == other.port; }
 
 std::string text_of(member_state state) { return state == member_state::left ? "it left" : "other nodes hold it for gone"; }
@@ -52,7 +57,7 @@ std::vector<member_news> roster::met(const member& who, std::uint32_t incarnatio
   auto* known = find_entry(who.id);
   if (known == nullptr) return {};
   const bool is_same = known->who->name == who.name;
-  if (is_same && !has_address_of(*known->who, who))
+  if (is_same && is_possible(who) && !has_address_of(*known->who, who))
     known->who = std::make_shared<const member>(who);  // what others tell may be older
   return known->state == member_state::up ? std::vector<member_news>{} : about(who.id);
 }
@@ -132,8 +137,7 @@ bool roster::is_left_out(node_id who) const {
 void roster::take(node_id from, const member_news& news, const std::string& reason, std::int64_t now_ns) {
   const auto id = news.who.id;
   if (id == own_.id) return contradict(news);
-  if (id.value == 0 || !valid_node_name(news.who.name) || news.who.host.empty() || news.who.host.size() > longest_host) return;
-  if (news.incarnation > most_incarnation) return;
+  if (!is_possible(news.who) || news.incarnation > most_incarnation) return;
   const bool is_end = news.state >= member_state::gone;
   auto* known = find_entry(id);
   if (known != nullptr && known->who->name != news.who.name) {

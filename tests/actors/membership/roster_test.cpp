@@ -5,10 +5,16 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
+
+#include <troupe/actors/membership/neighbours.hpp>
 
 namespace {
 
@@ -17,6 +23,7 @@ using troupe::member_news;
 using troupe::member_state;
 using troupe::node_id;
 using troupe::membership::roster;
+using troupe::membership::spread;
 using kind = roster::change::kind;
 
 constexpr std::int64_t second_ns = 1'000'000'000;
@@ -336,6 +343,359 @@ BOOST_AUTO_TEST_CASE(of_the_members_that_are_gone_the_newest_are_kept_for_an_hou
   BOOST_TEST(!mine.about(node_id{12}).empty());
   mine.beat(3601 * second_ns);
   BOOST_TEST(mine.all().size() == 1u);
+}
+
+namespace {
+
+/// A roster, and beside it plain maps that hold what it should know. Draws what other nodes tell, and what this node sees itself.
+class drawn_roster {
+ public:
+  explicit drawn_roster(std::uint64_t seed)
+      : random_(seed),
+        how_{std::chrono::seconds(2), std::chrono::seconds(30), std::chrono::seconds(20), 1 + seed % 5, 1 + seed % 3} {
+    if (seed % 4 == 0) how_.most_members = 5;
+    core_ = roster(own_, how_);
+  }
+
+  void run(int steps) {
+    for (; steps > 0; --steps) {
+      now_ += drawn(8) == 0 ? second_ns * drawn(40) : second_ns * drawn(2) / 4;
+      if (drawn(200) == 0) now_ += 3600 * second_ns;
+      expected_.clear();
+      step();
+      check();
+    }
+    check_two_rosters();
+  }
+
+ private:
+  struct known {
+    member who;
+    std::uint32_t incarnation = 0;
+    member_state state = member_state::up;
+    std::int64_t since = 0;
+    bool is_unreachable = false;
+
+    bool is_listed() const { return state == member_state::up || state == member_state::suspected; }
+    bool is_up() const { return is_listed() && !is_unreachable; }
+    std::pair<std::uint32_t, member_state> age() const { return {incarnation, state}; }
+  };
+  struct waiting {
+    member_news news;
+    node_id from;
+    std::int64_t since = 0;
+    bool is_told = false;
+  };
+  using told = std::pair<kind, node_id>;
+
+  static void require(bool is_so, int line = __builtin_LINE()) {
+    if (!is_so) BOOST_REQUIRE_MESSAGE(false, "the roster differs, in line " << line);
+  }
+  std::int64_t drawn(std::int64_t limit) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(limit)); }
+
+  member draw_member() {
+    const auto id = static_cast<std::uint64_t>(1 + drawn(10));
+    member who = fellow(id == 1 && drawn(4) != 0 ? 2 : id);
+    if (drawn(6) == 0) who.name = "n" + std::to_string(1 + drawn(10));
+    if (drawn(8) == 0) who.host = "10.0.0." + std::to_string(1 + drawn(10));
+    if (drawn(12) == 0) who.port = 4001;
+    switch (drawn(60)) {
+      case 0:
+        who.name = "not a name";
+        break;
+      case 1:
+        who.host.clear();
+        break;
+      case 2:
+        who.host = std::string(253, 'h');
+        break;
+      case 3:
+        who.host = std::string(254, 'h');
+        break;
+      case 4:
+        who.id = {};
+        break;
+      default:
+        break;
+    }
+    return who;
+  }
+  std::uint32_t draw_incarnation() {
+    return drawn(300) == 0 ? roster::most_incarnation + static_cast<std::uint32_t>(drawn(2))
+                           : static_cast<std::uint32_t>(drawn(4));
+  }
+  member_news draw_news() { return {draw_member(), draw_incarnation(), static_cast<member_state>(drawn(4))}; }
+
+  void step() {
+    const node_id from{static_cast<std::uint64_t>(2 + drawn(9))};
+    std::vector<member_news> news;
+    for (auto count = 1 + drawn(3); count > 0; --count) news.push_back(draw_news());
+    switch (drawn(12)) {
+      case 0:
+        return meet(draw_member(), draw_incarnation());
+      case 1:
+        return accuse(from);
+      case 2: {
+        const auto how = drawn(2) == 0 ? member_state::gone : member_state::left;
+        core_.end(from, how, "ended", now_);
+        return end(from, how);
+      }
+      case 3:
+        core_.spoke(from);
+        accused_.erase(from);
+        return;
+      case 4:
+        core_.hear_all(from, news, now_);
+        std::erase_if(news, [&](const member_news& each) {
+          const bool is_old = !known{{}, 0, each.state}.is_listed() && !all_.contains(each.who.id);
+          if (is_old) waits_.erase(each.who.id);
+          return is_old;
+        });
+        return hear(from, news);
+      case 5:
+      case 6:
+      case 7:
+        core_.beat(now_);
+        return beat();
+      default:
+        core_.hear(from, news, now_);
+        return hear(from, news);
+    }
+  }
+
+  void hear(node_id from, const std::vector<member_news>& news) {
+    for (const auto& each : news) take(from, each);
+    settle();
+  }
+  void meet(const member& who, std::uint32_t incarnation) {
+    const auto answer = core_.met(who, incarnation, now_);
+    take({}, {who, incarnation, member_state::up});
+    accused_.erase(who.id);
+    const auto found = all_.find(who.id);
+    if (found != all_.end() && found->second.who.name == who.name && !who.host.empty() && who.host.size() <= 253) {
+      found->second.who.host = who.host;
+      found->second.who.port = who.port;
+    }
+    const bool contradicts = found != all_.end() && found->second.state != member_state::up;  // RT-2
+    require(answer.size() == (contradicts ? 1u : 0u));
+    if (contradicts) require(answer[0].who.id == who.id && answer[0].state == found->second.state);
+  }
+  void accuse(node_id who) {
+    core_.accuse(who, now_);
+    const auto found = all_.find(who);
+    if (found == all_.end() || found->second.state != member_state::up) return;
+    if (accused_.contains(who) && now_ - accused_[who] < how_.accuse_again.count()) return;
+    accused_[who] = now_;
+    take({}, {found->second.who, found->second.incarnation, member_state::suspected});
+  }
+  void end(node_id who, member_state how) {
+    if (const auto found = all_.find(who); found != all_.end()) take({}, {found->second.who, found->second.incarnation, how});
+  }
+  void beat() {
+    for (auto at = all_.begin(); at != all_.end();) {
+      auto& [id, it] = *at++;
+      const auto age = now_ - it.since;
+      if (it.state == member_state::suspected && !it.is_unreachable && age >= how_.patience.count()) {
+        it.is_unreachable = true;
+        expected_.emplace_back(kind::unreachable, id);
+      }
+      if (it.state == member_state::suspected && age >= how_.forget_after.count()) {
+        change(it, {it.who, it.incarnation, member_state::gone}, {});
+        fresh_.erase(id);
+      } else if (!it.is_listed() && age >= 3600 * second_ns) {  // RT-5
+        fresh_.erase(id);
+        accused_.erase(id);
+        all_.erase(id);
+      }
+    }
+    settle();
+  }
+  void settle() {
+    std::vector<waiting> free;
+    for (auto at = waits_.begin(); at != waits_.end();) {
+      auto& it = at->second;
+      const auto* holder = holder_of(it.news.who.name);
+      const auto age = now_ - it.since;
+      if (holder == nullptr) free.push_back(it);
+      if (holder != nullptr && age >= how_.patience.count() && !std::exchange(it.is_told, true))
+        expected_.emplace_back(kind::clash, at->first);
+      at = holder == nullptr || age >= 3600 * second_ns ? waits_.erase(at) : std::next(at);
+    }
+    // Of two that wait for one name, either may get it.
+    std::partition(free.begin(), free.end(), [&](const waiting& each) { return core_.find(each.news.who.id) != nullptr; });
+    for (const auto& each : free) take(each.from, each.news);
+  }
+
+  const member* holder_of(const std::string& name) const {
+    if (name == own_.name) return &own_;
+    for (const auto& [id, it] : all_)
+      if (it.is_listed() && it.who.name == name) return &it.who;
+    return nullptr;
+  }
+  /// Whether the name of the member is free, or becomes free: this node has met the member at the address of the holder.
+  bool may_have_its_name(node_id from, const member_news& news) {
+    const auto* holder = holder_of(news.who.name);
+    if (holder == nullptr || holder->id == news.who.id) return true;
+    if (holder != &own_ && from == node_id{} && holder->host == news.who.host && holder->port == news.who.port) {
+      end(node_id(holder->id), member_state::gone);
+      return true;
+    }
+    const auto [at, is_new] = waits_.try_emplace(news.who.id, waiting{news, from, now_});
+    if (is_new && holder != &own_) expected_.emplace_back(kind::contested, holder->id);
+    if (std::pair(news.incarnation, news.state) > std::pair(at->second.news.incarnation, at->second.news.state))
+      at->second.news = news;
+    return false;
+  }
+  void take(node_id from, const member_news& news) {
+    const auto& who = news.who;
+    const bool is_end = !known{{}, 0, news.state}.is_listed();
+    if (who.id == own_.id) {  // RT-2
+      if (news.incarnation < own_incarnation_ || news.incarnation > roster::most_incarnation) return;
+      if (news.state == member_state::up && news.incarnation == own_incarnation_) return;
+      own_incarnation_ = std::min(roster::most_incarnation, news.incarnation + (news.state == member_state::up ? 0 : 1));
+      fresh_[own_.id] = {};
+      return;
+    }
+    if (who.id.value == 0 || who.name == "not a name" || who.host.empty() || who.host.size() > 253) return;  // RT-6
+    if (news.incarnation > roster::most_incarnation) return;
+    auto at = all_.find(who.id);
+    if (at != all_.end() && at->second.who.name != who.name) {  // RT-7
+      if (from != node_id{} || (at->second.is_listed() && !may_have_its_name(from, news))) return;
+      at->second.who = who;
+    }
+    if (at != all_.end()) {
+      if (std::pair(news.incarnation, news.state) <= at->second.age()) return;  // RT-1
+      if (!is_end && !at->second.is_listed() && !may_have_its_name(from, news)) return;
+      return change(at->second, news, from);
+    }
+    const auto not_up = static_cast<std::size_t>(
+      std::ranges::count_if(all_, [](const auto& each) { return each.second.state != member_state::up; }));
+    if (is_end ? not_up >= how_.most_members : all_.size() >= how_.most_members) {
+      if (!is_end && !std::exchange(is_full_told_, true)) expected_.emplace_back(kind::clash, who.id);
+      return;
+    }
+    if (!is_end && !may_have_its_name(from, news)) return;
+    waits_.erase(who.id);
+    change(all_[who.id] = {who, 0, member_state::left}, news, from);
+  }
+  void change(known& it, const member_news& news, node_id from) {
+    const auto before = it;
+    it.who = news.who;
+    it.incarnation = news.incarnation;
+    it.state = news.state;
+    it.is_unreachable = before.is_unreachable && before.state == member_state::suspected && it.state == member_state::suspected;
+    if (it.state != member_state::suspected || before.state != member_state::suspected) it.since = now_;
+    fresh_[news.who.id] = from;
+    if (!before.is_up() && it.is_up()) expected_.emplace_back(kind::arrived, news.who.id);
+    if (before.is_listed() && !it.is_listed()) expected_.emplace_back(kind::gone, news.who.id);
+  }
+
+  void check() {
+    std::vector<told> told_now;
+    for (const auto& each : core_.take_changes()) told_now.emplace_back(each.what, each.who.id);
+    std::ranges::sort(told_now);
+    std::ranges::sort(expected_);
+    require(told_now == expected_);
+    require(core_.incarnation() == own_incarnation_);
+    require(core_.has_news() == !fresh_.empty());
+    std::vector<node_id> up;
+    for (const auto& [id, it] : all_) {
+      const auto about = core_.about(id);
+      require(about.size() == 1u);
+      require((about[0].incarnation == it.incarnation && about[0].state == it.state && about[0].who.name == it.who.name));
+      require((about[0].who.host == it.who.host && about[0].who.port == it.who.port));
+      require(core_.doubts(id) == (it.state != member_state::up));
+      require(core_.is_up(id) == it.is_up());
+      require((core_.find(id) != nullptr) == it.is_listed());
+      if (it.is_up()) up.push_back(id);
+    }
+    require(core_.all().size() == all_.size() + 1);
+    const auto members = core_.members();
+    require(std::ranges::equal(members, up, {}, &member::id));
+    for (int number = 2; number <= 10; ++number) {
+      const auto name = "n" + std::to_string(number);
+      const auto* holder = holder_of(name);
+      const auto* found = core_.find(name);
+      require((found == nullptr) == (holder == nullptr));
+      if (found != nullptr) require(found->id == holder->id);
+      const node_id id{static_cast<std::uint64_t>(number)};
+      const auto waits = waits_.find(id);
+      require(core_.is_left_out(id) == (waits != waits_.end() && waits->second.news.who.name != own_.name));
+    }
+    require(core_.neighbours() == neighbours_among(up));  // RT-4
+    for (const auto id : up) require(core_.is_neighbour(id) == std::ranges::count(core_.neighbours(), id));
+    if (drawn(4) == 0) check_news();
+  }
+  void check_news() {  // RT-3
+    for (const auto& each : core_.take_news()) {
+      const auto source = fresh_.extract(each.news.who.id);
+      require(!source.empty());
+      require(source.mapped() == each.from);
+      require(each.number > last_taken_);
+      require(each.number <= core_.last_news());
+      if (each.news.who.id == own_.id)
+        require(each.news.incarnation == own_incarnation_);
+      else
+        require((all_.at(each.news.who.id).age() == std::pair(each.news.incarnation, each.news.state)));
+    }
+    require(fresh_.empty());
+    last_taken_ = core_.last_news();
+  }
+  std::vector<node_id> neighbours_among(const std::vector<node_id>& up) const {
+    if (up.size() <= how_.most_in_mesh) return up;
+    std::set<node_id> result;
+    for (std::uint64_t ring = 0; ring < how_.rings; ++ring) {
+      const auto place = [&](node_id who) { return spread(who.value + spread(ring + 1)); };
+      std::map<std::uint64_t, node_id> circle;
+      for (const auto id : up) circle[place(id) - place(own_.id)] = id;
+      result.insert(circle.begin()->second);
+      result.insert(circle.rbegin()->second);
+    }
+    return {result.begin(), result.end()};
+  }
+  /// What another node hears in a greeting makes the digests of the two equal. Any news makes them differ.
+  void check_two_rosters() {
+    auto other = roster(fellow(99), {how_.patience, how_.forget_after, how_.accuse_again});
+    const auto mine = core_.all();
+    other.hear(own_.id, mine, now_);
+    const auto digest = [&](const roster& of) { return of.digest(own_.id, node_id{99}); };
+    require(digest(core_) == digest(other));
+    auto beyond = core_.beyond(other.all());
+    require(beyond.empty());
+    for (const auto& [id, it] : all_) {
+      if (!it.is_listed() || it.incarnation == roster::most_incarnation) continue;
+      other.hear(own_.id, {{it.who, it.incarnation + 1, it.state}}, now_);
+      require(digest(core_) != digest(other));
+      require(core_.beyond(other.all()).empty());
+      beyond = other.beyond(mine);
+      require(beyond.size() == 2u);  // this piece of news, and what the other node says of itself
+      require((beyond[0].who.id == node_id{99} && beyond[1].who.id == id));
+      return;
+    }
+  }
+
+  const member own_ = fellow(1);
+  std::mt19937_64 random_;
+  roster::limits how_;
+  roster core_{own_, how_};
+  std::int64_t now_ = second_ns;
+  std::uint32_t own_incarnation_ = 0;
+  std::uint64_t last_taken_ = 0;
+  bool is_full_told_ = false;
+  std::map<node_id, known> all_;
+  std::map<node_id, waiting> waits_;
+  std::map<node_id, node_id> fresh_;
+  std::map<node_id, std::int64_t> accused_;
+  std::vector<told> expected_;
+};
+
+}  // namespace
+
+// RT-1 to RT-7, in 1,000 drawn lives of a roster
+BOOST_AUTO_TEST_CASE(a_roster_knows_what_plain_maps_know_whatever_it_hears, *boost::unit_test::label("explored")) {
+  for (std::uint64_t seed = 1; seed <= 1'000; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed) drawn_roster(seed).run(60);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/membership/member_table.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -246,4 +251,393 @@ BOOST_AUTO_TEST_CASE(of_the_nodes_that_are_gone_the_newest_are_kept) {
   BOOST_TEST(table.gone(node_id{11}) == nullptr);
   BOOST_TEST(table.gone(node_id{12}) != nullptr);
   BOOST_TEST(table.gone(node_id{count + 1}) != nullptr);
+}
+
+namespace {
+
+/// A table of a node, and beside it what the table should know of its peers and of the nodes that were its peers. Draws who speaks with the
+/// node, who is silent, which connections end and how dials end. What others tell is a matter of the roster, which is asked here.
+class drawn_table {
+ public:
+  explicit drawn_table(std::uint64_t seed)
+      : random_(seed),
+        shares_work_(seed % 3 != 0),
+        are_loud_(seed % 20 == 0),
+        core_(self_, {std::chrono::milliseconds(250), std::chrono::seconds(6)}) {}
+
+  void run(int steps) {
+    for (; steps > 0; --steps) {
+      step();
+      check();
+    }
+  }
+
+ private:
+  using kind = peer_change::kind;
+  using end = member_table::dial_end;
+  enum class state { unknown, up, unreachable, gone };
+  enum class wait { given_up, awaited, left };  // of a node that is gone
+  struct other {
+    state is = state::unknown;
+    bond between = {};
+    bool is_connected = false, has_hung_up = false;
+    wait gone_as = wait::given_up;
+    std::int64_t since = 0;  // lost, or gone
+    int missed = 0;
+    bool has_answered = true;
+    std::int64_t next_dial = 0, pause = 0;
+    std::uint64_t period = 0;
+
+    bool is_peer() const { return is == state::up || is == state::unreachable; }
+    bool is_stranger() const { return is == state::unknown || (is == state::gone && gone_as == wait::given_up); }
+  };
+  struct told {
+    node_id who;
+    kind what;
+    std::uint64_t period = 0;
+    std::int64_t away_ns = 0;
+
+    bool operator==(const told&) const = default;
+  };
+  static constexpr std::int64_t ms = 1'000'000;
+  static constexpr std::uint64_t nodes = 9;  // with this one: the others are all neighbours
+
+  static void require(bool is_so, int line = __builtin_LINE()) {
+    if (!is_so) BOOST_REQUIRE_MESSAGE(false, "the table differs, in line " << line);
+  }
+  std::uint64_t drawn(std::uint64_t limit) { return random_() % limit; }
+  static member of(node_id id) {
+    return node(id.value, "n" + std::to_string(id.value), static_cast<std::uint16_t>(4000 + id.value));
+  }
+
+  void step() {
+    const node_id id{1 + (self_.id.value + drawn(nodes - 1)) % nodes};
+    auto& it = all_[id];
+    expected_.clear();
+    beats_.clear();
+    dials_.clear();
+    switch (are_loud_ && drawn(60) != 0 ? 14 : drawn(15)) {
+      case 0:
+      case 1:
+        return meet(id, it);
+      case 2:
+        return hear_beat(id, it);
+      case 3:
+      case 4:
+        return take_answer(id, it);
+      case 5:
+        return lose_connection(id, it);
+      case 6:
+        return leave(id, it);
+      case 7:
+        return suspect(id, it);
+      case 8:
+      case 9:
+        return end_dial();
+      case 10:
+        return hear_news();
+      default:
+        now_ +=
+          !are_loud_ && dialling_.empty() && drawn(20) == 0 ? static_cast<std::int64_t>(drawn(40)) * 100 * interval : interval;
+        return beat();
+    }
+  }
+
+  bond draw_bond(const other& it) {
+    auto result = it.between;
+    if (drawn(6) == 0) ++result.separations;
+    if (drawn(12) == 0) result = {result.partings + 1, static_cast<std::uint32_t>(drawn(2))};
+    if (drawn(12) == 0 && result.partings > 0) --result.partings;
+    if (drawn(12) == 0 && result.separations > 0) --result.separations;
+    return result;
+  }
+  void meet(node_id id, other& it) {
+    const auto theirs = draw_bond(it);
+    const auto how = drawn(2) == 0 ? member_table::way::hears : member_table::way::answers;
+    const auto steps = core_.met(of(id), nullptr, theirs, how, now_);
+    const bool was_stranger = it.is_stranger();
+    take_over(id, it, theirs);
+    if (it.is_peer()) {
+      it.is_connected = true;
+      if (it.between == theirs && it.is == state::unreachable && how == member_table::way::answers) revive(id, it);
+      if (it.is == state::unreachable) beats_.insert(id);
+    } else if (it.between == theirs) {
+      it.is = state::up;
+      it.is_connected = true;
+      it.has_hung_up = false;
+      it.missed = 0;
+      it.has_answered = true;
+      it.next_dial = it.pause = 0;
+      it.period = ++last_period_;
+      expected_.push_back({id, kind::up, it.period});
+      beats_.insert(id);
+    }
+    // How an earlier dial ends is of no interest any more.
+    if (was_stranger || (!expected_.empty() && expected_.back().what == kind::up)) dialling_.erase(id);
+    compare(steps);
+  }
+  void hear_beat(node_id id, other& it) {
+    const auto theirs = draw_bond(it);
+    const auto steps = core_.heard(id, theirs, now_);
+    take_over(id, it, theirs);
+    if (it.is == state::unreachable) beats_.insert(id);
+    compare(steps);
+  }
+  void take_answer(node_id id, other& it) {
+    const auto theirs = draw_bond(it);
+    const auto steps = core_.answered(id, theirs, now_);
+    take_over(id, it, theirs);
+    if (it.is_peer() && it.between == theirs) {
+      it.has_answered = true;
+      if (it.is == state::unreachable && it.is_connected) revive(id, it);  // MT-1
+    }
+    compare(steps);
+  }
+  void lose_connection(node_id id, other& it) {
+    const auto steps = core_.connection_lost(id, now_);
+    if (it.is_peer() && it.is_connected) {
+      it.is_connected = false;
+      it.has_hung_up = true;
+      if (it.is == state::up) separate(id, it);
+      it.next_dial = now_ + (self_.id < id ? 0 : interval);
+      dial_if_due(id, it);
+    }
+    compare(steps);
+  }
+  void leave(node_id id, other& it) {
+    if (drawn(3) != 0) return;
+    const auto was_peer = it.is_peer();
+    const auto steps = core_.left(id, "left", now_);
+    if (was_peer) forget(id, it, wait::left);
+    compare(steps);
+    if (!was_peer) return;
+    require(*core_.gone(id) == "left");
+    require(state_heard(id) == troupe::member_state::left);
+  }
+  void suspect(node_id id, other& it) {
+    if (drawn(3) != 0) return;
+    const auto steps = core_.suspect(id, now_);
+    if (it.is == state::up) separate(id, it);
+    compare(steps);
+  }
+  /// One dial ends.
+  void end_dial() {
+    if (dialling_.empty()) return;
+    const auto id = *std::next(dialling_.begin(), static_cast<std::ptrdiff_t>(drawn(dialling_.size())));
+    dialling_.erase(id);
+    auto& it = all_[id];
+    const auto how = drawn(2) == 0 ? end::not_reached : static_cast<end>(drawn(4));
+    const bool was_peer = it.is_peer();
+    const bool was_gone = it.is == state::gone;
+    const auto steps = core_.dialled(id, how, now_, "why");
+    if (it.is == state::unreachable && how != end::reached) {
+      if (how == end::not_reached)
+        it.next_dial = now_ + interval;
+      else
+        forget(id, it, how == end::nobody_listens ? wait::awaited : wait::given_up);
+    } else if (was_gone) {
+      if (how == end::another_listens && it.gone_as == wait::awaited) it.gone_as = wait::given_up;
+      if (how != end::reached) wait_longer(it);
+    }
+    compare(steps);
+    if (was_peer && it.is == state::gone && it.has_hung_up) require(state_heard(id) >= troupe::member_state::gone);  // MT-8
+  }
+  /// Another node tells of a node, or this one is suspected elsewhere.
+  void hear_news() {
+    const node_id id{1 + (self_.id.value + drawn(nodes - 1)) % nodes};
+    const auto about = core_.heard_of().about(id);
+    const auto incarnation = about.empty() ? 0 : about[0].incarnation + static_cast<std::uint32_t>(drawn(2));
+    const auto steps =
+      core_.hear(node_id{1 + drawn(nodes)}, {{of(id), incarnation, static_cast<troupe::member_state>(drawn(4))}}, now_);
+    compare(steps);
+  }
+
+  void beat() {
+    ++beat_;
+    auto heard = core_.heard_of();
+    heard.beat(now_);
+    std::set<node_id> shared;
+    for (std::uint64_t id = 1; id <= nodes; ++id)
+      if (drawn(4) == 0) shared.insert(node_id{id});
+    std::set<node_id> loud;
+    for (std::uint64_t id = 1; id <= nodes; ++id)
+      if (are_loud_ || drawn(4) == 0) loud.insert(node_id{id});
+    const auto hears = [&](const known_peer& peer) { return loud.contains(peer.who.id); };
+    const auto shares = [&](node_id who) { return shared.contains(who); };
+    const auto steps = shares_work_ ? core_.beat(now_, hears) : core_.beat(now_, hears, shares);
+    std::vector<node_id> forgotten;
+    std::size_t cuts = 0;
+    std::set<node_id> doubted;
+    const auto turns = heard.neighbours();
+    for (auto& [id, it] : all_) {
+      if (!it.is_peer()) continue;
+      if (it.is == state::up && !shares_work_ && !heard.doubts(id) && !shared.contains(id)) {  // MT-4
+        const auto place = std::ranges::find(turns, id) - turns.begin();
+        const auto rounds = (std::ssize(turns) + 1) / 2;
+        if (place == std::ssize(turns)) {
+          it.missed = 0;
+          it.has_answered = true;
+          continue;
+        }
+        if (it.has_answered && place % rounds != beat_ % rounds) continue;
+      }
+      it.missed = it.has_answered ? 0 : it.missed + 1;
+      it.has_answered = false;
+      if (it.is == state::up && it.missed >= 3 && (!loud.contains(id) || it.missed >= 240)) {
+        separate(id, it);
+        heard.accuse(id, now_);
+      }
+      const auto away = now_ - it.since;
+      if (it.is == state::unreachable && (it.missed >= 3 || !it.is_connected)) heard.accuse(id, now_);
+      if (it.is == state::unreachable && away >= 6'000 * ms) {
+        forgotten.push_back(id);
+        continue;
+      }
+      if (it.is == state::unreachable && it.is_connected && away >= 8 * interval) {
+        it.is_connected = false;
+        ++cuts;
+      }
+      if (it.is_connected) beats_.insert(id);
+      if (it.is == state::up && it.is_connected && heard.doubts(id)) doubted.insert(id);
+      if (!it.is_connected) dial_if_due(id, it);
+    }
+    for (const auto id : forgotten) forget(id, all_[id], wait::awaited);
+    for (auto& [id, it] : all_) {
+      if (it.is != state::gone || it.gone_as != wait::awaited) continue;
+      if (now_ - it.since >= 3'600'000 * ms)
+        it.gone_as = wait::given_up;
+      else
+        dial_if_due(id, it);  // MT-2
+    }
+    require(steps.cuts.size() == cuts);
+    std::set<node_id> told;
+    for (const auto& [id, news] : steps.tells) told.insert(id);
+    require(told == doubted);
+    compare(steps);
+    check_greets(steps.greets);
+  }
+  /// Every 20th interval the next one of the neighbours that are up is greeted.
+  void check_greets(const std::vector<node_id>& greeted) {
+    std::vector<node_id> up;
+    for (const auto id : core_.heard_of().neighbours())
+      if (all_[id].is == state::up) up.push_back(id);
+    if (beat_ % 20 != 0) return require(greeted.empty());
+    require(greeted.size() == (up.empty() ? 0u : 1u));
+    const auto after = std::ranges::upper_bound(up, last_greeted_);
+    last_greeted_ = up.empty() ? node_id{} : after == up.end() ? up.front() : *after;
+    if (!up.empty()) require(greeted[0] == last_greeted_);
+  }
+
+  void take_over(node_id id, other& it, const bond& theirs) {
+    if (theirs <= it.between) return;
+    if (it.is_peer() && theirs.partings > it.between.partings)
+      forget(id, it, wait::awaited);
+    else if (it.is == state::up)
+      separate(id, it);
+    else if (it.is == state::unknown)
+      it.is = state::gone;
+    it.between = theirs;
+  }
+  void separate(node_id id, other& it) {
+    it.is = state::unreachable;
+    it.since = it.next_dial = now_;
+    ++it.between.separations;
+    expected_.push_back({id, kind::unreachable, it.period});
+  }
+  void revive(node_id id, other& it) {
+    it.is = state::up;
+    it.has_hung_up = false;
+    it.missed = 0;
+    it.has_answered = true;
+    it.period = ++last_period_;
+    expected_.push_back({id, kind::up_again, it.period, now_ - it.since});
+  }
+  void forget(node_id id, other& it, wait as) {
+    it.is = state::gone;
+    it.between = {it.between.partings + 1, 0};
+    it.gone_as = as;
+    it.since = now_;
+    it.pause = 1'000 * ms;
+    it.next_dial = now_ + it.pause;
+    expected_.push_back({id, kind::gone, it.period});
+  }
+  void wait_longer(other& it) {
+    it.pause = std::clamp(2 * it.pause, 1'000 * ms, 30'000 * ms);
+    it.next_dial = now_ + it.pause;
+  }
+  void dial_if_due(node_id id, other& it) {
+    if (now_ >= it.next_dial && !dialling_.contains(id)) dials_.insert(id);
+  }
+
+  void compare(const troupe::membership::member_steps& steps) {
+    std::vector<told> changes;
+    for (const auto& each : steps.changes)
+      if (each.what < kind::known) changes.push_back({each.who.id, each.what, each.period, each.away_ns});
+    std::ranges::stable_sort(changes, {}, &told::who);
+    std::ranges::stable_sort(expected_, {}, &told::who);
+    require(changes == expected_);
+    for (const auto& each : steps.changes)
+      if (each.what >= kind::known) check_heard(each);
+    require(std::set(steps.beats.begin(), steps.beats.end()) == beats_);
+    std::set<node_id> dials;
+    for (const auto& each : steps.dials) {
+      require(!dialling_.contains(each.id) && dials.insert(each.id).second);  // one dial at a time
+      const auto& it = all_[each.id];
+      require(!(it.is_peer() && it.is_connected));
+      require(it.is_stranger() ? core_.heard_of().is_neighbour(each.id) : dials_.contains(each.id));  // MT-5
+    }
+    for (const auto id : dials_) require(dials.contains(id));
+    dialling_.insert(dials.begin(), dials.end());
+  }
+  void check_heard(const peer_change& each) {  // MT-7
+    const auto& it = all_[each.who.id];
+    require(it.is_stranger());
+    auto& last = heard_[each.who.id];
+    const auto now = each.what == kind::known ? 'k' : each.is_gone ? 'g' : 'l';
+    require(now == 'k' ? last != 'k' : now == 'g' ? last == 'k' || last == 'l' : last == 'k');
+    last = now;
+  }
+
+  troupe::member_state state_heard(node_id id) const { return core_.heard_of().about(id).at(0).state; }
+
+  void check() {
+    for (auto& [id, it] : all_) {
+      require(core_.between(id) == it.between);
+      require((core_.find(id) != nullptr) == it.is_peer());
+      require((core_.find_up(id) != nullptr) == (it.is == state::up));
+      require((core_.gone(id) != nullptr) == (it.is == state::gone));
+      const auto* peer = core_.find(id);
+      if (peer != nullptr) {
+        require(peer->is_connected == it.is_connected && peer->period == it.period);
+        heard_[id] = ' ';
+      }
+      require((core_.find_up(of(id).name) != nullptr) == (it.is == state::up));
+      if (it.is_peer()) require(core_.is_up(id) == (it.is == state::up));
+      if (it.is == state::gone && !it.is_stranger()) require(!core_.is_up(id));
+    }
+  }
+
+  const member self_ = of(node_id{5});
+  std::mt19937_64 random_;
+  bool shares_work_;  // with every peer
+  bool are_loud_;     // other bytes come from each peer, and few answers
+  member_table core_;
+  std::int64_t now_ = minute;
+  std::int64_t beat_ = 0;
+  std::uint64_t last_period_ = 0;
+  node_id last_greeted_;
+  std::map<node_id, other> all_;
+  std::map<node_id, char> heard_;  // the last news of a node that is no peer
+  std::set<node_id> dialling_;
+  std::vector<told> expected_;
+  std::set<node_id> beats_, dials_;
+};
+
+}  // namespace
+
+// MT-1, MT-2, MT-4, MT-7, MT-8, in 600 drawn lives of a table
+BOOST_AUTO_TEST_CASE(peers_change_their_states_as_the_table_says_whatever_happens, *boost::unit_test::label("explored")) {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    BOOST_TEST_CONTEXT("seed " << seed) drawn_table(seed).run(seed % 20 == 0 ? 1'000 : 200);
+  }
 }

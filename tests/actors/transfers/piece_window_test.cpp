@@ -168,6 +168,8 @@ BOOST_AUTO_TEST_CASE(before_any_answer_the_window_is_small) {  // WD-1
   BOOST_TEST(piece_window().size() == piece_window::least_large);
 }
 
+BOOST_AUTO_TEST_SUITE(simulated_ways, *boost::unit_test::label("explored"))
+
 BOOST_AUTO_TEST_CASE(a_long_way_is_used_and_its_queue_stays_short) {  // WD-1, WD-2
   for (const auto large_ns : {100 * us, 2 * ms, 6 * ms, 20 * ms})
     for (const auto delay_ns : {10 * us, 1 * ms, 10 * ms, 50 * ms, 200 * ms}) {
@@ -328,6 +330,8 @@ BOOST_AUTO_TEST_CASE(whatever_the_clock_of_a_receiver_shows_the_way_is_used) {  
     BOOST_TEST(to.window.size() <= piece_window::most);
   }
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_CASE(a_time_beyond_all_bounds_never_makes_the_window_smaller) {  // WD-5
   constexpr auto least = std::numeric_limits<std::int64_t>::min();

@@ -5,7 +5,7 @@
 #   BEFORE       engine_bench of an earlier state, beside which `make bench-devices` measures passes on one thread
 #   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark, `make bench-report` to bench_report
 #   CMAKE_FLAGS  more options to configure with, as -DTROUPE_WERROR=ON
-#   FILES, N, SEED  what `make mutate` draws its faults from, how many for each folder, and which
+#   FILES, N, SEED  what `make mutate` draws its faults from, how many for each folder, and which; `make mutate-cores` draws N in all
 #   PREFIX       where `make install` installs to
 PRESET ?= release
 JOBS ?= $(shell nproc)
@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate fuzz lint format bundle install clean help configure
+.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -125,6 +125,15 @@ N ?= 20
 SEED ?= 1
 mutate: configure ## Put small faults in and tell which no test notices: make mutate FILES='engine/*.cpp' N=20 SEED=1
 	@/usr/bin/python3 tests/mutation/mutate.py --files $(FILES) --count $(N) --seed $(SEED) --jobs $(JOBS) $(ARGS)
+
+# What decides, and knows no actor, thread, clock, socket or tensor.
+CORES := engine/protocol/*.?pp $(addprefix actors/calls/,answers_under_way.hpp call_pool.hpp calls_made.?pp calls_taken.?pp) \
+  $(addprefix actors/membership/,greetings.?pp heard_members.?pp known_members.?pp member_table.?pp neighbours.?pp roster.?pp) \
+  $(addprefix actors/transfers/,piece_window.?pp shipments.?pp)
+mutate-cores: N = 100
+mutate-cores: configure ## Put small faults into the cores and tell which no drawn or explored test notices: make mutate-cores N=100 SEED=1
+	@/usr/bin/python3 tests/mutation/mutate.py --files $(CORES) --together --count $(N) --seed $(SEED) --jobs $(JOBS) --label explored \
+	  --targets protocol_test actors_cores_test actors_simulated_cluster_test --patience 90 $(ARGS)
 
 lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what differs from main, with TIDY=last on what changed last
 	@cmake/lint.sh $(TIDY)

@@ -7,6 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+BOOST_AUTO_TEST_SUITE(calls_between_simulated_nodes, *boost::unit_test::label("explored"))
+
 namespace {
 
 using troupe::test::simulated_calls;
@@ -51,8 +53,6 @@ void live(simulated_calls& all, std::size_t nodes, int steps, bool in_peace) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(calls_between_simulated_nodes, *boost::unit_test::label("explored"))
 
 // LC-1 to LC-6, OG-3, HW-3, HW-4, PW-1
 BOOST_AUTO_TEST_CASE(every_call_ends_by_its_deadline_and_leaves_nothing_whatever_goes_wrong) {

@@ -642,7 +642,7 @@ class drawn_greetings {
     const auto effects = all_.on(event, now_);
     std::vector<std::string> texts;
     for (const auto& each : effects)
-      if (auto text = std::visit([this](const auto& effect) { return text_of(effect); }, each); !text.empty())
+      if (auto text = std::visit([&](const auto& effect) { return text_of(effect); }, each); !text.empty())
         texts.push_back(text);
     if (meets) {
       expect_meeting(*meets, effects, waits);

@@ -384,10 +384,10 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     if (is_wanted) other.dial.next_ns = now_ns + (other.dial.pause_ns = limits_.heartbeat.count());
     if (how != dial_end::reached) {
       other.is_out_of_reach = true;
-      const bool is_new = other.why.empty();
-      other.why = why;
-      if (const auto* heard = roster_.find(who); heard != nullptr && is_new && !why.empty())
-        steps.obstacles.push_back({*heard, why});
+      if (const auto* heard = roster_.find(who)) {  // else nobody is told
+        if (other.why.empty() && !why.empty()) steps.obstacles.push_back({*heard, why});
+        other.why = why;
+      }
       // Nobody listens there, as far as this node sees. Other nodes may reach the member, which can then contradict.
       roster_.accuse(who, now_ns);
       if (const auto* heard = roster_.find(who)) tell_lost(*heard, "this node can't connect to it", false, steps);

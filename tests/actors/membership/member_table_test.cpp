@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -253,6 +254,41 @@ BOOST_AUTO_TEST_CASE(of_the_nodes_that_are_gone_the_newest_are_kept) {
   BOOST_TEST(table.gone(node_id{count + 1}) != nullptr);
 }
 
+// An estimate is wrong by half a round trip at most. Numbers that no clock shows change nothing.
+BOOST_AUTO_TEST_CASE(a_clock_is_estimated_whatever_the_round_trips, *boost::unit_test::label("explored")) {
+  std::mt19937_64 random(1);
+  const auto below = [&](std::int64_t limit) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  };
+  constexpr std::int64_t most = 1'000'000'000'000'000'000;
+  for (int round = 0; round < 1'000; ++round) {
+    clock_estimate clock;
+    const auto ahead = round % 2 == 0 ? below(2 * most) - most : below(minute);
+    std::int64_t now = below(minute);
+    double allowed = 0;
+    for (int beat = 0; beat < 40; ++beat) {
+      now += interval;
+      allowed *= 1.05;
+      const auto before = clock.offset_ns();
+      const bool was_known = clock.known();
+      const auto round_trip = below(8) == 0 ? -below(100) : below(below(4) == 0 ? 100'000'000 : 1'000'000);
+      const auto there = round_trip < 0 ? 0 : below(round_trip + 1);
+      const bool is_wild = below(8) == 0;
+      const auto wild = below(2) == 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+      const auto answered =
+        is_wild ? below(2) == 0 ? wild : now + (below(2) == 0 ? 1 : -1) * (most + minute) : now + there + ahead;
+      clock.add(now, answered, now + round_trip);
+      const bool counts = !is_wild && round_trip >= 0 && (!was_known || static_cast<double>(round_trip) <= allowed) &&
+                          std::abs(answered - now - round_trip / 2) <= most;
+      if (counts) allowed = static_cast<double>(round_trip);
+      const bool is_right = counts ? clock.known() && clock.offset_ns() == answered - now - round_trip / 2
+                                   : clock.offset_ns() == before && clock.known() == was_known;
+      BOOST_REQUIRE_MESSAGE(is_right, "round " << round << ", heartbeat " << beat);
+      if (counts) BOOST_REQUIRE(std::abs(clock.offset_ns() - ahead) <= round_trip / 2 + 1);
+    }
+  }
+}
+
 namespace {
 
 /// A table of a node, and beside it what the table should know of its peers and of the nodes that were its peers. Draws who speaks with the
@@ -287,6 +323,9 @@ class drawn_table {
     bool has_answered = true;
     std::int64_t next_dial = 0, pause = 0;
     std::uint64_t period = 0;
+    // of a stranger
+    std::int64_t wanted_until = 0, next_try = 0;
+    bool is_tried = false, has_obstacle = false;
 
     bool is_peer() const { return is == state::up || is == state::unreachable; }
     bool is_stranger() const { return is == state::unknown || (is == state::gone && gone_as == wait::given_up); }
@@ -316,7 +355,7 @@ class drawn_table {
     expected_.clear();
     beats_.clear();
     dials_.clear();
-    switch (are_loud_ && drawn(60) != 0 ? 14 : drawn(15)) {
+    switch (are_loud_ && drawn(60) != 0 ? 17 : drawn(18)) {
       case 0:
       case 1:
         return meet(id, it);
@@ -336,6 +375,12 @@ class drawn_table {
         return end_dial();
       case 10:
         return hear_news();
+      case 11:
+        return pass_on();
+      case 12:
+        return want(id, it);
+      case 13:
+        return take_strangers();
       default:
         now_ +=
           !are_loud_ && dialling_.empty() && drawn(20) == 0 ? static_cast<std::int64_t>(drawn(40)) * 100 * interval : interval;
@@ -374,7 +419,9 @@ class drawn_table {
     }
     // How an earlier dial ends is of no interest any more.
     if (was_stranger || (!expected_.empty() && expected_.back().what == kind::up)) dialling_.erase(id);
+    it.wanted_until = 0;
     compare(steps);
+    require(!it.has_obstacle);
   }
   void hear_beat(node_id id, other& it) {
     const auto theirs = draw_bond(it);
@@ -428,6 +475,7 @@ class drawn_table {
     auto& it = all_[id];
     const auto how = drawn(2) == 0 ? end::not_reached : static_cast<end>(drawn(4));
     const bool was_peer = it.is_peer();
+    const bool was_stranger = it.is_stranger();
     const bool was_gone = it.is == state::gone;
     const auto steps = core_.dialled(id, how, now_, "why");
     if (it.is == state::unreachable && how != end::reached) {
@@ -439,7 +487,15 @@ class drawn_table {
       if (how == end::another_listens && it.gone_as == wait::awaited) it.gone_as = wait::given_up;
       if (how != end::reached) wait_longer(it);
     }
+    const bool may_cross = how == end::not_reached && it.wanted_until > now_ && !it.is_tried;
+    if (was_stranger && it.wanted_until > now_) it.next_try = now_ + (may_cross && self_.id > id ? 2 : 1) * interval;
+    if (was_stranger) it.is_tried = true;
     compare(steps);
+    const auto* heard = core_.heard_of().find(id);
+    if (was_stranger && how != end::reached && !may_cross && heard != nullptr) {
+      require(it.has_obstacle && !core_.is_up(id));  // MT-5, MT-10
+      require(contains(core_.obstacle_to("", id), "why") && contains(core_.obstacle_to(heard->name, {}), "why"));
+    }
     if (was_peer && it.is == state::gone && it.has_hung_up) require(state_heard(id) >= troupe::member_state::gone);  // MT-8
   }
   /// Another node tells of a node, or this one is suspected elsewhere.
@@ -450,6 +506,43 @@ class drawn_table {
     const auto steps =
       core_.hear(node_id{1 + drawn(nodes)}, {{of(id), incarnation, static_cast<troupe::member_state>(drawn(4))}}, now_);
     compare(steps);
+  }
+
+  /// RT-3
+  void pass_on() {
+    auto heard = core_.heard_of();
+    std::set<std::pair<node_id, node_id>> expected;
+    for (const auto& each : heard.take_news())
+      for (const auto& [id, peer] : core_.peers())
+        if (peer.is_connected && (heard.is_neighbour(id) || (peer.is_up && heard.doubts(id))) && each.number > peer.last_news &&
+            each.from != id && each.news.who.id != id)
+          expected.emplace(id, each.news.who.id);
+    const auto steps = core_.pass_on();
+    will_pass_on_ = false;
+    std::set<std::pair<node_id, node_id>> told;
+    for (const auto& [id, news] : steps.tells)
+      for (const auto& each : news) require(told.emplace(id, each.who.id).second);
+    require(told == expected);
+  }
+  /// MT-6
+  void want(node_id id, other& it) {
+    if (!it.is_peer() && !it.is_stranger()) return;
+    const auto* heard = core_.heard_of().find(id);
+    const auto until = now_ + static_cast<std::int64_t>(drawn(8)) * interval;
+    if (heard != nullptr && it.is_stranger()) {
+      if (it.wanted_until <= now_) it.is_tried = false;
+      it.wanted_until = std::max(it.wanted_until, until);
+      if (!dialling_.contains(id)) dials_.insert(id);
+    }
+    compare(drawn(2) == 0 ? core_.want(id, until, now_) : core_.want(of(id).name, until, now_));
+  }
+  void take_strangers() {
+    std::set<node_id> expected;
+    for (const auto id : core_.heard_of().neighbours())
+      if (all_[id].is_stranger() && !dialling_.contains(id)) expected.insert(id);
+    for (const auto& each : core_.take_strangers(now_))
+      require(expected.erase(each.id) == 1 && dialling_.insert(each.id).second);
+    require(expected.empty());
   }
 
   void beat() {
@@ -509,6 +602,10 @@ class drawn_table {
       else
         dial_if_due(id, it);  // MT-2
     }
+    for (auto& [id, it] : all_)
+      if (it.is_stranger() && it.wanted_until > now_ && it.next_try <= now_ && heard.find(id) != nullptr &&
+          !dialling_.contains(id))
+        dials_.insert(id);
     require(steps.cuts.size() == cuts);
     std::set<node_id> told;
     for (const auto& [id, news] : steps.tells) told.insert(id);
@@ -584,10 +681,16 @@ class drawn_table {
       require(!dialling_.contains(each.id) && dials.insert(each.id).second);  // one dial at a time
       const auto& it = all_[each.id];
       require(!(it.is_peer() && it.is_connected));
-      require(it.is_stranger() ? core_.heard_of().is_neighbour(each.id) : dials_.contains(each.id));  // MT-5
+      require(dials_.contains(each.id) || (it.is_stranger() && core_.heard_of().is_neighbour(each.id)));  // MT-5
     }
     for (const auto id : dials_) require(dials.contains(id));
     dialling_.insert(dials.begin(), dials.end());
+    for (const auto& each : steps.obstacles) {  // MT-10
+      auto& has = all_[each.who.id].has_obstacle;
+      require(std::exchange(has, !each.why.empty()) == each.why.empty());
+    }
+    if (steps.passes_on) require(!std::exchange(will_pass_on_, true));
+    require(!core_.heard_of().has_news() || will_pass_on_);
   }
   void check_heard(const peer_change& each) {  // MT-7
     const auto& it = all_[each.who.id];
@@ -626,6 +729,7 @@ class drawn_table {
   std::int64_t beat_ = 0;
   std::uint64_t last_period_ = 0;
   node_id last_greeted_;
+  bool will_pass_on_ = false;
   std::map<node_id, other> all_;
   std::map<node_id, char> heard_;  // the last news of a node that is no peer
   std::set<node_id> dialling_;

@@ -133,7 +133,7 @@ CORES := engine/protocol/*.?pp $(addprefix actors/calls/,answers_under_way.hpp c
 mutate-cores: N = 100
 mutate-cores: configure ## Put small faults into the cores and tell which no drawn or explored test notices: make mutate-cores N=100 SEED=1
 	@/usr/bin/python3 tests/mutation/mutate.py --files $(CORES) --together --count $(N) --seed $(SEED) --jobs $(JOBS) --label explored \
-	  --targets protocol_test actors_cores_test actors_simulated_cluster_test --patience 90 $(ARGS)
+	  --targets protocol_test actors_cores_test actors_simulated_cluster_test --patience 300 $(ARGS)
 
 lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what differs from main, with TIDY=last on what changed last
 	@cmake/lint.sh $(TIDY)

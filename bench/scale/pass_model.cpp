@@ -194,7 +194,7 @@ void pass_model::close(number node) {
   pass_carrier::close(node, 0);
 }
 
-void pass_model::complete(pass_index) {
+void pass_model::complete(pass_index, const std::vector<node_id>&) {
   if (result_) return found_wrong("IN-1: the pass ends twice");
   auto& how = result_.emplace();
   how.time_ns = network_.clock().now_ns() - begun_ns_;

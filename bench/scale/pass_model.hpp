@@ -141,7 +141,8 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   void free(number node, pass_index pass) { forget(node, pass); }
   void ended(number node, pass_index);
   void unused(pass_index, const std::vector<node_id>&) {}
-  void complete(pass_index);
+  void complete(pass_index, const std::vector<node_id>&);
+  void handed_out(pass_shape::number, pass_index) {}
   void await_abort(pass_index, node_id who);
   void await_aborts(pass_index) { later(abort_deadline_ns); }
   void acted(number node, pass_index);

@@ -71,7 +71,8 @@ struct event {
 ///   run(...), walk(...)           a burst or a walk, which come back as `returned`; stop(...): the burst shall end soon
 ///   free(node, pass)              the buffers of the engine's graph task, which is not away
 ///   ended(node, pass)             the participant is done and goes
-///   unused(pass, nodes), complete(pass), await_abort(pass, who), await_aborts(pass)
+///   unused(pass, nodes), complete(pass, not_done), await_abort(pass, who), await_aborts(pass)
+///   handed_out(node, pass)        the gradients of the leaves, for which somebody has asked
 ///   acted(node, pass), acted(pass)    for checks: the effects of an event are carried out
 ///   prunes(pass)                  for checks: the initiator prunes
 template <class World, class Number>
@@ -218,7 +219,7 @@ class pass_carrier {
       if (const auto to = world().number_of(who); to != 0)
         fail(node, to, pass, {errc::peer_down, "a node lost its connection to the node that started the pass"});
   }
-  void carry_out(Number, pass_index, in::hand_out&) {}
+  void carry_out(Number node, pass_index pass, in::hand_out&) { world().handed_out(node, pass); }
   void carry_out(Number node, pass_index pass, in::end&) { world().ended(node, pass); }
 
   void carry_out(pass_index pass, of::walk_roots&) { act(0, pass, world().part(0, pass)->walk_roots()); }
@@ -248,9 +249,9 @@ class pass_carrier {
     world().unused(pass, what.nodes);
     act(pass, world().lead(pass)->failed(world().id_of(0), errc::misuse, "results went unused in fast mode"));
   }
-  void carry_out(pass_index pass, of::complete&) {
+  void carry_out(pass_index pass, of::complete& what) {
     const bool failed = world().lead(pass)->result().has_value();
-    world().complete(pass);
+    world().complete(pass, what.not_done);
     if (!failed) return;
     if (auto* mine = world().skip(0, pass)) act(0, pass, mine->close(true));
   }

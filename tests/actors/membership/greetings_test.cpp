@@ -249,6 +249,8 @@ class drawn_greetings {
     bool is_patient = false;
     int open = 1;
     errc failure = errc::none;
+    node_id first = {};  // the node that the user named
+    std::int64_t met = 0;
   };
 
   static void require(bool is_so, int line = __builtin_LINE()) {
@@ -394,8 +396,7 @@ class drawn_greetings {
   void stop() {
     for (const auto& [wait, what] : waits_)
       if (what.caller != 0) expect_refusal(what.caller, errc::stopping, "");
-    for (const auto& [number, each] : joins_)
-      expected_.push_back("ended " + std::to_string(number) + " " + code(errc::stopping));
+    for (const auto& [number, each] : joins_) expected_.push_back(end_of(number, errc::stopping, each.first, each.met));
     joins_.clear();
     std::ranges::sort(expected_);
     is_stopping_ = true;
@@ -528,7 +529,7 @@ class drawn_greetings {
       return expect_hello(next);
     }
     // The other nodes of which it has told are dialled, and then the join goes on.
-    meets_ = {to.join, to.is_first(), true, !answer.news.empty(), believed(who.id, answer.news, path)};
+    meets_ = {to.join, to.is_first(), true, !answer.news.empty(), believed(who.id, answer.news, path), who.id};
   }
   void holder_answers(std::uint64_t wait, waiting from, bool is_over) {
     if (!is_over && from.what == is::asks_rival)
@@ -624,8 +625,11 @@ class drawn_greetings {
         (is_first || problem == errc::refused || problem == errc::peer_down))
       of.failure = problem;
     if (--of.open > 0) return;
-    expected_.push_back("ended " + std::to_string(number) + " " + code(of.failure));
+    expected_.push_back(end_of(number, of.failure, of.first, of.met));
     joins_.erase(number);
+  }
+  static std::string end_of(std::uint64_t number, errc why, node_id first, std::int64_t met_ns) {
+    return "ended " + std::to_string(number) + " " + code(why) + " " + to_string(first) + " " + std::to_string(met_ns);
   }
   /// The number that the greetings give to a join of their own.
   std::uint64_t next_join() {
@@ -670,11 +674,12 @@ class drawn_greetings {
     std::uint64_t join;
     bool is_first, is_welcome, has_news;
     std::vector<member_news> news;  // that count
+    node_id by = {};
   };
   /// A join dials whom it has just heard of, and may wait for names. Which nodes these are, the table knows.
   void expect_meeting(const meeting& of, const std::vector<greeting_effect>& effects, std::vector<waiting>& waits) {
     auto& it = joins_.at(of.join);
-    if (of.is_first) it.deadline = std::min(it.deadline, now_ + 10'000 * ms);
+    if (of.is_first) it = {std::min(it.deadline, now_ + 10'000 * ms), it.is_patient, it.open, it.failure, of.by, now_};
     const auto until = now_ + (it.deadline - now_) / 2;
     for (const auto& each : effects) {
       if (const auto* dialled = std::get_if<dial_address>(&each)) {
@@ -746,7 +751,8 @@ class drawn_greetings {
   static std::string text_of(const introduce&) { return "introduce"; }
   static std::string text_of(const join_changed& what) { return "changed " + std::to_string(what.join); }
   static std::string text_of(const join_ended& what) {
-    return "ended " + std::to_string(what.join) + " " + std::to_string(what.how.failure ? what.how.failure.code() : 0);
+    const auto why = what.how.failure ? static_cast<errc>(what.how.failure.code()) : errc::none;
+    return end_of(what.join, why, what.how.first.id, what.how.met_ns);
   }
 
   /// When what the greeting waits for will happen.

@@ -273,6 +273,27 @@ void world::ended(std::uint8_t node, std::uint8_t number) {
   part_of(node, number).protocol.reset();
 }
 
+void world::await_abort(std::uint8_t number, node_id who) { started_[number].aborts |= bit(number_of(who)); }
+
+void world::gather(std::uint8_t node, std::uint8_t number) {
+  auto& mine = part_of(node, number);
+  if (!mine.protocol) return;
+  mine.gathers = true;
+  act(node, number, mine.protocol->gather());
+}
+
+void world::handed_out(std::uint8_t node, std::uint8_t number) {
+  auto& mine = part_of(node, number);
+  if (!std::exchange(mine.gathers, false)) wrong_ = "gradients are handed out for which nobody has asked";
+  if (mine.out) wrong_ = "gradients are handed out while a task is away";
+  if (!mine.protocol->over() && !mine.deliveries.empty()) wrong_ = "gradients are handed out before others are added";
+}
+
+void world::acted(std::uint8_t node, std::uint8_t number) {
+  const auto& mine = *started_[number].parts[node];
+  if (mine.gathers && !mine.out && mine.protocol) wrong_ = "gradients are asked for, and nobody hands them out";
+}
+
 // A recv to which nothing leads tells the node that sent its tensors, unless a discovery has not found the recv.
 void world::settle(pass& now, const model::part& mine, std::uint8_t function, bool given, tensors reached, work& open) const {
   now.reached[function] |= reached;
@@ -386,8 +407,13 @@ void world::check_runs(const pass& now, const choice& expected) {
       wrong_ = "all has come home, and function " + std::to_string(f) + " ran " + std::to_string(now.runs[f]) + " times";
 }
 
-void world::complete(std::uint8_t number) {
+void world::complete(std::uint8_t number, const std::vector<node_id>& not_done) {
   auto& now = started_[number];
+  std::uint8_t named = 0;
+  for (const auto who : not_done) named |= bit(number_of(who));
+  const std::uint8_t most = now.late ? now.aborts | nodes_[0].gone : 0;
+  if ((named & ~most) != 0 || (now.late && (now.aborts & ~named) != 0))
+    wrong_ = "other nodes are named than those that are not done";
   if (now.lead->result()) {
     ++failures_;
     if (!now.lossy) check_abort(number);
@@ -444,6 +470,7 @@ void world::take(const step& next) {
       const auto number = as_byte(started_.size() - 1);
       auto& lead = started_.back().lead.change();
       started_.back().lossy = true;
+      started_.back().late |= !lead.aborting();
       return act(number, lead.deadline_passed(""));
     }
     case kind::leave:
@@ -468,6 +495,9 @@ void world::happen(event& what) {
       return release(what.to);
     case kind::returned:
       part_of(what.to, what.pass).out = false;
+      return handle(what);
+    case kind::aborted:
+      if (what.settled) started_[what.pass].aborts &= as_byte(~bit(what.from));
       return handle(what);
     default:
       return handle(what);
@@ -536,6 +566,8 @@ bool world::take_any(std::mt19937_64& random) {
     take(all[random() % all.size()]);
     return true;
   }
+  if (random() % 64 == 0 && !started_.empty()) gather(as_byte(random() % graph_->nodes), as_byte(random() % started_.size()));
+  if (bag_.empty()) return true;
   const auto place = random() % bag_.size();
   take({.what = bag_[place]->what, .a = 0, .b = 0, .place = place});
   return true;

@@ -118,6 +118,7 @@ struct part {
   bool roots_due = false;  // for the next burst
   bool out = false;        // the task is away, by the model's own count
   bool routed = false;     // the context routes messages to this part
+  bool gathers = false;    // somebody has asked for the gradients of the leaves
 };
 
 struct pass {
@@ -129,7 +130,9 @@ struct pass {
   bool lossy = false;     // something went wrong: weight of the pass may be lost
   bool vanished = false;  // a message was lost and no node knows it: only a deadline can end the pass
   bool discovered = false;
-  bool unused = false;  // fast mode has found unused sends
+  bool unused = false;      // fast mode has found unused sends
+  bool late = false;        // the deadline has passed while the pass ran
+  std::uint8_t aborts = 0;  // nodes, as bits, that were asked to abort and have not answered that they were done
 };
 
 /// What can happen next: an event in the bag, by its index, or an event from outside.
@@ -191,16 +194,18 @@ class world : private simulation::pass_carrier<world, std::uint8_t> {
   void free(std::uint8_t node, std::uint8_t number);
   void ended(std::uint8_t node, std::uint8_t number);
   void unused(std::uint8_t number, const std::vector<node_id>& on);
-  void complete(std::uint8_t number);
-  void await_abort(std::uint8_t, node_id) {}
+  void complete(std::uint8_t number, const std::vector<node_id>& not_done);
+  void await_abort(std::uint8_t number, node_id who);
   void await_aborts(std::uint8_t) {}
-  void acted(std::uint8_t, std::uint8_t) {}
+  void acted(std::uint8_t node, std::uint8_t number);
+  void handed_out(std::uint8_t node, std::uint8_t number);
   void acted(std::uint8_t) {}
   void prunes(std::uint8_t) {
     if (left_.fast) wrong_ = "a pass in fast mode prunes";
   }
 
   void happen(event& what);
+  void gather(std::uint8_t node, std::uint8_t number);
   /// What a burst still has to do.
   struct work {
     std::vector<std::uint8_t> ready;

@@ -322,6 +322,7 @@ class drawn_table {
     std::int64_t since = 0;  // lost, or gone
     int missed = 0;
     bool has_answered = true;
+    std::int64_t seen = 0;
     std::int64_t next_dial = 0, pause = 0;
     std::uint64_t period = 0;
     // of a stranger
@@ -336,8 +337,7 @@ class drawn_table {
     kind what;
     std::uint64_t period = 0;
     std::int64_t away_ns = 0;
-
-    bool operator==(const told&) const = default;
+    std::string reason = {};  // or what is in it
   };
   static constexpr std::int64_t ms = 1'000'000;
   static constexpr std::uint64_t nodes = 9;  // with this one: the others are all neighbours
@@ -411,8 +411,7 @@ class drawn_table {
       it.is = state::up;
       it.is_connected = true;
       it.has_hung_up = false;
-      it.missed = 0;
-      it.has_answered = true;
+      see(it);
       it.next_dial = it.pause = 0;
       it.period = ++last_period_;
       expected_.push_back({id, kind::up, it.period});
@@ -437,6 +436,7 @@ class drawn_table {
     take_over(id, it, theirs);
     if (it.is_peer() && it.between == theirs) {
       it.has_answered = true;
+      it.seen = now_;
       if (it.is == state::unreachable && it.is_connected) revive(id, it);  // MT-1
     }
     compare(steps);
@@ -446,7 +446,7 @@ class drawn_table {
     if (it.is_peer() && it.is_connected) {
       it.is_connected = false;
       it.has_hung_up = true;
-      if (it.is == state::up) separate(id, it);
+      if (it.is == state::up) separate(id, it, "connection lost");
       it.next_dial = now_ + (self_.id < id ? 0 : interval);
       dial_if_due(id, it);
     }
@@ -456,7 +456,7 @@ class drawn_table {
     if (drawn(3) != 0) return;
     const auto was_peer = it.is_peer();
     const auto steps = core_.left(id, "left", now_);
-    if (was_peer) forget(id, it, wait::left);
+    if (was_peer) forget(id, it, wait::left, "left");
     compare(steps);
     if (!was_peer) return;
     require(*core_.gone(id) == "left");
@@ -465,7 +465,7 @@ class drawn_table {
   void suspect(node_id id, other& it) {
     if (drawn(3) != 0) return;
     const auto steps = core_.suspect(id, now_);
-    if (it.is == state::up) separate(id, it);
+    if (it.is == state::up) separate(id, it, "did not answer");
     compare(steps);
   }
   /// One dial ends.
@@ -483,7 +483,8 @@ class drawn_table {
       if (how == end::not_reached)
         it.next_dial = now_ + interval;
       else
-        forget(id, it, how == end::nobody_listens ? wait::awaited : wait::given_up);
+        how == end::nobody_listens ? forget(id, it, wait::awaited, "has ended")
+                                   : forget(id, it, wait::given_up, "another program");
     } else if (was_gone) {
       if (how == end::another_listens && it.gone_as == wait::awaited) it.gone_as = wait::given_up;
       if (how != end::reached) wait_longer(it);
@@ -569,8 +570,7 @@ class drawn_table {
         const auto place = std::ranges::find(turns, id) - turns.begin();
         const auto rounds = (std::ssize(turns) + 1) / 2;
         if (place == std::ssize(turns)) {
-          it.missed = 0;
-          it.has_answered = true;
+          see(it);
           continue;
         }
         if (it.has_answered && place % rounds != beat_ % rounds) continue;
@@ -578,7 +578,7 @@ class drawn_table {
       it.missed = it.has_answered ? 0 : it.missed + 1;
       it.has_answered = false;
       if (it.is == state::up && it.missed >= 3 && (!loud.contains(id) || it.missed >= 240)) {
-        separate(id, it);
+        separate(id, it, (it.missed >= 240 ? "no answer to a heartbeat for " : "no sign of life for ") + in_ms(now_ - it.seen));
         heard.accuse(id, now_);
       }
       const auto away = now_ - it.since;
@@ -595,7 +595,7 @@ class drawn_table {
       if (it.is == state::up && it.is_connected && heard.doubts(id)) doubted.insert(id);
       if (!it.is_connected) dial_if_due(id, it);
     }
-    for (const auto id : forgotten) forget(id, all_[id], wait::awaited);
+    for (const auto id : forgotten) forget(id, all_[id], wait::awaited, "unreachable for " + in_ms(now_ - all_[id].since));
     for (auto& [id, it] : all_) {
       if (it.is != state::gone || it.gone_as != wait::awaited) continue;
       if (now_ - it.since >= 3'600'000 * ms)
@@ -629,35 +629,40 @@ class drawn_table {
   void take_over(node_id id, other& it, const bond& theirs) {
     if (theirs <= it.between) return;
     if (it.is_peer() && theirs.partings > it.between.partings)
-      forget(id, it, wait::awaited);
+      forget(id, it, wait::awaited, "held this node for gone");
     else if (it.is == state::up)
-      separate(id, it);
+      separate(id, it, "held this node for unreachable");
     else if (it.is == state::unknown)
       it.is = state::gone;
     it.between = theirs;
   }
-  void separate(node_id id, other& it) {
+  void see(other& it) {
+    it.missed = 0;
+    it.has_answered = true;
+    it.seen = now_;
+  }
+  static std::string in_ms(std::int64_t ns) { return std::to_string(ns / ms) + " ms"; }
+  void separate(node_id id, other& it, const std::string& why) {
     it.is = state::unreachable;
     it.since = it.next_dial = now_;
     ++it.between.separations;
-    expected_.push_back({id, kind::unreachable, it.period});
+    expected_.push_back({id, kind::unreachable, it.period, 0, why});
   }
   void revive(node_id id, other& it) {
     it.is = state::up;
     it.has_hung_up = false;
-    it.missed = 0;
-    it.has_answered = true;
+    see(it);
     it.period = ++last_period_;
     expected_.push_back({id, kind::up_again, it.period, now_ - it.since});
   }
-  void forget(node_id id, other& it, wait as) {
+  void forget(node_id id, other& it, wait as, const std::string& why) {
     it.is = state::gone;
     it.between = {it.between.partings + 1, 0};
     it.gone_as = as;
+    expected_.push_back({id, kind::gone, it.period, 0, why});
     it.since = now_;
     it.pause = 1'000 * ms;
     it.next_dial = now_ + it.pause;
-    expected_.push_back({id, kind::gone, it.period});
   }
   void wait_longer(other& it) {
     it.pause = std::clamp(2 * it.pause, 1'000 * ms, 30'000 * ms);
@@ -670,10 +675,13 @@ class drawn_table {
   void compare(const troupe::membership::member_steps& steps) {
     std::vector<told> changes;
     for (const auto& each : steps.changes)
-      if (each.what < kind::known) changes.push_back({each.who.id, each.what, each.period, each.away_ns});
+      if (each.what < kind::known) changes.push_back({each.who.id, each.what, each.period, each.away_ns, each.reason});
     std::ranges::stable_sort(changes, {}, &told::who);
     std::ranges::stable_sort(expected_, {}, &told::who);
-    require(changes == expected_);
+    require(std::ranges::equal(changes, expected_, [](const told& each, const told& wanted) {
+      return each.who == wanted.who && each.what == wanted.what && each.period == wanted.period &&
+             each.away_ns == wanted.away_ns && contains(each.reason, wanted.reason);
+    }));
     for (const auto& each : steps.changes)
       if (each.what >= kind::known) check_heard(each);
     require(std::set(steps.beats.begin(), steps.beats.end()) == beats_);

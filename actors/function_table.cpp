@@ -38,8 +38,7 @@ function function_table::find(const std::string& name) const {
     if (auto entry = functions_.find(name); entry != functions_.end()) return entry->second;
   }
   std::string there;
-  for (const auto& known : names())
-    if (!known.starts_with("troupe.")) there += (there.empty() ? "" : ", ") + known;
+  for (const auto& known : names()) there += (there.empty() ? "" : ", ") + known;
   throw error(errc::unknown_function,
               "no function '" + name + "' is registered; there are: " + (there.empty() ? "none" : there));
 }

@@ -58,7 +58,7 @@ peer peer_of(const std::shared_ptr<nodes::node_link>& here, node_id who) {
 contracts::pass_history_ptr passes_of(const std::shared_ptr<nodes::node_link>& here, const context_id& id) {
   const support::call_scope outside;
   const auto opener = peer_of(here, id.node);
-  const auto reply = opener.call("troupe.passes", {}, {{calls::value_names::object, calls::to_attribute(id.number)}}).get();
+  const auto reply = node_access::ask(opener, requests::passes{id.number}).get();
   return std::make_shared<contracts::pass_history>(calls::history_from(reply.values));
 }
 

@@ -12,7 +12,6 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
-#include <troupe/actors/nodes/builtin_functions.hpp>
 #include <troupe/actors/nodes/company.hpp>
 #include <troupe/actors/nodes/node_pages.hpp>
 #include <troupe/actors/support/call_scope.hpp>
@@ -120,9 +119,6 @@ node::node(settings options, caf::actor_system& host)
 
 void node::start() {
   auto& parts = company_->parts();
-  nodes::add_checkpoint_functions(parts);
-  nodes::add_trace_functions(parts);
-  nodes::add_builtin_functions(parts);
   const auto& with = options();
   if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*company_);
   if (!with.until_left.empty())
@@ -291,7 +287,8 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
     auto who = peer(each);
-    auto spans = tracing::unpack(get<std::string>(who.call("troupe.trace").get().values, "spans"), tracing::most_of_node).spans;
+    auto spans =
+      tracing::unpack(get<std::string>(who.ask_for(requests::trace{}).get().values, "spans"), tracing::most_of_node).spans;
     std::int64_t offset = 0;
     self->request(company_->services().actors.membership, collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
@@ -377,22 +374,28 @@ future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const
 
 future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tensors, attributes values, object_id target,
                               std::optional<std::chrono::milliseconds> deadline, std::optional<wire_format> chosen) const {
+  return ask_for(requests::function{std::move(function)}, std::move(tensors), std::move(values), target, deadline, chosen);
+}
+
+future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors, attributes values, object_id target,
+                                 std::optional<std::chrono::milliseconds> deadline, std::optional<wire_format> chosen) const {
+  auto label = label_of(asked);
   const nodes::visit inside(*here_);
   if (!inside)
-    return future<call_reply>::failed({errc::stopping, "call of '" + calls::label_of(function, values) + "' on node '" + name_ +
-                                                         "' failed: " + here_->has_ended().what()});
+    return future<call_reply>::failed(
+      {errc::stopping, "call of '" + label + "' on node '" + name_ + "' failed: " + here_->has_ended().what()});
   auto& here = inside->services();
-  const auto format = calls::format_of(function, chosen.value_or(support::call_scope::format()));
+  const auto format = calls::format_of(asked, chosen.value_or(support::call_scope::format()));
   auto context = support::call_scope::context();
-  auto label = calls::label_of(function, values);
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";
   if (id_ != here.self.id()) check_can_travel(values, what);
+  if (id_ != here.self.id()) check_can_travel(asked, what);
   const auto map = here.maps.to(name_, devices_);
-  const bool is_mapped = map && !(tensors.empty() && calls::is_of_troupe(function, label));
+  const bool is_mapped = map && !(tensors.empty() && !calls::is_of_user(asked));
   auto mapped_to = is_mapped ? here.maps.destinations(*map, tensors, what, name_, id_) : std::vector<c10::Device>();
   auto packed = here.outbox.pack(context, std::move(tensors), what, id_, format);
   const auto bounds = support::call_scope::current_bounds();
-  if (calls::is_of_graph(function)) {
+  if (calls::is_of_graph(asked)) {
     packed.payload.modes = support::modes_of_thread(bounds.autocast || here.options.carry_autocast);
     if (packed.payload.detached) here.outbox.warn_detached(what);
   }
@@ -402,7 +405,7 @@ future<call_reply> peer::call(std::string function, std::vector<at::Tensor> tens
   job->to = id_;
   job->send = std::move(packed.send);
   job->deadline = within_bounds(deadline.value_or(here.options.deadline));
-  job->request.function = std::move(function);
+  job->request.what = std::move(asked);
   job->request.target = target;
   job->request.values = std::move(values);
   job->request.payload = std::move(packed.payload);

@@ -19,6 +19,7 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/requests.hpp>
 #include <troupe/messages/wire_format.hpp>
 
 namespace caf {
@@ -94,6 +95,10 @@ class peer {
 
  private:
   friend struct node_access;
+  friend class node;
+  future<call_reply> ask_for(request asked, std::vector<at::Tensor> tensors = {}, attributes values = {}, object_id target = {},
+                             std::optional<std::chrono::milliseconds> deadline = {},
+                             std::optional<wire_format> format = {}) const;
   peer(std::shared_ptr<nodes::node_link> here, std::string name, node_id id)
       : here_(std::move(here)), name_(std::move(name)), id_(id) {}
 

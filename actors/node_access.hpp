@@ -17,6 +17,11 @@ struct node_access {
   static peer peer_by(std::shared_ptr<nodes::node_link> link, std::string name, node_id id) {
     return {std::move(link), std::move(name), id};
   }
+  /// As peer::call, of any request.
+  static future<call_reply> ask(const peer& to, request what, std::vector<at::Tensor> tensors = {}, attributes values = {},
+                                object_id target = {}, std::optional<wire_format> format = {}) {
+    return to.ask_for(std::move(what), std::move(tensors), std::move(values), target, {}, format);
+  }
 };
 
 inline nodes::company& company_of(node& which) noexcept { return node_access::company_of(which); }

@@ -114,12 +114,7 @@ optimizer_checkpoints::optimizer_checkpoints(optimizer_parts& parts, const std::
 void optimizer_checkpoints::expect_room(const std::string& node_folder) {
   expect_own(node_folder, false);
   std::uint64_t bytes = parts_.local().estimated_bytes();
-  const auto replies = parts_.everywhere(
-    "troupe.optimizer.expect_room",
-    [&](const auto&) {
-      return attributes{{"folder", node_folder}};
-    },
-    nothing);
+  const auto replies = parts_.everywhere(requests::expect_room{node_folder}, nothing);
   if (node_folder.empty())
     for (const auto& each : replies) bytes += calls::number_from(each.values, "bytes");
   try {
@@ -152,12 +147,8 @@ void optimizer_checkpoints::fetch_parts(objects::checkpoint_manifest& manifest) 
     return objects::part_entry{node, objects::part_file_name(node, manifest.save), {}};
   };
   auto own = entry_for(parts_.here().name());
-  const auto replies = parts_.everywhere(
-    "troupe.optimizer.snapshot",
-    [&](const auto&) {
-      return attributes{{"save", manifest.save}};
-    },
-    [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
+  const auto replies = parts_.everywhere(requests::snapshot{manifest.save},
+                                         [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
   const auto& groups = parts_.groups();
   for (std::size_t g = 0; g < groups.size(); ++g) {
     manifest.parts.push_back(entry_for(groups[g].where.name()));
@@ -171,12 +162,8 @@ void optimizer_checkpoints::fetch_parts(objects::checkpoint_manifest& manifest) 
 void optimizer_checkpoints::write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder) {
   const auto& here = parts_.here().name();
   objects::part_entry own{here, objects::part_file_name(here, manifest.save), {}};
-  const auto replies = parts_.everywhere(
-    "troupe.optimizer.save",
-    [&](const auto&) {
-      return attributes{{"folder", node_folder}, {"save", manifest.save}};
-    },
-    [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
+  const auto replies = parts_.everywhere(requests::save{manifest.save, node_folder},
+                                         [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
   for (std::size_t g = 0; g < replies.size(); ++g) {
     const auto& name = parts_.groups()[g].where.name();
     manifest.parts.push_back(
@@ -189,14 +176,7 @@ void optimizer_checkpoints::take_back(const std::string& save, const std::string
   objects::remove_parts(folder_, save);
   discard();
   if (node_folder.empty()) return;
-  quietly([&] {
-    parts_.everywhere(
-      "troupe.optimizer.remove",
-      [&](const auto&) {
-        return attributes{{"folder", node_folder}, {"save", save}, {"others", false}};
-      },
-      nothing);
-  });
+  quietly([&] { parts_.everywhere(requests::remove{save, node_folder}, nothing); });
 }
 
 void optimizer_checkpoints::remove_earlier(const objects::checkpoint_manifest& now,
@@ -210,9 +190,8 @@ void optimizer_checkpoints::remove_earlier(const objects::checkpoint_manifest& n
     const auto lies_there = [](const objects::part_entry& part) { return !part.folder.empty(); };
     if (std::none_of(named.parts.begin(), named.parts.end(), lies_there)) return;
     parts_.everywhere(
-      "troupe.optimizer.remove",
       [&](const optimizer_parts::group& one) {
-        return attributes{{"folder", folder_on(one.where.name())}, {"save", named.save}, {"others", others}};
+        return requests::remove{named.save, folder_on(one.where.name()), others};
       },
       nothing);
   };
@@ -227,14 +206,10 @@ attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
   try {
     send_parts(parts_, folder_, manifest);
     parts_.everywhere(
-      "troupe.optimizer.load",
       [&](const optimizer_parts::group& one) {
         const auto& part = manifest.part(one.where.name());
-        auto values = calls::to_attributes(part.digest);
-        values.emplace("folder", part.folder);
-        values.emplace("path", part.path(folder_));  // for errors alone
-        values.emplace("save", manifest.save);
-        return values;
+        const auto& digest = part.digest;
+        return requests::load{manifest.save, part.folder, part.path(folder_), digest.bytes, digest.sum, to_text(digest.kind)};
       },
       [&] {
         if (own != nullptr) parts_.local().stage(own->path(folder_), own->digest, manifest.save);
@@ -244,24 +219,16 @@ attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
     throw;
   }
   applies = true;
-  parts_.everywhere(
-    "troupe.optimizer.apply",
-    [&](const auto&) {
-      return attributes{{"save", manifest.save}, {"number", calls::to_attribute(number)}};
-    },
-    [&] {
-      if (own != nullptr) parts_.local().apply(manifest.save, {number});
-    });
+  parts_.everywhere(requests::apply{manifest.save, number}, [&] {
+    if (own != nullptr) parts_.local().apply(manifest.save, {number});
+  });
   quietly([&] { expect_own("", true); });  // a checkpoint of an optimizer that lives stays its own
   return std::move(manifest.about);
 }
 
 void optimizer_checkpoints::discard() noexcept {
   parts_.local().discard();
-  quietly([&] {
-    parts_.everywhere(
-      "troupe.optimizer.discard", [](const auto&) { return attributes{}; }, nothing);
-  });
+  quietly([&] { parts_.everywhere(requests::discard{}, nothing); });
 }
 
 }  // namespace troupe

@@ -16,11 +16,10 @@
 namespace troupe {
 
 void optimizer_parts::group::add(const call_reply& made) {
-  const object_id id{where.id(), calls::number_from(made.values, calls::value_names::object)};
+  const object_id id{where.id(), calls::number_from(made.values, "object")};
   object = std::make_shared<remote_object>(where.with_devices({}), id);  // norms and bytes of checkpoints stay on the CPU
-  for (std::size_t i = 0; i < modules.size(); ++i)
-    counts.push_back(static_cast<std::size_t>(get<std::int64_t>(made.values, "count." + std::to_string(i))));
-  is_numbered = get_or(made.values, "numbered", false);
+  counts = get<std::vector<std::size_t>>(made.values, "counts");
+  counts.resize(modules.size());  // the last one is of local parameters
 }
 
 optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
@@ -48,7 +47,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
       continue;
     }
     auto found = std::find_if(groups_.begin(), groups_.end(), [&](const group& one) { return one.where.id() == where.id(); });
-    if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}, false});
+    if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
     found->modules.push_back(i);
   }
   // The local part is made first: wrong settings are refused before another node makes anything.
@@ -61,17 +60,10 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
   std::vector<future<call_reply>> replies;
   for (const auto& one : groups_) {
-    attributes values{{calls::value_names::type, settings.type},
-                      {calls::value_names::owner, calls::to_attribute(here_.id().value)}};
-    for (const auto& [name, value] : settings.values) values.emplace("option." + name, value);
-    for (std::size_t i = 0; i < one.modules.size(); ++i) {
-      values.emplace("module." + std::to_string(i), calls::to_attribute(modules_[one.modules[i]].id().number));
-      values.emplace("in." + std::to_string(i), static_cast<std::int64_t>(group_of[one.modules[i]]));
-    }
-    values.emplace("groups", static_cast<std::int64_t>(groups.size()));
-    for (std::size_t g = 0; g < groups.size(); ++g)
-      for (const auto& [name, value] : groups[g].options) values.emplace("group." + std::to_string(g) + "." + name, value);
-    replies.push_back(one.where.call("troupe.optimizer.create", {}, std::move(values)));
+    requests::create_optimizer what{here_.id(), settings.type, settings.values, {}};
+    for (const auto& options : options_) what.groups.push_back({what.groups.size() + 1, {}, options});
+    for (const auto i : one.modules) what.groups[group_of[i]].modules.push_back(modules_[i].id().number);
+    replies.push_back(node_access::ask(one.where, std::move(what)));
   }
   // The constructor waits for all replies even if one call fails. So every object that a node made has a handle here, and the
   // object is dropped with that handle.
@@ -79,10 +71,6 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     try {
       groups_[g].add(replies[g].get());
-      const bool has_groups = groups.size() > 1 || !groups.front().options.empty();
-      if (has_groups && !groups_[g].is_numbered)
-        throw error(errc::refused, "optimizer: node '" + groups_[g].where.name() +
-                                     "' runs a version of troupe without parameter groups; run the same version on all nodes");
     } catch (const std::exception&) {
       if (!failure) failure = std::current_exception();
     }
@@ -111,8 +99,8 @@ void optimizer_parts::expect_to_ask() const {
   if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
 }
 
-optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const char* function,
-                                              const values_for& values, const std::function<void()>& meanwhile) {
+optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const request_for& what,
+                                              const std::function<void()>& meanwhile) {
   expect_to_ask();  // `meanwhile` alone would step one part of several
   answers all{std::vector<std::optional<call_reply>>(groups_.size()), false, nullptr};
   std::vector<std::optional<future<call_reply>>> futures(groups_.size());
@@ -125,7 +113,7 @@ optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_n
   };
   attempt([&] {
     for (std::size_t g = 0; g < groups_.size(); ++g)
-      if (!but_not.contains(g)) futures[g] = groups_[g].object->call(function, {}, values(groups_[g]));
+      if (!but_not.contains(g)) futures[g] = groups_[g].object->ask(what(groups_[g]));
     meanwhile();
     all.here = true;
   });
@@ -134,9 +122,8 @@ optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_n
   return all;
 }
 
-std::vector<call_reply> optimizer_parts::everywhere(const char* function, const values_for& values,
-                                                    const std::function<void()>& meanwhile) {
-  auto all = ask({}, function, values, meanwhile);
+std::vector<call_reply> optimizer_parts::everywhere(const request_for& what, const std::function<void()>& meanwhile) {
+  auto all = ask({}, what, meanwhile);
   if (all.failure) std::rethrow_exception(all.failure);
   std::vector<call_reply> replies;
   for (auto& each : all.replies) replies.push_back(std::move(*each));
@@ -154,9 +141,7 @@ void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& in
 
 double optimizer_parts::norm(const engine::gradient_table* gradients) {
   objects::squared_norms own;
-  const auto replies = everywhere(
-    gradients ? "troupe.optimizer.norm" : "troupe.optimizer.gathered_norm", [](const group&) { return attributes{}; },
-    [&] { own = local_->norms(gradients); });
+  const auto replies = everywhere(requests::norm{gradients == nullptr}, [&] { own = local_->norms(gradients); });
   const auto check = [](const std::string& parameter, const std::string& name) {
     if (!parameter.empty())
       throw error(errc::invalid_gradient, "the gradient of parameter '" + parameter + "' on node '" + name +

@@ -15,6 +15,7 @@
 #include <troupe/actors/parameter_group.hpp>
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/actors/remote_object.hpp>
+#include <troupe/messages/requests.hpp>
 
 namespace troupe {
 
@@ -28,12 +29,11 @@ class optimizer_parts {
     std::vector<std::size_t> modules;  // indices in the optimizer's list
     std::shared_ptr<remote_object> object;
     std::vector<std::size_t> counts;  // parameters of each module
-    bool is_numbered = false;         // whether the node makes a change with a number once
 
-    /// Takes the reply of "troupe.optimizer.create".
+    /// Takes the reply of requests::create_optimizer.
     void add(const call_reply& made);
   };
-  using values_for = std::function<attributes(const group&)>;
+  using request_for = std::function<request(const group&)>;
 
   /// What came of a question to several nodes.
   struct answers {
@@ -65,12 +65,14 @@ class optimizer_parts {
   /// Throws what ask() would throw before anything is sent: troupe::error (misuse) in a continuation, which can't wait, and
   /// troupe::error (stopping) once this node has begun to stop.
   void expect_to_ask() const;
-  /// Calls the function on every other node at once, but not on those in `but_not` (an index each), runs `meanwhile` on this node, and
-  /// waits for all replies, even if one call fails.
-  answers ask(const std::set<std::size_t>& but_not, const char* function, const values_for& values,
-              const std::function<void()>& meanwhile);
+  /// Asks every other node at once, but not those in `but_not` (an index each), runs `meanwhile` on this node, and waits for all replies,
+  /// even if one call fails.
+  answers ask(const std::set<std::size_t>& but_not, const request_for& what, const std::function<void()>& meanwhile);
   /// As ask(), of all nodes. Throws the failure, if there is one. Replies are in the order of groups().
-  std::vector<call_reply> everywhere(const char* function, const values_for& values, const std::function<void()>& meanwhile);
+  std::vector<call_reply> everywhere(const request_for& what, const std::function<void()>& meanwhile);
+  std::vector<call_reply> everywhere(const request& what, const std::function<void()>& meanwhile) {
+    return everywhere([&](const group&) { return what; }, meanwhile);
+  }
 
   /// The norm of all gradients, or of the gathered gradients if `gradients` is null. Throws troupe::error (invalid_gradient)
   /// with the name of a parameter whose gradient is not finite.

@@ -6,7 +6,6 @@
 #include <exception>
 #include <utility>
 
-#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer_checkpoints.hpp>
@@ -22,12 +21,6 @@
 namespace troupe {
 
 namespace {
-
-attributes to_values(const objects::change& which) {
-  attributes values{{"number", calls::to_attribute(which.number)}, {"round", calls::to_attribute(which.round)}};
-  for (const auto& [group, rate] : which.rates) values[group == 0 ? "rate" : "rate." + std::to_string(group)] = rate;
-  return values;
-}
 
 constexpr auto make_anew =
   ". The node has lost its modules and its part of the optimizer: make the modules and the optimizer anew, then load a "
@@ -127,12 +120,11 @@ double optimizer_steps::norm(const engine::gradient_table* gradients) {
 /// Makes the unsure step on each node that has not made it.
 void optimizer_steps::make(const engine::gradient_table* gradients) {
   auto& now = *unsure_;
-  auto values = to_values(now.which);
-  values["scale"] = now.scale;
-  if (!now.why.empty()) expect_numbers("optimizer::step");  // the step is repeated
   const auto all = parts_.ask(
-    now.nodes, gradients ? "troupe.optimizer.step" : "troupe.optimizer.gathered_step",
-    [&](const optimizer_parts::group&) { return values; },
+    now.nodes,
+    [&](const optimizer_parts::group&) {
+      return requests::step{now.which, now.scale, gradients == nullptr};
+    },
     [&] {
       auto& local = parts_.local();
       gradients ? local.step(*gradients, now.scale, now.which) : local.gathered_step(now.scale, now.which);
@@ -148,24 +140,14 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
                          : ". Whether every node has made the step is not known: step again, or load a checkpoint");
 }
 
-/// Throws unsure_step if a node that has not said that it has made the unsure step can't be asked, nor told the step again.
-void optimizer_steps::expect_numbers(const char* who) const {
-  for (std::size_t g = 0; g < parts_.groups().size(); ++g)
-    if (const auto& one = parts_.groups()[g]; !unsure_->nodes.contains(g) && !one.is_numbered)
-      throw unsure_step(errc::misuse,
-                        std::string(who) + ": whether node '" + one.where.name() + "' has made the last step is not known (" +
-                          unsure_->why +
-                          "). The node runs a version of troupe that does not number steps: load a checkpoint, and run "
-                          "the same version on all nodes");
-}
-
 /// Asks the nodes that have not said that they have made the unsure step. Returns whether every node has made it.
 bool optimizer_steps::ask_for_made(bool give_up, const char* who) {
-  expect_numbers(who);
   auto& now = *unsure_;
-  const attributes values{{"number", calls::to_attribute(now.which.number)}, {"give_up", give_up}};
   const auto all = parts_.ask(
-    now.nodes, "troupe.optimizer.made", [&](const optimizer_parts::group&) { return values; },
+    now.nodes,
+    [&](const optimizer_parts::group&) {
+      return requests::made{now.which.number, give_up};
+    },
     [&] { now.here = now.here || parts_.local().has_made(now.which.number, give_up); });
   for (std::size_t g = 0; g < all.replies.size(); ++g)
     if (all.replies[g] && get<bool>(all.replies[g]->values, "made")) now.nodes.insert(g);
@@ -220,9 +202,7 @@ void optimizer_steps::gather(const context& pass) {
   settle("optimizer::gather");
   if (round_ == 0) round_ = next();
   try {
-    parts_.everywhere(
-      "troupe.optimizer.gather", [&](const optimizer_parts::group&) { return to_values({.round = round_}); },
-      [&] { parts_.local().gather(*pass.gradients(), round_); });
+    parts_.everywhere(requests::gather{round_}, [&] { parts_.local().gather(*pass.gradients(), round_); });
   } catch (...) {
     forget();
     throw;
@@ -233,9 +213,7 @@ void optimizer_steps::gather(const context& pass) {
 void optimizer_steps::forget() noexcept {
   const auto round = std::exchange(round_, 0);
   try {
-    parts_.everywhere(
-      "troupe.optimizer.forget", [&](const optimizer_parts::group&) { return to_values({.round = round}); },
-      [&] { parts_.local().forget_gathered(round); });
+    parts_.everywhere(requests::forget{round}, [&] { parts_.local().forget_gathered(round); });
   } catch (const std::exception&) {
     // The error that led here is reported.
   }
@@ -254,9 +232,7 @@ void optimizer_steps::settle_all(const char* who) {
   settle(who);
   if (new_rates_.empty()) return;
   const objects::change which{.number = next(), .rates = new_rates_};
-  parts_.everywhere(
-    "troupe.optimizer.set_rate", [&](const optimizer_parts::group&) { return to_values(which); },
-    [&] { parts_.local().set_learning_rates(which); });
+  parts_.everywhere(requests::set_rates{which}, [&] { parts_.local().set_learning_rates(which); });
   new_rates_.clear();
 }
 

@@ -60,7 +60,6 @@ class optimizer_steps {
   std::optional<double> step(const source& from, const engine::gradient_table* gradients, std::optional<double> clip_norm);
   double norm(const engine::gradient_table* gradients);
   void make(const engine::gradient_table* gradients);
-  void expect_numbers(const char* who) const;
   bool ask_for_made(bool give_up, const char* who);
   bool was_made_somewhere() const;
   void settle(const char* who);

@@ -11,7 +11,6 @@
 
 #include <ATen/ops/empty.h>
 
-#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
 
@@ -30,10 +29,7 @@ class arriving_part {
   bool complete() const noexcept { return got_ == entry_.digest.bytes; }
 
   future<call_reply> ask(const std::string& save) const {
-    return from_.object->call("troupe.optimizer.piece", {},
-                              {{"save", save},
-                               {"offset", calls::to_attribute(got_)},
-                               {"size", calls::to_attribute(std::min(piece_size, entry_.digest.bytes - got_))}});
+    return from_.object->ask(requests::piece{save, got_, std::min(piece_size, entry_.digest.bytes - got_)});
   }
 
   void add(const call_reply& answer) {
@@ -78,8 +74,7 @@ class leaving_part {
     if (!file_.read(static_cast<char*>(piece.mutable_data_ptr()), static_cast<std::streamsize>(size)))
       throw error(errc::function_failed, "can't read '" + path_ + "': it changed while it was read");
     const auto offset = std::exchange(sent_, sent_ + size);
-    return to_.object->call("troupe.optimizer.receive", {piece},
-                            {{"save", save}, {"offset", calls::to_attribute(offset)}, {"total", calls::to_attribute(bytes_)}});
+    return to_.object->ask(requests::receive{save, offset, bytes_}, {piece});
   }
 
  private:

@@ -16,9 +16,12 @@ namespace {
 
 /// The tensors of the reply, with the names that the reply has for them.
 named_tensors named(const call_reply& reply) {
+  const auto names = get<std::vector<std::string>>(reply.values, "names");
+  if (names.size() != reply.tensors.size())
+    throw error(errc::malformed_message, "an answer has " + std::to_string(reply.tensors.size()) + " tensors and " +
+                                           std::to_string(names.size()) + " names");
   named_tensors result;
-  for (std::size_t i = 0; i < reply.tensors.size(); ++i)
-    result.emplace_back(get<std::string>(reply.values, std::to_string(i)), reply.tensors[i]);
+  for (std::size_t i = 0; i < names.size(); ++i) result.emplace_back(names[i], reply.tensors[i]);
   return result;
 }
 
@@ -35,21 +38,31 @@ struct remote_module::lifetime {
 
   const peer& where() const noexcept { return by; }
   object_id id() const noexcept { return object->id(); }
-  future<call_reply> call(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {},
+  future<call_reply> call(request what, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           std::optional<wire_format> format = {}) const {
-    return by.call(function, std::move(tensors), std::move(values), id(), {}, format);
+    return node_access::ask(by, std::move(what), std::move(tensors), std::move(values), id(), format);
   }
   /// Calls, and waits for the answer. In a continuation, which can't wait, throws troupe::error (misuse) and sends nothing.
-  call_reply ask(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {}) const {
+  call_reply ask(request what, std::vector<at::Tensor> tensors = {}) const {
     detail::continuation_scope::refuse_to_wait();
-    return call(function, std::move(tensors), std::move(values)).get();
+    return call(std::move(what), std::move(tensors)).get();
   }
-  /// As ask(), for a function that changes the module (OS-5).
-  void change(const char* function, std::vector<at::Tensor> tensors, attributes values) const {
+  /// As ask(), for a request that changes the module (OS-5).
+  template <class Change>
+  void change(Change what, std::vector<at::Tensor> tensors = {}) const {
     const objects::node_tether::change which(*object->tether(), id());
-    values["change"] = calls::to_attribute(which.number());
-    values["first_change"] = calls::to_attribute(which.first());
-    ask(function, std::move(tensors), std::move(values));
+    what.change = which.number();
+    what.first_change = which.first();
+    ask(std::move(what), std::move(tensors));
+  }
+  void overwrite(requests::tensors of, const named_tensors& values) const {
+    requests::write what{.of = of, .names = {}};
+    std::vector<at::Tensor> tensors;
+    for (const auto& [name, value] : values) {
+      what.names.push_back(name);
+      tensors.push_back(value.defined() ? value.detach() : value);
+    }
+    change(std::move(what), std::move(tensors));
   }
 };
 
@@ -59,10 +72,8 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 
 remote_module peer::create(const std::string& type, attributes values) const {
   detail::continuation_scope::refuse_to_wait();
-  values[calls::value_names::type] = type;
-  values[calls::value_names::owner] = calls::to_attribute(here_->id().value);
-  const auto reply = call("troupe.create", {}, std::move(values)).get();
-  return {*this, {id_, calls::number_from(reply.values, calls::value_names::object)}};
+  const auto reply = ask_for(requests::create_module{here_->id(), type}, {}, std::move(values)).get();
+  return {*this, {id_, calls::number_from(reply.values, "object")}};
 }
 
 remote_module remote_module::accept(node& here, const std::string& reference) {
@@ -78,30 +89,20 @@ remote_module remote_module::accept(node& here, const std::string& reference) {
   const auto home = here.peer(reference.substr(0, first));
   const object_id id{home.id(), number};
   const support::call_scope outside;
-  home
-    .call("troupe.take", {},
-          {{calls::value_names::owner, calls::to_attribute(here.id().value)},
-           {calls::value_names::ticket, calls::to_attribute(ticket)}},
-          id)
-    .get();
+  node_access::ask(home, requests::take{here.id(), ticket}, {}, {}, id).get();
   return {home, id};
 }
 
 std::string remote_module::lend(const peer& to) const {
   const support::call_scope outside;
-  const auto reply = lifetime_->ask("troupe.lend", {},
-                                    {{calls::value_names::owner, calls::to_attribute(link_of(where()).id().value)},
-                                     {calls::value_names::to, calls::to_attribute(to.id().value)}});
-  return where().name() + '/' + std::to_string(id().number) + '/' +
-         std::to_string(calls::number_from(reply.values, calls::value_names::ticket));
+  const auto reply = lifetime_->ask(requests::lend{link_of(where()).id(), to.id()});
+  return where().name() + '/' + std::to_string(id().number) + '/' + std::to_string(calls::number_from(reply.values, "ticket"));
 }
 
 remote_module remote_module::select(const std::vector<std::string>& names) const {
-  attributes values{{calls::value_names::owner, calls::to_attribute(link_of(where()).id().value)}};
-  for (std::size_t i = 0; i < names.size(); ++i) values.emplace(std::to_string(i), names[i]);
   const support::call_scope outside;
-  const auto reply = lifetime_->ask("troupe.select", {}, std::move(values));
-  return {where(), {id().node, calls::number_from(reply.values, calls::value_names::object)}};
+  const auto reply = lifetime_->ask(requests::select{link_of(where()).id(), names});
+  return {where(), {id().node, calls::number_from(reply.values, "object")}};
 }
 
 remote_module::remote_module(peer where, object_id id)
@@ -117,44 +118,35 @@ object_id remote_module::id() const noexcept { return lifetime_->id(); }
 
 future<call_reply> remote_module::call(const std::string& method, std::vector<at::Tensor> tensors, attributes values,
                                        std::optional<wire_format> format) const {
-  values[calls::value_names::method] = method;
-  return lifetime_->call("troupe.method", std::move(tensors), std::move(values), format);
+  return lifetime_->call(requests::method{method}, std::move(tensors), std::move(values), format);
 }
 
-named_tensors remote_module::parameters() const { return named(lifetime_->ask("troupe.parameters")); }
+named_tensors remote_module::parameters() const { return named(lifetime_->ask(requests::read{requests::tensors::parameters})); }
 
 at::Tensor remote_module::parameter(const std::string& name) const {
-  return lifetime_->ask("troupe.parameter", {}, {{calls::value_names::name, name}}).tensor(0);
+  return lifetime_->ask(requests::parameter{name}).tensor(0);
 }
 
-void remote_module::set_parameters(const named_tensors& values) const { overwrite("troupe.set_parameters", values); }
+void remote_module::set_parameters(const named_tensors& values) const {
+  lifetime_->overwrite(requests::tensors::parameters, values);
+}
 
-named_tensors remote_module::buffers() const { return named(lifetime_->ask("troupe.buffers")); }
+named_tensors remote_module::buffers() const { return named(lifetime_->ask(requests::read{requests::tensors::buffers})); }
 
-void remote_module::set_buffers(const named_tensors& values) const { overwrite("troupe.set_buffers", values); }
+void remote_module::set_buffers(const named_tensors& values) const { lifetime_->overwrite(requests::tensors::buffers, values); }
 
-named_tensors remote_module::state() const { return named(lifetime_->ask("troupe.state")); }
+named_tensors remote_module::state() const { return named(lifetime_->ask(requests::read{requests::tensors::state})); }
 
-void remote_module::set_state(const named_tensors& values) const { overwrite("troupe.set_state", values); }
+void remote_module::set_state(const named_tensors& values) const { lifetime_->overwrite(requests::tensors::state, values); }
 
 void remote_module::train(bool on) const {
   const support::call_scope outside;
-  lifetime_->change("troupe.train", {}, {{"on", on}});
-}
-
-void remote_module::overwrite(const char* function, const named_tensors& values) const {
-  std::vector<at::Tensor> tensors;
-  attributes names;
-  for (const auto& [name, value] : values) {
-    names.emplace(std::to_string(tensors.size()), name);
-    tensors.push_back(value.defined() ? value.detach() : value);
-  }
-  lifetime_->change(function, std::move(tensors), std::move(names));
+  lifetime_->change(requests::train{.on = on});
 }
 
 named_tensors remote_module::gradients(const context& pass) const {
   require_current(pass, "remote_module::gradients");
-  return named(lifetime_->ask("troupe.gradients"));
+  return named(lifetime_->ask(requests::read{requests::tensors::gradients}));
 }
 
 }  // namespace troupe

@@ -79,8 +79,6 @@ class remote_module {
   named_tensors gradients(const context& pass) const;
 
  private:
-  void overwrite(const char* function, const named_tensors& values) const;
-
   struct lifetime;
   explicit remote_module(std::shared_ptr<lifetime> shared) : lifetime_(std::move(shared)) {}
   std::shared_ptr<lifetime> lifetime_;

@@ -4,7 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/objects/object_store.hpp>
@@ -23,10 +22,14 @@ remote_object::~remote_object() {
     auto bounds = support::call_scope::current_bounds();
     bounds.until_ns = 0;  // a drop joins no context and has its own deadline
     const support::call_scope outside({}, {}, {}, {}, bounds);
-    call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(link_of(where_).id().value)}});
+    ask(requests::drop{link_of(where_).id()});
   } catch (const std::exception&) {
     // The drop could not be sent: the object lives until its node stops or drops the objects of this node.
   }
+}
+
+future<call_reply> remote_object::ask(request what, std::vector<at::Tensor> tensors) const {
+  return node_access::ask(where_, std::move(what), std::move(tensors), {}, id_);
 }
 
 void require_current(const context& pass, const char* who) {

@@ -29,11 +29,8 @@ class remote_object {
   const peer& where() const noexcept { return where_; }
   object_id id() const noexcept { return id_; }
 
-  /// Calls a function on the object.
-  future<call_reply> call(const char* function, std::vector<at::Tensor> tensors = {}, attributes values = {},
-                          std::optional<wire_format> format = {}) const {
-    return where_.call(function, std::move(tensors), std::move(values), id_, {}, format);
-  }
+  /// Asks the object.
+  future<call_reply> ask(request what, std::vector<at::Tensor> tensors = {}) const;
 
   const std::shared_ptr<objects::node_tether>& tether() const noexcept { return tether_; }
 

@@ -196,7 +196,7 @@ call_layers layers_of_call(int runs) {
   caf::actor_system system(config);
   const auto x = at::ones({1});
   call_request question;
-  question.function = "add";
+  question.what = requests::function{"add"};
   question.deadline_ns = 1'000'000'000;
   call_result answer;
   found.headers = written_and_read(system, question, runs) + written_and_read(system, answer, runs);

@@ -13,6 +13,7 @@
 #include <troupe/messages/compute_modes.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/purse.hpp>
+#include <troupe/messages/requests.hpp>
 #include <troupe/messages/wire_format.hpp>
 
 /// The typed messages between nodes. Each struct is one CAF message type. On the wire a struct is a protobuf header and the
@@ -163,11 +164,11 @@ struct farewell {
   std::string reason;
 };
 
-/// Runs `function` on the receiver. `target` is an object that lives there; the null id for a free function.
+/// Asks the receiver for `what`. `target` is an object that lives there; the null id for what is on no object.
 struct call_request {
-  std::string function;
+  request what;
   object_id target;
-  attributes values;
+  attributes values;  // the user's own
   autograd_message payload;
   std::int64_t deadline_ns = 0;     // time left for the call when the request was sent, in nanoseconds
   std::uint64_t span = 0;           // not 0 if the caller profiles; the answer then carries spans
@@ -355,18 +356,6 @@ struct node_status {
 
 /// The list of all messages. Who writes, reads, shows, registers or tests messages goes through this list.
 namespace troupe::wire {
-
-/// A struct that travels, the protobuf class of its header (messages/troupe.proto), and the name under which CAF finds the struct. A name
-/// never changes. CAF finds a list of structs by the name of the struct.
-template <class Struct, class Header>
-struct message {
-  const char* name;
-};
-
-template <class... Messages>
-struct message_list : Messages... {};
-template <class... Messages>
-message_list(Messages...) -> message_list<Messages...>;
 
 inline constexpr message_list messages{message<autograd_message, class Autograd>{"troupe.autograd"},
                                        message<hello, class Hello>{"troupe.hello"},

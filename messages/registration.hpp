@@ -12,7 +12,7 @@ namespace troupe {
 
 /// The protocol version in `hello`. The version rises only when older nodes could misread a message. A new field of a header is
 /// no reason to raise the version.
-inline constexpr std::uint32_t protocol_version = 6;
+inline constexpr std::uint32_t protocol_version = 7;
 
 /// Registers every message type and the error category in a node's configuration, under names that never change. Also silences
 /// libprotobuf, which would print a line for each bad message; the error has all information.

@@ -141,9 +141,82 @@ void fields(auto& a, is<gossip> auto& x) {
   a(x.introduces, &h::introduces, &h::set_introduces);
 }
 
+/// A request that has a header of its own.
+template <class T>
+concept own_request = requires {
+  wire::header_of<std::remove_const_t<T>>(wire::own_requests);
+};
+
+template <class A>
+void fields(A& a, is<requests::optimizer_change> auto& x) {
+  using h = header_in<A>;
+  a(x.number, &h::number, &h::set_number);
+  a(x.round, &h::round, &h::set_round);
+  if constexpr (A::reads) {
+    if (a.header.rates_size() != a.header.rate_groups_size()) return a.refuse("a request has not as many rates as groups");
+    x.rates.clear();
+    for (int i = 0; i < a.header.rates_size(); ++i) x.rates[a.header.rate_groups(i)] = a.header.rates(i);
+  } else {
+    for (const auto& [group, rate] : x.rates) a.header.add_rate_groups(group), a.header.add_rates(rate);
+  }
+}
+
+void fields(auto& a, is<requests::parameter_group> auto& x) {
+  using h = wire::ParameterGroup;
+  a(x.number, &h::number, &h::set_number);
+  a(x.modules, &h::modules, &h::mutable_modules);
+  a(x.options, &h::options, &h::mutable_options);
+}
+
+/// Each field has one name in all requests that have it, and in their headers.
+template <class A>
+void fields(A& a, own_request auto& x) {
+  using h = header_in<A>;
+  if constexpr (requires { x.owner; }) a(x.owner, &h::owner, &h::set_owner);
+  if constexpr (requires { x.name; }) a(x.name, &h::name, &h::mutable_name);
+  if constexpr (requires { x.type; }) a(x.type, &h::type, &h::mutable_type);
+  if constexpr (requires { x.names; }) a(x.names, &h::names, &h::mutable_names);
+  if constexpr (requires { x.to; }) a(x.to, &h::to, &h::set_to);
+  if constexpr (requires { x.ticket; }) a(x.ticket, &h::ticket, &h::set_ticket);
+  if constexpr (requires { x.of; }) a(x.of, &h::of, &h::set_of);
+  if constexpr (requires { x.on; }) a(x.on, &h::on, &h::set_on);
+  if constexpr (requires { x.change; }) a(x.change, &h::change, &h::set_change);
+  if constexpr (requires { x.first_change; }) a(x.first_change, &h::first_change, &h::set_first_change);
+  if constexpr (requires { x.context; }) a(x.context, &h::context, &h::set_context);
+  if constexpr (requires { x.options; }) a(x.options, &h::options, &h::mutable_options);
+  if constexpr (requires { x.groups; }) {
+    for (int i = 0; i < a.header.groups_size(); ++i)  // before memory is allocated
+      if (a.header.groups(i).number() != static_cast<std::uint64_t>(i) + 1)
+        a.refuse("the parameter groups of an optimizer are not numbered from 1 on");
+    a(x.groups, &h::groups, &h::mutable_groups);
+  }
+  if constexpr (requires { x.which; }) fields(a, x.which);
+  if constexpr (requires { x.scale; }) a(x.scale, &h::scale, &h::set_scale);
+  if constexpr (requires { x.gathered; }) a(x.gathered, &h::gathered, &h::set_gathered);
+  if constexpr (requires { x.round; }) a(x.round, &h::round, &h::set_round);
+  if constexpr (requires { x.number; }) a(x.number, &h::number, &h::set_number);
+  if constexpr (requires { x.give_up; }) a(x.give_up, &h::give_up, &h::set_give_up);
+  if constexpr (requires { x.save; }) a(x.save, &h::save, &h::mutable_save);
+  if constexpr (requires { x.folder; }) a(x.folder, &h::folder, &h::mutable_folder);
+  if constexpr (requires { x.others; }) a(x.others, &h::others, &h::set_others);
+  if constexpr (requires { x.offset; }) a(x.offset, &h::offset, &h::set_offset);
+  if constexpr (requires { x.size; }) a(x.size, &h::size, &h::set_size);
+  if constexpr (requires { x.total; }) a(x.total, &h::total, &h::set_total);
+  if constexpr (requires { x.path; }) a(x.path, &h::path, &h::mutable_path);
+  if constexpr (requires { x.bytes; }) a(x.bytes, &h::bytes, &h::set_bytes);
+  if constexpr (requires { x.sum; }) a(x.sum, &h::sum, &h::set_sum);
+  if constexpr (requires { x.sum_kind; }) a(x.sum_kind, &h::sum_kind, &h::mutable_sum_kind);
+  if constexpr (requires { x.node; }) a(x.node, &h::node, &h::mutable_node);
+  if constexpr (requires { x.spans; }) a(x.spans, &h::spans, &h::mutable_spans);
+}
+
+// wire_requests.cpp
+void ask(writer<wire::CallRequest>& a, const request& x);
+void ask(reader<wire::CallRequest>& a, request& x);
+
 void fields(auto& a, is<call_request> auto& x) {
   using h = wire::CallRequest;
-  a(x.function, &h::function, &h::mutable_function);
+  ask(a, x.what);
   a(x.target.node, &h::target_node, &h::set_target_node);
   a(x.target.number, &h::target_number, &h::set_target_number);
   a(x.values, &h::values, &h::mutable_values);

@@ -54,6 +54,9 @@ complaint parse_value(const Number& from, T& x) {
   } else if constexpr (std::same_as<T, member_state>) {
     if (from > static_cast<Number>(member_state::left)) return "news holds a state that is unknown";
     x = static_cast<member_state>(from);
+  } else if constexpr (std::same_as<T, requests::tensors>) {
+    if (from > static_cast<Number>(requests::tensors::gradients)) return "a request is for tensors that are unknown";
+    x = static_cast<requests::tensors>(from);
   } else if constexpr (requires { x.value; }) {
     x.value = from;
   } else {
@@ -67,6 +70,12 @@ complaint parse_value(const Number& from, T& x) {
 inline void put(std::string& to, const std::string& x) { to = x; }
 inline complaint parse(const std::string& from, std::string& x) {
   x = from;
+  return nullptr;
+}
+
+inline void put(RepeatedPtrField<std::string>& to, const std::vector<std::string>& xs) { to.Add(xs.begin(), xs.end()); }
+inline complaint parse(const RepeatedPtrField<std::string>& from, std::vector<std::string>& xs) {
+  xs.assign(from.begin(), from.end());
   return nullptr;
 }
 
@@ -165,10 +174,7 @@ inline void put(wire::Attribute& to, double x) { to.set_real(x); }
 inline void put(wire::Attribute& to, const std::string& x) { to.set_text(x); }
 inline void put(wire::Attribute& to, const std::vector<std::int64_t>& x) { put(*to.mutable_integers()->mutable_values(), x); }
 inline void put(wire::Attribute& to, const std::vector<double>& x) { put(*to.mutable_reals()->mutable_values(), x); }
-inline void put(wire::Attribute& to, const std::vector<std::string>& x) {
-  auto& texts = *to.mutable_texts();
-  for (const auto& each : x) texts.add_values(each);
-}
+inline void put(wire::Attribute& to, const std::vector<std::string>& x) { put(*to.mutable_texts()->mutable_values(), x); }
 
 inline void put(RepeatedPtrField<wire::Attribute>& to, const attributes& xs) {
   for (const auto& [name, x] : xs) {

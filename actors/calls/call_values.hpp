@@ -18,42 +18,22 @@
 
 namespace troupe::calls {
 
-/// Names of the values that troupe adds to the user's own values, for the functions behind remote modules and optimizers.
-namespace value_names {
-inline constexpr auto type = "troupe.type";    // type of a module
-inline constexpr auto owner = "troupe.owner";  // node that owns an object
-inline constexpr auto method = "troupe.method";
-inline constexpr auto object = "troupe.object";  // number of an object
-inline constexpr auto name = "troupe.name";      // name of a parameter
-inline constexpr auto to = "troupe.to";          // node that an object is lent to
-inline constexpr auto ticket = "troupe.ticket";  // ticket of a loan
-}  // namespace value_names
-
-/// The name of a call for traces and errors: the method if a module's method is called, else the function.
-inline std::string label_of(const std::string& function, const attributes& values) {
-  const auto found = values.find(value_names::method);
-  const auto* method = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
-  return method != nullptr ? *method : function;
+/// Whether the call is one of a function or method of the user.
+inline bool is_of_user(const request& what) {
+  return std::holds_alternative<requests::function>(what) || std::holds_alternative<requests::method>(what);
 }
 
-/// Whether the call is one of a function or method of the user, or of a copy of a parameter: of a part of the user's graph. The other calls
-/// behind modules and optimizers bring weights and what belongs to them.
-inline bool is_of_graph(const std::string& function) {
-  return !function.starts_with("troupe.") || function == "troupe.method" || function == "troupe.parameter";
-}
+/// Whether the call is of a part of the user's graph: of a function, a method, or a copy of a parameter. The other requests bring weights
+/// and what belongs to them.
+inline bool is_of_graph(const request& what) { return is_of_user(what) || std::holds_alternative<requests::parameter>(what); }
 
 /// The format of a call: `wanted` for parts of the user's graph, else exact.
-inline wire_format format_of(const std::string& function, wire_format wanted) {
-  return is_of_graph(function) ? wanted : wire_format::exact;
+inline wire_format format_of(const request& what, wire_format wanted) {
+  return is_of_graph(what) ? wanted : wire_format::exact;
 }
 /// The format of the tensors in the answer: copies of parameters are exact.
-inline wire_format format_of_answer(const call_request& request) {
-  return request.function == "troupe.parameter" ? wire_format::exact : request.payload.format;
-}
-
-/// Whether the call is one of troupe's own, not of a user's function or method. `label`: see label_of.
-inline bool is_of_troupe(const std::string& function, const std::string& label) {
-  return function.starts_with("troupe.") && function == label;
+inline wire_format format_of_answer(const call_request& call) {
+  return std::holds_alternative<requests::parameter>(call.what) ? wire_format::exact : call.payload.format;
 }
 
 /// An estimate of the bytes that the tensors and values of a call, or of an answer, take.
@@ -72,9 +52,9 @@ inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attr
 /// An estimate of the bytes that a call takes while it waits: its contracts::incoming_call, its places in the tables of a node, and what
 /// CAF keeps to answer it.
 inline std::uint64_t bytes_of(const call_request& call) {
-  constexpr std::uint64_t of_waiting = 1280;
+  constexpr std::uint64_t of_waiting = 1408;
   const auto& payload = call.payload;
-  return of_waiting + bytes_of(payload.tensors, call.values) + call.function.size() + call.calls.size() +
+  return of_waiting + bytes_of(payload.tensors, call.values) + troupe::bytes_of(call.what) + call.calls.size() +
          call.failed.size() * sizeof call.failed[0] + payload.place.size() * sizeof payload.place[0] +
          payload.requires_grad.size() + payload.devices.size() * sizeof payload.devices[0];
 }
@@ -87,7 +67,8 @@ inline bool leaves_in_fragments(const call_request& call) {
   constexpr std::uint64_t of_tensor = 64;
   constexpr std::uint64_t of_size = 16;
   constexpr std::uint64_t of_value = 64;
-  std::uint64_t result = call.calls.size() + of_size * (call.failed.size() + call.payload.place.size());
+  std::uint64_t result =
+    call.calls.size() + troupe::bytes_of(call.what) + of_size * (call.failed.size() + call.payload.place.size());
   const auto& tensors = call.payload.tensors;
   const auto& ahead = call.payload.ahead.transfers;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

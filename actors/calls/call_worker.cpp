@@ -108,7 +108,7 @@ auto subject_of(const contracts::incoming_call& job) {
     constexpr std::uint64_t most_of_peer = 64;
     const std::hash<std::string> number;
     return number(salt + std::to_string(job.request.payload.message.node.value) + ' ' +
-                  std::to_string(number(salt + job.request.function) % most_of_peer));
+                  std::to_string(number(salt + label_of(job.request.what)) % most_of_peer));
   };
 }
 
@@ -146,7 +146,7 @@ void answer_unless_large(contracts::incoming_call& job) {
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   auto& here = around.services;
   auto& request = job.request;
-  const auto label = label_of(request.function, request.values);
+  const auto label = label_of(request.what);
   const services::own_thread own(here.running, "the call of", label);
   const pool_observer observer(here);
   const auto begin = support::steady_ns();
@@ -167,7 +167,6 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     support::call_scope scope(here.self.id(), request.payload.context, std::move(request.payload.place),
                               std::move(request.calls), bounds, request.payload.format);
     const support::modes_scope modes(request.payload.modes);
-    const auto run = around.functions.find(request.function);
     call_arguments arguments{.here = around.handle,
                              .target = request.target,
                              .values = std::move(request.values),
@@ -178,7 +177,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                              .caller = request.payload.message.node,
                              .from_itself = request.from_itself};
     request.payload.tensors.clear();
-    answer(job, label, run(arguments), here);
+    answer(job, label, around.serve(request.what, arguments), here);
   } catch (const support::refused_request& why) {
     job.failure = refusal(job, label, why, here);
   } catch (const std::exception& reason) {
@@ -210,14 +209,12 @@ error no_worker_in_time(const contracts::incoming_call& job) {
 
 void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
   here.log.info(
-    "calls",
-    [&] { return description(job, label_of(job.request.function, job.request.values), here) + ": refused: " + why.what(); },
-    subject_of(job));
+    "calls", [&] { return description(job, label_of(job.request.what), here) + ": refused: " + why.what(); }, subject_of(job));
   job.answer.deliver(make_error(why.code(), why.what()));
 }
 
 void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here) {
-  const auto told = refusal(job, label_of(job.request.function, job.request.values), why, here);
+  const auto told = refusal(job, label_of(job.request.what), why, here);
   job.answer.deliver(make_error(told.code(), told.what()));
 }
 

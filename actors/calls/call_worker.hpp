@@ -2,13 +2,16 @@
 // Tests: tests/actors/distributed_pass_test.cpp, tests/actors/threads_of_calls_test.cpp, tests/actors/thread_state_of_calls_test.cpp
 #pragma once
 
+#include <functional>
+
 #include <troupe/actors/contracts/workers.hpp>
+#include <troupe/actors/function_table.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/requests.hpp>
 
 namespace troupe {
 
-class function_table;
 class node;
 
 }  // namespace troupe
@@ -24,8 +27,8 @@ namespace troupe::calls {
 /// What a call needs while it runs on this node.
 struct call_surroundings {
   node& handle;
-  function_table& functions;
   services::node_services& services;
+  std::function<call_reply(const request&, call_arguments&)> serve;  // does what the call asks for
 };
 
 /// Spawns a worker: with a thread of its own if the node has a network, else on the scheduler. Throws std::system_error if the

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <troupe/actors/calls/call_worker.hpp>
@@ -18,7 +19,7 @@ namespace troupe::calls {
 ///   WK-2  a worker that runs no call for twice idle_time() ends, and its thread with it.
 class call_workers {
  public:
-  explicit call_workers(call_surroundings here) : here_(here) {}
+  explicit call_workers(call_surroundings here) : here_(std::move(here)) {}
 
   /// Makes a worker. Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
   contracts::call_worker_actor spawn();

@@ -79,7 +79,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
 /// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a
 /// drop needs none, because it frees memory.
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
-  if (job.to == here_.self.id() || job.request.function == "troupe.drop") return std::nullopt;
+  if (job.to == here_.self.id() || std::holds_alternative<requests::drop>(job.request.what)) return std::nullopt;
   const auto bytes = bytes_of(job.request);
   using network::send_credits;
   const send_credits::account account{job.to, job.request.depth};
@@ -115,7 +115,7 @@ void outgoing_calls::finish(contracts::outgoing_call& job, call_result& result) 
   else
     take_spans(job, result.spans);
   here_.log.debug("calls", [&] { return description(job) + ": answered after " + age_text(job); });
-  if (result.payload.detached && is_of_graph(job.request.function))
+  if (result.payload.detached && is_of_graph(job.request.what))
     here_.outbox.warn_detached("the call of '" + job.label + "' on node '" + here_.directory.name(job.to) + "'");
   call_reply reply{std::move(result.payload.tensors), std::move(result.values)};
   result.payload.tensors.clear();

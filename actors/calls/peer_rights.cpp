@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/calls/peer_rights.hpp>
 
-#include <algorithm>
-#include <array>
-#include <optional>
-#include <string_view>
+#include <concepts>
+#include <cstdint>
 #include <variant>
 
-#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
@@ -19,113 +16,61 @@ namespace {
 
 using rights::role_rights;
 
-constexpr std::string_view begin_of_own_functions = "troupe.";
+template <class T, class... Of>
+constexpr bool is_one_of = (std::same_as<T, Of> || ...);
 
-enum class need : std::uint8_t { nothing, create, scripts, method, read, write, save, trace };
+enum class need : std::uint8_t { nothing, function, create, scripts, method, read, write, save, trace };
 
-/// What the caller of a function of troupe's own needs.
-struct rule {
-  std::string_view function;
-  need what;
-  bool is_of_object;  // the call is on an object
-  bool names_owner;   // the call says for which node it takes, lends or drops an object
-};
-
-constexpr std::array rules = {
-  rule{"troupe.create", need::create, false, true},
-  rule{"troupe.create_script", need::scripts, false, true},
-  rule{"troupe.drop", need::nothing, false, true},
-  rule{"troupe.lend", need::nothing, true, true},
-  rule{"troupe.take", need::nothing, false, true},
-  rule{"troupe.select", need::read, true, true},
-  rule{"troupe.parameter", need::read, true, false},
-  rule{"troupe.method", need::method, true, false},
-  rule{"troupe.parameters", need::read, true, false},
-  rule{"troupe.set_parameters", need::write, true, false},
-  rule{"troupe.buffers", need::read, true, false},
-  rule{"troupe.set_buffers", need::write, true, false},
-  rule{"troupe.state", need::read, true, false},
-  rule{"troupe.set_state", need::write, true, false},
-  rule{"troupe.train", need::write, true, false},
-  rule{"troupe.gradients", need::read, true, false},
-  rule{"troupe.passes", need::nothing, false, false},
-  rule{"troupe.optimizer.create", need::write, false, true},
-  rule{"troupe.optimizer.norm", need::write, true, false},
-  rule{"troupe.optimizer.step", need::write, true, false},
-  rule{"troupe.optimizer.gather", need::write, true, false},
-  rule{"troupe.optimizer.forget", need::write, true, false},
-  rule{"troupe.optimizer.gathered_norm", need::write, true, false},
-  rule{"troupe.optimizer.gathered_step", need::write, true, false},
-  rule{"troupe.optimizer.set_rate", need::write, true, false},
-  rule{"troupe.optimizer.made", need::write, true, false},
-  rule{"troupe.optimizer.expect_room", need::save, true, false},
-  rule{"troupe.optimizer.save", need::save, true, false},
-  rule{"troupe.optimizer.remove", need::save, true, false},
-  rule{"troupe.optimizer.snapshot", need::save, true, false},
-  rule{"troupe.optimizer.piece", need::save, true, false},
-  rule{"troupe.optimizer.receive", need::save, true, false},
-  rule{"troupe.optimizer.load", need::save, true, false},
-  rule{"troupe.optimizer.apply", need::save, true, false},
-  rule{"troupe.optimizer.discard", need::save, true, false},
-  rule{"troupe.trace", need::trace, false, false},
-  rule{"troupe.spans", need::trace, false, false},
-};
-
-const rule* rule_of(const std::string& function) {
-  const auto found = std::find_if(rules.begin(), rules.end(), [&](const rule& each) { return each.function == function; });
-  return found == rules.end() ? nullptr : &*found;
+/// What the caller needs for a request of this type. A type that is not named here does not compile (RB-4).
+template <class T>
+consteval need need_of() {
+  using namespace requests;
+  if constexpr (is_one_of<T, drop, lend, take, requests::passes>) return need::nothing;
+  if constexpr (is_one_of<T, requests::function>) return need::function;
+  if constexpr (is_one_of<T, create_module>) return need::create;
+  if constexpr (is_one_of<T, create_script>) return need::scripts;
+  if constexpr (is_one_of<T, requests::method>) return need::method;
+  if constexpr (is_one_of<T, parameter, requests::read, select>) return need::read;
+  if constexpr (is_one_of<T, requests::write, train>) return need::write;
+  if constexpr (is_one_of<T, create_optimizer, norm, step, gather, forget, set_rates, made>) return need::write;
+  if constexpr (is_one_of<T, expect_room, requests::save, remove, snapshot, piece, receive, load, apply, discard>)
+    return need::save;
+  if constexpr (is_one_of<T, requests::trace, spans>) return need::trace;
 }
 
-std::string text_in(const attributes& values, const char* name) {
-  const auto found = values.find(name);
-  const auto* text = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
-  return text == nullptr ? std::string() : *text;
-}
+/// Whether the request is on the object that the call names, which the caller has to own. For a drop and a loan the store looks itself.
+template <class T>
+constexpr bool is_of_object =
+  need_of<T>() == need::method || need_of<T>() == need::read || need_of<T>() == need::save ||
+  (need_of<T>() == need::write && !std::same_as<T, requests::create_optimizer>) || std::same_as<T, requests::lend>;
 
-/// The node in whose name the call acts; nothing if the call does not say it as it should, which the function itself refuses.
-std::optional<node_id> owner_in(const attributes& values) {
-  const auto found = values.find(value_names::owner);
-  const auto* number = found == values.end() ? nullptr : std::get_if<std::int64_t>(&found->second.value);
-  return number == nullptr ? std::nullopt : std::optional(node_id{static_cast<std::uint64_t>(*number)});
-}
-
-/// What the role lacks for the call, as in "make modules of the type 'Stage'"; empty if it lacks nothing.
-std::string lacking(const role_rights& has, const rule& of, const call_request& call, const objects::object_store& objects) {
-  switch (of.what) {
-    case need::nothing:
-      return {};
-    case need::create: {
-      const auto type = text_in(call.values, value_names::type);
-      return has.may_make(type) ? "" : "make modules of the type '" + type + "'";
-    }
-    case need::scripts:
-      return has.scripts ? "" : "send TorchScript";
-    case need::method: {
-      const auto type = objects.type_of(call.target);
-      const auto method = text_in(call.values, value_names::method);
-      return has.may_call(type, method) ? "" : "call the method '" + method + "' of modules of the type '" + type + "'";
-    }
-    case need::read:
-      return has.of_weights != role_rights::weights::none ? "" : "read weights";
-    case need::write:
-      return has.of_weights == role_rights::weights::write ? "" : "change weights";
-    case need::save:
-      return has.save ? "" : "save and load checkpoints";
-    case need::trace:
-      return has.trace ? "" : "read or write its trace";
+/// What the role lacks for the request, as in "make modules of the type 'Stage'"; empty if it lacks nothing.
+template <class T>
+std::string lacking(const role_rights& has, const T& what, object_id target, const objects::object_store& objects) {
+  constexpr auto needs = need_of<T>();
+  if constexpr (needs == need::nothing) return {};
+  if constexpr (needs == need::function) return has.call.has(what.name) ? "" : "call the function '" + what.name + "'";
+  if constexpr (needs == need::create) return has.may_make(what.type) ? "" : "make modules of the type '" + what.type + "'";
+  if constexpr (needs == need::scripts) return has.scripts ? "" : "send TorchScript";
+  if constexpr (needs == need::method) {
+    const auto type = objects.type_of(target);
+    return has.may_call(type, what.name) ? "" : "call the method '" + what.name + "' of modules of the type '" + type + "'";
   }
-  return "do this";
+  if constexpr (needs == need::read) return has.of_weights != role_rights::weights::none ? "" : "read weights";
+  if constexpr (needs == need::write) return has.of_weights == role_rights::weights::write ? "" : "change weights";
+  if constexpr (needs == need::save) return has.save ? "" : "save and load checkpoints";
+  if constexpr (needs == need::trace) return has.trace ? "" : "read or write its trace";
 }
 
-/// Whether the node owns the objects that the call uses.
-bool owns_all(node_id who, const rule& of, const call_request& call, const objects::object_store& objects) {
-  if (of.is_of_object && !objects.is_owned_by(call.target, who)) return false;
-  if (of.function != "troupe.optimizer.create") return true;
-  return std::all_of(call.values.begin(), call.values.end(), [&](const auto& each) {
-    const auto* number = std::get_if<std::int64_t>(&each.second.value);
-    return !each.first.starts_with("module.") || number == nullptr ||
-           objects.is_owned_by({objects.here(), static_cast<std::uint64_t>(*number)}, who);
-  });
+/// Whether the node owns the objects that the request uses.
+template <class T>
+bool owns_all(node_id who, const T& what, object_id target, const objects::object_store& objects) {
+  if constexpr (is_of_object<T>) return objects.is_owned_by(target, who);
+  if constexpr (std::same_as<T, requests::create_optimizer>)
+    for (const auto& group : what.groups)
+      for (const auto number : group.modules)
+        if (!objects.is_owned_by({objects.here(), number}, who)) return false;
+  return true;
 }
 
 }  // namespace
@@ -149,22 +94,20 @@ const role_rights& peer_rights::of(node_id who) const {
 std::string peer_rights::why_not(const call_request& call) const {
   const auto caller = call.payload.message.node;
   if (caller == here_.self.id() || here_.options.certificates.empty()) return {};
-  const auto* const own_rule = rule_of(call.function);
-  if (own_rule != nullptr && own_rule->names_owner)
-    if (const auto owner = owner_in(call.values); owner && *owner != caller)
-      return "the call acts in the name of another node, '" + here_.directory.name(*owner) + "'";
+  return std::visit([&](const auto& what) { return why_not(call, what); }, call.what);
+}
+
+template <class T>
+std::string peer_rights::why_not(const call_request& call, const T& what) const {
+  const auto caller = call.payload.message.node;
+  if constexpr (requires { what.owner; })
+    if (what.owner != caller) return "the call acts in the name of another node, '" + here_.directory.name(what.owner) + "'";
   if (here_.network.peers.policy == nullptr) return {};
-  const auto& has = of(caller);
-  const auto refused = [](const std::string& what) { return "the policy does not let this role " + what; };
-  if (own_rule == nullptr) {
-    const bool is_own = std::string_view(call.function).starts_with(begin_of_own_functions);
-    const bool may = is_own ? has.call.names.contains(call.function) : has.call.has(call.function);
-    return may ? "" : refused("call the function '" + call.function + "'");
-  }
-  if (const auto what = lacking(has, *own_rule, call, objects_); !what.empty()) return refused(what);
-  if (!owns_all(caller, *own_rule, call, objects_))
+  const auto refused = [](const std::string& right) { return "the policy does not let this role " + right; };
+  if (const auto right = lacking(of(caller), what, call.target, objects_); !right.empty()) return refused(right);
+  if (!owns_all(caller, what, call.target, objects_))
     return "the caller does not own the object, and the policy keeps objects apart";
-  if (own_rule->what == need::nothing && call.payload.context && !has_part(caller, call.payload.context))
+  if (need_of<T>() == need::nothing && call.payload.context && !has_part(caller, call.payload.context))
     return refused("call functions that need no right in a context in which the caller has no part");
   return {};
 }

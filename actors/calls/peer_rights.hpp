@@ -34,8 +34,8 @@ namespace troupe::calls {
 ///   RB-2  with a policy a node without a certificate that this node knows may do nothing.
 ///   RB-3  with certificates a node acts for itself alone: it takes, lends and drops objects in its own name. With a policy it uses only
 ///         objects that it owns.
-///   RB-4  a function of troupe's own that has no rule here is refused where there is a policy.
-///   RB-5  with a policy, a call of a function that needs no right is in no context in which the caller has no part. So nobody opens a
+///   RB-4  each request of troupe's own names the right that it needs, or the program does not compile.
+///   RB-5  with a policy, a request that needs no right is in no context in which the caller has no part. So nobody opens a
 ///         context, or gets a part in one, without a right.
 class peer_rights {
  public:
@@ -53,6 +53,9 @@ class peer_rights {
   std::string why_not(const caf::strong_actor_ptr& sender, bool rights::role_rights::*right, const std::string& what) const;
 
  private:
+  template <class T>
+  std::string why_not(const call_request& call, const T& what) const;
+
   const services::node_services& here_;
   const objects::object_store& objects_;
   const passes::open_contexts& contexts_;

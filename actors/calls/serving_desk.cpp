@@ -123,8 +123,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
   workers_.hold(job);
   if (!gateway) return hear_nothing_of_passes(job, context, make_error(errc::peer_down, "the opener of its context is down"));
   call_request question;
-  question.function = "troupe.passes";
-  question.values = {{value_names::object, to_attribute(context_id.number)}};
+  question.what = requests::passes{context_id.number};
   question.payload.message = {here_.clock.next_number(), here_.self.id()};
   question.depth = job->request.depth + 1;
   here_.directory.traffic.sent(opener);

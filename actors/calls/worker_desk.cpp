@@ -112,7 +112,7 @@ void worker_desk::carry_out(const calls_taken::start& what) {
   jobs_.erase(what.call);
   auto run = [around = workers_.surroundings(), job, worker] { serve_call(job, around, worker); };
   auto send = [job, worker] { caf::anon_send(worker, job); };
-  if (!here_.network.run_soon(here_.times, label_of(job->request.function, job->request.values), std::move(run), send)) send();
+  if (!here_.network.run_soon(here_.times, label_of(job->request.what), std::move(run), send)) send();
 }
 
 /// Refuses a call that has not started (GW-13).
@@ -121,6 +121,7 @@ void worker_desk::carry_out(const calls_taken::refuse& what) {
   here_.deadlines.call_off(job->expiry);
   refuse_call(*job, what.why, here_);
   // A question on behalf of the call may still hold it, and its bytes are counted no more (QL-1).
+  job->request.what = {};
   job->request.values = {};
   job->request.payload.tensors.clear();
 }

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/actors/nodes/serve_request.hpp>
 
 namespace troupe::nodes {
 
@@ -49,6 +50,7 @@ node_parts::node_parts(node& handle, settings options, std::function<void()> tid
     : data(options.data_dir),
       services(std::move(options), std::move(tidy)),
       objects(services.self.id(), services.self.name()),
-      workers({handle, functions, services}) {}
+      workers({handle, services,
+               [this](const request& what, call_arguments& arguments) { return serve_request(*this, what, arguments); }}) {}
 
 }  // namespace troupe::nodes

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +19,7 @@
 #include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/requests.hpp>
 
 namespace troupe::objects {
 
@@ -100,15 +100,8 @@ struct squared_norms {
 /// Throws troupe::error (misuse) unless the rate is finite and not negative.
 void check_learning_rate(double rate);
 
-/// Learning rates by the number of the parameter group.
-using group_rates = std::map<std::size_t, double>;
-
-/// Which change of an optimizer this is. The caller numbers its changes upwards from 1; 0 is a change without a number.
-struct change {
-  std::uint64_t number = 0;
-  std::uint64_t round = 0;  // of gradients that are gathered for one step: the number with which the caller began the round
-  group_rates rates = {};   // from this change on
-};
+using group_rates = requests::group_rates;
+using change = requests::optimizer_change;
 
 struct grouping {
   std::vector<attributes> options = {{}};    // of each group: those that differ from the options of the optimizer

@@ -76,7 +76,6 @@ std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
 }
 
 object_store::change_lock object_store::begin_change(object_id id, node_id caller, std::uint64_t number, std::uint64_t first) {
-  if (number == 0) return {};
   std::shared_ptr<changes> of;
   {
     std::lock_guard lock(mutex_);

@@ -36,8 +36,8 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
   whole.name = here.self.name() + ": " + whole.name;
   log.spans.insert(log.spans.begin(), std::move(whole));
   call_request message;
-  message.function = "troupe.spans";
-  message.values = {{"node", here.self.name()}, {"spans", tracing::pack(log)}};
+  message.what = requests::spans{here.self.name(), tracing::pack(log)};
+  message.payload.message.node = here.self.id();
   caf::anon_send(gateway, std::move(message));
 }
 

@@ -23,6 +23,7 @@
 #include <ATen/Parallel.h>
 
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/remote_module.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/plain_text.hpp>
 
@@ -123,14 +124,22 @@ void serve_labels(const split_options& options) {
 
 /// What a curious party would do: asks for all that the other node's modules have. Throws if the other node gives it.
 void try_to_read_weights(node& here, const std::string& who) {
-  for (const auto* function : {"weights", "troupe.parameters", "troupe.trace"}) {
+  const auto there = here.peer(who);
+  const std::pair<const char*, std::function<void()>> attempts[] = {
+    {"the function 'weights'", [&] { there.call("weights").get(); }},
+    {"the parameters of a module",
+     [&] {
+       remote_module(there, {there.id(), 1}).parameters();
+     }},
+    {"its trace", [&] { here.collect_trace({who}); }}};
+  for (const auto& [what, attempt] : attempts) {
     try {
-      here.peer(who).call(function, {}, {}, object_id{here.peer(who).id(), 1}).get();
+      attempt();
     } catch (const error& why) {
       std::printf("%s: %s\n", why.code() == errc::refused ? "refused" : "not refused, but failed", why.what());
       if (why.code() == errc::refused) continue;
     }
-    throw std::runtime_error(std::string("the other party did not refuse '") + function + "'; look at its policy");
+    throw std::runtime_error(std::string("the other party did not refuse ") + what + "; look at its policy");
   }
 }
 

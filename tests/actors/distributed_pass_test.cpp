@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(a_node_joins_those_that_its_settings_name_and_an_ipv6_addre
 
 BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_read_is_answered_with_the_reason) {
   troupe::call_request contradiction;
-  contradiction.function = "times_weight";
+  contradiction.what = troupe::requests::function{"times_weight"};
   contradiction.payload.tensors = {torch::ones({2})};
   contradiction.payload.requires_grad = {true, true};
   a.peer("b").call("times_weight", {torch::ones({2})}).get();
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(a_call_made_in_anomaly_mode_is_watched_where_it_runs) {
   caf::scoped_actor self{a.system()};
   for (const auto* calls : {"", "node 'a' called 'is_watched' on node 'b'"}) {  // requests as another process would send them
     troupe::call_request request;
-    request.function = "is_watched";
+    request.what = troupe::requests::function{"is_watched"};
     request.calls = calls;
     bool watched = false;
     self->request(caf::actor_cast<caf::actor>(troupe::services_of(a).directory.gateway(b.id())), 10s, request)

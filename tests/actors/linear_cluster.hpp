@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/remote_module.hpp>
 
 namespace troupe::test {
@@ -46,6 +47,9 @@ inline settings named_settings(const std::string& name) {
   return result;
 }
 
+/// Completes once every call that this node has made so far on the peer has run there.
+inline future<call_reply> after_others(const peer& to) { return node_access::ask(to, requests::drop{}); }
+
 /// A driver and two stages in this process, connected over loopback. Each of the three nodes can make linear layers.
 struct linear_cluster {
   node stage1;
@@ -69,7 +73,7 @@ struct linear_cluster {
 
   /// Returns once every call made so far on the stages has run there.
   void settle() {
-    for (const auto* name : {"stage1", "stage2"}) driver.peer(name).call("troupe.drop").get();
+    for (const auto* name : {"stage1", "stage2"}) after_others(driver.peer(name)).get();
   }
 };
 

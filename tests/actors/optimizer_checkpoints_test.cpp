@@ -165,12 +165,7 @@ BOOST_AUTO_TEST_CASE(a_request_to_remove_other_parts_that_comes_late_leaves_thos
   checkpoints.save({{"step", 1}}, "nodes");
   const auto earlier = objects::read_manifest(folders.driver).save;
   checkpoints.save({{"step", 2}}, "nodes");
-  parts.everywhere(
-    "troupe.optimizer.remove",
-    [&](const optimizer_parts::group&) {
-      return attributes{{"folder", "nodes"}, {"save", earlier}, {"others", true}};
-    },
-    [] {});
+  parts.everywhere(requests::remove{earlier, "nodes", true}, [] {});
   BOOST_TEST(folders.count(folders.nodes) == 1u);
   bool applies = false;
   BOOST_TEST((checkpoints.load(1, applies) == attributes{{"step", 2}}));

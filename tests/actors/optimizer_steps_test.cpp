@@ -198,31 +198,6 @@ BOOST_AUTO_TEST_CASE(the_same_clipped_step_again_returns_the_first_norm) {  // O
   require_same(model.parameters(), other.parameters());
 }
 
-BOOST_AUTO_TEST_CASE(a_node_of_a_version_without_numbers_is_told_as_one) {  // OX-1
-  spread_model model;
-  optimizer_parts parts(model.cluster.driver, fast_adamw, {{.modules = model.modules}}, {});
-  optimizer_steps steps(parts);
-  const auto& there = parts.groups().back();
-  const_cast<bool&>(there.is_numbered) = false;  // as if the reply of its node had not said it
-  model.cluster.stage2.objects().find_optimizer(there.object->id())->has_made(1, true);
-  const auto is_told = [&](const std::string& who, const std::function<void()>& run) {
-    const auto [code, text] = unsure(run);
-    BOOST_TEST((code == errc::misuse));
-    BOOST_TEST(contains(text, who + ": whether node 'stage2' has made the last step is not known"), text);
-    BOOST_TEST(contains(text, "a version of troupe that does not number steps"), text);
-    BOOST_TEST(contains(text, "given up"), text);
-    BOOST_TEST(contains(text, "load a checkpoint"), text);
-  };
-  context pass(model.cluster.driver);
-  model.backward(pass, 0);
-  unsure([&] { steps.step(pass, {}); });
-  is_told("optimizer::step", [&] { steps.step(pass, {}); });
-  model.backward(pass, 1);
-  is_told("optimizer::step", [&] { steps.step(pass, {}); });
-  is_told("optimizer::gather", [&] { steps.gather(pass); });
-  is_told("optimizer::save", [&] { steps.settle_all("optimizer::save"); });
-}
-
 BOOST_AUTO_TEST_CASE(the_next_step_goes_on_where_every_node_has_made_the_one_before) {  // OM-7, OX-1
   spread_model model;
   model.late_on_stage2(1, [&] { unsure([&] { model.step(0); }); });
@@ -349,7 +324,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_which_can_not_wait_changes_nothing) {
   spread_model model;
   model.gather(0);
   std::promise<std::string> told;
-  model.cluster.driver.peer("stage1").call("troupe.drop").then([&](const future<call_reply>&) {
+  after_others(model.cluster.driver.peer("stage1")).then([&](const future<call_reply>&) {
     told.set_value(text_of<error>([&] { model.steps->step(1.0); }) + text_of<error>([&] { model.steps->step(); }));
   });
   const auto both = told.get_future().get();

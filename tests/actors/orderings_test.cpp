@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     caf::anon_send(there, gradients_for(y, pass.id()));
     play.run();
     troupe::call_request next;
-    next.function = "gathered";
+    next.what = troupe::requests::function{"gathered"};
     next.payload.context = pass.id();
     next.completed = {2};
     if (failed) next.failed = {{1}};
@@ -423,7 +423,7 @@ BOOST_AUTO_TEST_CASE(an_actors_message_in_the_context_of_a_node_that_was_not_met
 
 // Sends the call to "b", where the context of the call was released or may not be opened. The call has to be refused.
 void check_opens_nothing(cast& play, troupe::call_request call, const char* opened) {
-  call.function = "times_weight";
+  call.what = troupe::requests::function{"times_weight"};
   call.payload.tensors = {torch::ones({2})};
   caf::scoped_actor self{play.system};
   auto request = self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).actors.gateway), caf::infinite,

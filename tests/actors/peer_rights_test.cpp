@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,6 +17,7 @@
 #include <actors/linear_cluster.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/script_module.hpp>
@@ -59,33 +61,31 @@ struct attack {
     });
     driver.emplace(named_settings("driver"));
     driver->join("127.0.0.1", victim->port());
-    const auto owner = std::pair{std::string(calls::value_names::owner), attribute(calls::to_attribute(driver->id().value))};
-    auto values = layer(2, 2, 1);
-    values.emplace(owner);
-    values.emplace(calls::value_names::type, "linear");
-    const auto made = call("troupe.create", values);
-    const auto steps = call(
-      "troupe.optimizer.create",
-      {owner, {calls::value_names::type, "sgd"}, {"option.lr", 0.1}, {"module.0", made.values.at(calls::value_names::object)}});
-    optimizer_there = {victim->id(), calls::number_from(steps.values, calls::value_names::object)};
+    const auto there = driver->peer("victim");
+    const auto number_in = [](const call_reply& made) { return calls::number_from(made.values, "object"); };
+    const auto made = node_access::ask(there, requests::create_module{driver->id(), "linear"}, {}, layer(2, 2, 1)).get();
+    optimizer_there = {
+      victim->id(),
+      number_in(call(requests::create_optimizer{driver->id(), "sgd", {{"lr", 0.1}}, {{1, {number_in(made)}, {}}}}))};
   }
 
-  call_reply call(const std::string& function, attributes values, std::vector<at::Tensor> tensors = {}) {
-    return driver->peer("victim").call(function, std::move(tensors), std::move(values), optimizer_there).get();
+  call_reply call(request what, std::vector<at::Tensor> tensors = {}, attributes values = {}) {
+    return node_access::ask(driver->peer("victim"), std::move(what), std::move(tensors), std::move(values), optimizer_there)
+      .get();
   }
 
   /// The text of the refusal. Checks that the call is refused, counted, and that nothing outside of the data folder has changed.
-  std::string refusal(const std::string& function, attributes values, std::vector<at::Tensor> tensors = {}) {
+  std::string refusal(const request& what, std::vector<at::Tensor> tensors = {}, attributes values = {}) {
     const auto before = victim->status().requests_refused;
     std::string text;
     try {
-      call(function, std::move(values), std::move(tensors));
+      call(what, std::move(tensors), std::move(values));
     } catch (const error& problem) {
       text = problem.what();
       BOOST_TEST((problem.code() == errc::refused), text);
     }
     BOOST_TEST(victim->status().requests_refused == before + 1);
-    for (const auto& word : {"call of '" + function + "' on node 'victim'", std::string("refused to node 'driver'")})
+    for (const auto& word : {"call of '" + label_of(what) + "' on node 'victim'", std::string("refused to node 'driver'")})
       BOOST_TEST(contains(text, word), text);
     check_outside();
     return text;
@@ -97,19 +97,19 @@ struct attack {
     for (const auto& name : all.files()) BOOST_TEST((name == "data" || name == "outside" || name == "log"), name);
   }
 
-  static attributes saves(const std::string& folder, const std::string& save = save_id) {
-    return {{"folder", folder}, {"save", save}, {"others", true}};
-  }
-  static attributes loads(const std::string& folder, const std::string& save = save_id) {
-    auto values = calls::to_attributes(support::file_digest{6, 0});
-    values.merge(saves(folder, save));
-    values.emplace("path", "a.pt");
-    return values;
-  }
+  std::string refusal_of_path(const std::string& path) { return refusal(requests::function{"path_of"}, {}, {{"path", path}}); }
 };
 
-const char* const functions_with_folders[] = {"troupe.optimizer.save", "troupe.optimizer.remove", "troupe.optimizer.load",
-                                              "troupe.optimizer.expect_room"};
+requests::save saves(const std::string& folder, const std::string& save = save_id) { return {save, folder}; }
+requests::remove removes(const std::string& folder, const std::string& save = save_id) { return {save, folder, true}; }
+requests::load loads(const std::string& folder, const std::string& save = save_id,
+                     const support::file_digest& digest = {6, 0}) {
+  return {save, folder, "a.pt", digest.bytes, digest.sum, to_text(digest.kind)};
+}
+
+std::vector<request> requests_with_folder(const std::string& folder) {
+  return {saves(folder), removes(folder), loads(folder), requests::expect_room{folder}};
+}
 
 std::string one_script() {
   torch::jit::Module script("one");
@@ -125,13 +125,13 @@ BOOST_AUTO_TEST_SUITE(rights_of_peers)
 
 BOOST_AUTO_TEST_CASE(a_node_without_a_data_folder_takes_no_path) {
   attack on(false);
-  for (const auto* function : functions_with_folders)
-    for (const auto& folder : {on.outside, std::string("parts")}) {
-      const auto text = on.refusal(function, attack::loads(folder));
+  for (const auto& folder : {on.outside, std::string("parts")})
+    for (const auto& what : requests_with_folder(folder)) {
+      const auto text = on.refusal(what);
       for (const auto* words : {"has no data folder", "--data-dir FOLDER", "settings::data_dir"})
         BOOST_TEST(contains(text, words), text);
     }
-  BOOST_TEST(contains(on.refusal("path_of", {{"path", on.secret}}), "has no data folder"));
+  BOOST_TEST(contains(on.refusal_of_path(on.secret), "has no data folder"));
   BOOST_TEST(!fs::exists("parts"));
 }
 
@@ -141,32 +141,29 @@ BOOST_AUTO_TEST_CASE(no_path_leads_out_of_the_data_folder) {
   fs::create_directory_symlink(on.outside + "/none", on.data + "/dangling");
   fs::create_directories(on.data + "/deep");
   fs::create_directory_symlink("../../outside", on.data + "/deep/out");
-  for (const auto* function : functions_with_folders) {
-    for (const auto& folder : {on.outside, std::string("../outside"), std::string("deep/../../outside"), on.data})
-      BOOST_TEST(contains(on.refusal(function, attack::loads(folder)), "leads out of this node's data folder"), folder);
-    for (const std::string folder : {"out", "out/new", "dangling", "dangling/new", "deep/out", "deep/out/new"})
-      BOOST_TEST(contains(on.refusal(function, attack::loads(folder)), "is a symbolic link"), folder);
-    for (const auto& folder : {std::string(".ssh"), std::string("a\nb"), std::string(2000, 'x'), std::string(300, 'x')})
-      BOOST_TEST(!on.refusal(function, attack::loads(folder)).empty(), folder);
-  }
+  for (const auto& folder : {on.outside, std::string("../outside"), std::string("deep/../../outside"), on.data})
+    for (const auto& what : requests_with_folder(folder))
+      BOOST_TEST(contains(on.refusal(what), "leads out of this node's data folder"), folder);
+  for (const std::string folder : {"out", "out/new", "dangling", "dangling/new", "deep/out", "deep/out/new"})
+    for (const auto& what : requests_with_folder(folder)) BOOST_TEST(contains(on.refusal(what), "is a symbolic link"), folder);
+  for (const auto& folder : {std::string(".ssh"), std::string("a\nb"), std::string(2000, 'x'), std::string(300, 'x')})
+    for (const auto& what : requests_with_folder(folder)) BOOST_TEST(!on.refusal(what).empty(), folder);
   for (const auto& path : {on.secret, std::string("../outside/secret"), std::string("out/secret"), std::string("dangling")})
-    BOOST_TEST(!on.refusal("path_of", {{"path", path}}).empty(), path);
+    BOOST_TEST(!on.refusal_of_path(path).empty(), path);
 }
 
 BOOST_AUTO_TEST_CASE(no_name_of_a_save_leads_to_another_file) {
   attack on;
-  on.call("troupe.optimizer.save", attack::saves("run"));
+  on.call(saves("run"));
   const auto own = on.data + "/run/" + objects::part_file_name("victim", save_id);
   BOOST_REQUIRE(fs::exists(own));
   for (const std::string save :
        {"../../../outside/x", "/x", "", "..", "0123456789abcde", "0123456789ABCDEF", "0123456789abcdef/"}) {
-    for (const auto* function :
-         {"troupe.optimizer.save", "troupe.optimizer.remove", "troupe.optimizer.load", "troupe.optimizer.snapshot"})
-      BOOST_TEST(contains(on.refusal(function, attack::loads("run", save)), "16 hexadecimal digits"), save);
-    const attributes piece{{"save", save}, {"offset", 0}, {"size", 1}, {"total", 1}};
-    BOOST_TEST(contains(on.refusal("troupe.optimizer.piece", piece), "16 hexadecimal digits"));
-    BOOST_TEST(contains(on.refusal("troupe.optimizer.receive", piece, {at::zeros({1}, at::kByte)}), "16 hexadecimal digits"));
-    BOOST_TEST(contains(on.refusal("troupe.optimizer.apply", piece), "16 hexadecimal digits"));
+    const request all[] = {saves("run", save),       removes("run", save),        loads("run", save),
+                           requests::snapshot{save}, requests::piece{save, 0, 1}, requests::receive{save, 0, 1},
+                           requests::apply{save}};
+    for (const auto& what : all)
+      BOOST_TEST(contains(on.refusal(what, {at::zeros({1}, at::kByte)}), "16 hexadecimal digits"), save);
   }
   BOOST_TEST(std::distance(fs::recursive_directory_iterator(on.data), {}) == 2);
 }
@@ -176,13 +173,13 @@ BOOST_AUTO_TEST_CASE(links_in_the_place_of_a_part_are_neither_read_nor_written_t
   fs::create_directory(on.data + "/run");
   const auto part = on.data + "/run/" + objects::part_file_name("victim", save_id);
   fs::create_symlink(on.secret, part);
-  BOOST_TEST(contains(on.refusal("troupe.optimizer.load", attack::loads("run")), "is a symbolic link"));
+  BOOST_TEST(contains(on.refusal(loads("run")), "is a symbolic link"));
   fs::create_symlink(on.secret, part + ".part");
-  on.call("troupe.optimizer.save", attack::saves("run"));
+  on.call(saves("run"));
   on.check_outside();
   BOOST_TEST(!fs::is_symlink(part));
   fs::create_symlink(on.secret, on.data + "/run/" + objects::part_file_name("victim", "aaaaaaaaaaaaaaaa"));
-  on.call("troupe.optimizer.remove", attack::saves("run"));
+  on.call(removes("run"));
   on.check_outside();
   BOOST_TEST(std::distance(fs::directory_iterator(on.data + "/run"), {}) == 1);
 }
@@ -192,23 +189,23 @@ BOOST_AUTO_TEST_CASE(parts_of_other_nodes_are_neither_read_nor_removed) {
   fs::create_directory(on.data + "/run");
   const auto other = on.data + "/run/" + objects::part_file_name("another", save_id);
   write_text(other, "secret");
-  on.call("troupe.optimizer.remove", attack::saves("run", "aaaaaaaaaaaaaaaa"));
+  on.call(removes("run", "aaaaaaaaaaaaaaaa"));
   BOOST_TEST(read_text(other) == "secret");
   for (const auto& folder : {std::string("run"), "run/another." + save_id + ".pt"}) {
-    auto values = attack::loads(folder);
-    values["path"] = "run/another." + save_id + ".pt";  // only a name for errors
-    const auto text = text_of<error>([&] { on.call("troupe.optimizer.load", values); });
+    auto what = loads(folder);
+    what.path = "run/another." + save_id + ".pt";  // only a name for errors
+    const auto text = text_of<error>([&] { on.call(what); });
     BOOST_TEST((contains(text, "can't read 'run/victim." + save_id + ".pt'") || contains(text, "Not a directory")), text);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_part_of_a_size_that_makes_no_sense_takes_no_memory) {  // LO-6
   attack on;
-  const attributes piece{{"save", save_id}, {"offset", 0}, {"total", std::int64_t{1} << 40}};
-  BOOST_TEST(contains(on.refusal("troupe.optimizer.receive", piece, {at::zeros({1}, at::kByte)}),
-                      "a part of 1099511627776 bytes was announced"));
-  const attributes most{{"save", save_id}, {"offset", 0}, {"total", -1}};
-  BOOST_TEST(contains(on.refusal("troupe.optimizer.receive", most, {at::zeros({1}, at::kByte)}), "18446744073709551615 bytes"));
+  const auto refusal_of = [&](std::uint64_t total) {
+    return on.refusal(requests::receive{save_id, 0, total}, {at::zeros({1}, at::kByte)});
+  };
+  BOOST_TEST(contains(refusal_of(std::uint64_t{1} << 40), "a part of 1099511627776 bytes was announced"));
+  BOOST_TEST(contains(refusal_of(~std::uint64_t{0}), "18446744073709551615 bytes"));
 }
 
 BOOST_AUTO_TEST_CASE(a_part_that_a_peer_sends_runs_no_code) {  // PV-1
@@ -221,11 +218,9 @@ BOOST_AUTO_TEST_CASE(a_part_that_a_peer_sends_runs_no_code) {  // PV-1
   const auto text = out.str();
   auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
   std::copy(text.begin(), text.end(), static_cast<char*>(bytes.mutable_data_ptr()));
-  on.call("troupe.optimizer.receive", {{"save", save_id}, {"offset", 0}, {"total", static_cast<std::int64_t>(text.size())}},
-          {bytes});
-  auto values = attack::loads("");
-  for (auto& [name, value] : calls::to_attributes(objects::digest_of(bytes))) values[name] = value;
-  BOOST_TEST(contains(text_of<error>([&] { on.call("troupe.optimizer.load", values); }), "is not a checkpoint of troupe"));
+  on.call(requests::receive{save_id, 0, text.size()}, {bytes});
+  const auto what = loads("", save_id, objects::digest_of(bytes));
+  BOOST_TEST(contains(text_of<error>([&] { on.call(what); }), "is not a checkpoint of troupe"));
   on.check_outside();
 }
 
@@ -236,8 +231,7 @@ BOOST_AUTO_TEST_CASE(a_script_is_taken_only_by_a_node_that_allows_it) {
   {
     attack on;
     const auto objects = on.victim->status().objects;
-    const auto refused =
-      on.refusal("troupe.create_script", {{calls::value_names::owner, calls::to_attribute(on.driver->id().value)}}, {bytes});
+    const auto refused = on.refusal(requests::create_script{on.driver->id()}, {bytes});
     for (const auto* words : {"TorchScript is code", "--allow-scripts", "settings::allow_scripts"})
       BOOST_TEST(contains(refused, words), refused);
     BOOST_TEST(on.victim->status().objects == objects);
@@ -256,7 +250,7 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_a_line_of_the_log_with_function_and_peer) {
   std::string log;
   {
     attack on(false);
-    on.refusal("troupe.optimizer.save", attack::saves("parts"));
+    on.refusal(saves("parts"));
     on.driver.reset();
     on.victim.reset();
     log = read_text(on.all / "log");
@@ -279,14 +273,13 @@ BOOST_AUTO_TEST_CASE(a_call_of_the_node_to_itself_may_name_any_path_unless_a_pee
 
 BOOST_AUTO_TEST_CASE(a_node_with_a_data_folder_serves_its_peers) {
   attack on;
-  on.call("troupe.optimizer.expect_room", attack::saves("run/a"));
+  on.call(requests::expect_room{"run/a"});
   BOOST_TEST(fs::is_empty(on.data));
-  const auto reply = on.call("troupe.optimizer.save", attack::saves("run/a"));
-  auto values = attack::loads("run/a");
-  for (const auto& [name, value] : reply.values) values[name] = value;
-  on.call("troupe.optimizer.load", values);
-  on.call("troupe.optimizer.apply", {{"save", save_id}});
-  BOOST_TEST(get<std::string>(on.call("path_of", {{"path", "run/x"}}).values, "path") == fs::canonical(on.data) / "run/x");
+  const auto reply = on.call(saves("run/a"));
+  on.call(loads("run/a", save_id, calls::digest_from(reply.values)));
+  on.call(requests::apply{save_id});
+  const auto path = on.driver->peer("victim").call("path_of", {}, {{"path", "run/x"}}).get();
+  BOOST_TEST(get<std::string>(path.values, "path") == fs::canonical(on.data) / "run/x");
   BOOST_TEST(on.victim->status().requests_refused == 0u);
 }
 

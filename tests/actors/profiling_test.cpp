@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_pass_brings_what_ran_for_it_on_every_node) {
       return std::any_of(all.begin(), all.end(), is_inside_a_burst);
     };
     for (int tries = 0; tries < 2000 && !has_arrived(); ++tries) {
-      a.peer(name).call("troupe.drop").get();
+      troupe::test::after_others(a.peer(name)).get();
       all = of(a);
     }
     BOOST_TEST(has_arrived(), "no " << function << " of node " << name << " among " << all.size() << " spans");

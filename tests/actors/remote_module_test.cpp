@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(a_reference_kept_on_another_node_keeps_the_module_alive) { 
   BOOST_TEST(at::equal(kept->parameters().at(0).second, linear(layer(4, 3, 5)).weight));
   BOOST_TEST(contains(text_of<error>([&] { remote_module::accept(cluster.stage2, reference); }), "accepted before"));
   kept.reset();
-  cluster.stage2.peer("stage1").call("troupe.drop").get();
+  after_others(cluster.stage2.peer("stage1")).get();
   BOOST_TEST(cluster.stage1.objects().size() == 0u);
 }
 
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(a_module_of_the_node_itself_is_used_the_same_way) {
     BOOST_TEST(at::equal(block.call("forward", {input}).get().tensors.at(0), linear(layer(4, 3, 5)).forward(input)));
     BOOST_TEST(cluster.driver.objects().size() == 1u);
   }
-  cluster.driver.self().call("troupe.drop").get();
+  after_others(cluster.driver.self()).get();
   BOOST_TEST(cluster.driver.objects().size() == 0u);
 }
 
@@ -360,7 +360,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_which_can_not_wait_changes_nothing) {  // RM
   const auto block = stage.create("linear", layer(3, 2, 1));
   const auto before = block.parameters();
   std::promise<std::vector<std::string>> told;
-  stage.call("troupe.drop").then([&](const future<call_reply>&) {
+  after_others(stage).then([&](const future<call_reply>&) {
     const auto refusal = [](auto&& run) { return text_of<error>(run); };
     told.set_value({
       refusal([&] {

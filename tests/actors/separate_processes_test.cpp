@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(what_a_process_owned_on_another_goes_when_it_is_killed) {
   for (const auto& each : {shared, *given}) owner.call("take", {}, {{"module", each.lend(owner)}}).get();
   given->lend(owner);  // `owner` never accepts this loan
   given.reset();
-  home.call("troupe.drop").get();  // is handled after the message that `given` sent at its end
+  troupe::test::after_others(home).get();  // is handled after the message that `given` sent at its end
   BOOST_TEST(home.status().objects == 3u);
   cluster.signal("owner", SIGKILL);
   BOOST_TEST(comes_to_hold(home, 1));

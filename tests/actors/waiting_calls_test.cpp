@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_4096) {
   caf::scoped_actor self{here.system()};
   const auto call_at = [&](std::uint32_t depth) {
     troupe::call_request request;
-    request.function = "nothing";
+    request.what = troupe::requests::function{"nothing"};
     request.depth = depth;
     std::string outcome = "no answer";
     self->request(troupe::services_of(here).actors.gateway, 20s, std::move(request))

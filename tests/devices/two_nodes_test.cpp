@@ -413,7 +413,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_is_one_error_and_the_context_
 
 BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_what_it_has) {
   call_request request;
-  request.function = "where";
+  request.what = requests::function{"where"};
   request.deadline_ns = std::chrono::nanoseconds(10s).count();
   request.payload.tensors = {at::ones({1})};
   request.payload.devices = {simulated::device(9)};

@@ -15,6 +15,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/network/message_head.hpp>
+#include <troupe/actors/node_access.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
 
@@ -81,15 +82,12 @@ node_id call_what_is_not_allowed(const target& at) {
     script.define("def forward(self, x):\n  return x\n");
     create_script(there, script);
   });
-  attack("file", [&] { there.call("troupe.optimizer.save", {}, {{"folder", std::string("../../etc/passwd")}}).get(); });
+  attack("file", [&] { node_access::ask(there, requests::save{"", "../../etc/passwd"}).get(); });
   for (const auto* folder : {"../outside", "/outside", "link"})
     attack(std::string("folder ") + folder, [&] {
-      there
-        .call("troupe.optimizer.remove", {},
-              {{"folder", std::string(folder)}, {"save", std::string("0123456789abcdef")}, {"others", true}})
-        .get();
+      node_access::ask(there, requests::remove{"0123456789abcdef", folder, true}).get();
     });
-  attack("weights", [&] { there.call("troupe.parameters").get(); });
+  attack("weights", [&] { node_access::ask(there, requests::read{}).get(); });
   attack("status", [&] { there.status(); });
   return own.peer(at.victim, liar::patience).status().self.id;
 }
@@ -109,7 +107,7 @@ void lie(const target& at, node_id victim) {
   attack("forged heartbeat", heartbeat{victim, 1});
   attack("forged mark", request_mark{victim, 1});
   call_request call;
-  call.function = "secret";
+  call.what = requests::function{"secret"};
   call.payload.message.node = victim;
   attack("forged call", call);
 }

@@ -185,6 +185,22 @@ BOOST_AUTO_TEST_CASE(a_million_cheap_entries_take_little_memory) {
   read<autograd_message>(many(std::string("\x0a\x05\x35\x00\x00\x00\x00", 7)));  // devices, payloads merged
   read<discover>(many(std::string("\x21") + std::string(8, 'x')));
   read<farewell>(many("\x12\x01x"));
+  const auto asking = [](int field,
+                         const std::string& request) {  // the largest that a call may ask for without a limit on entries
+    wire::CallRequest call;
+    const auto& part = *call.GetDescriptor()->FindFieldByNumber(field);
+    BOOST_REQUIRE(call.GetReflection()->MutableMessage(&call, &part)->ParseFromString(request));
+    return framed(call.SerializeAsString());
+  };
+  wire::Select names;
+  while (names.names_size() < 30'000) names.add_names("");
+  BOOST_TEST(!read<call_request>(asking(wire::CallRequest::kSelectFieldNumber, names.SerializeAsString())));
+  wire::CreateOptimizer groups;
+  while (groups.groups_size() < 15'000) groups.add_groups()->set_number(static_cast<std::uint64_t>(groups.groups_size()));
+  BOOST_TEST(!read<call_request>(asking(wire::CallRequest::kCreateOptimizerFieldNumber, groups.SerializeAsString())));
+  wire::SetRates rates;
+  for (std::uint32_t i = 0; i < 30'000; ++i) rates.add_rate_groups(i), rates.add_rates(i);
+  BOOST_TEST(!read<call_request>(asking(wire::CallRequest::kSetRatesFieldNumber, rates.SerializeAsString())));
   read<node_status>(many(std::string("\x8a\x01\x00", 3)));  // empty names of peers
   std::string distinct;
   for (int i = 0; i < 60000; ++i) {  // attributes with different names, which are kept
@@ -525,6 +541,28 @@ BOOST_AUTO_TEST_CASE(fields_out_of_range_are_refused) {
     mark.add_words(1);
   }
   wire::CallRequest call;
+  const auto is_read = [&call] { return !read<call_request>(framed(call.SerializeAsString())); };
+  call.mutable_read()->set_of(3);
+  BOOST_TEST(is_read());
+  call.mutable_read()->set_of(4);
+  BOOST_TEST(!is_read());
+  call.mutable_write()->add_names("weight");
+  BOOST_TEST(!is_read());  // without a tensor
+  call.mutable_tensors()->add_kinds(0);
+  BOOST_TEST(is_read());
+  call.mutable_write()->set_of(3);  // gradients
+  BOOST_TEST(!is_read());
+  call.Clear();
+  auto& groups = *call.mutable_create_optimizer();
+  groups.add_groups()->set_number(1);
+  BOOST_TEST(is_read());
+  groups.add_groups()->set_number(1);
+  BOOST_TEST(!is_read());
+  call.mutable_step()->add_rates(0.1);
+  BOOST_TEST(!is_read());
+  call.mutable_step()->add_rate_groups(0);
+  BOOST_TEST(is_read());
+  call.Clear();
   call.add_values()->set_name("x");
   BOOST_TEST(static_cast<bool>(read<call_request>(framed(call.SerializeAsString()))));
   call.mutable_values(0)->set_truth(true);

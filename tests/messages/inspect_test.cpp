@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(what_makes_a_message_too_long_for_its_length_is_not_written
   BOOST_TEST(errors == std::string("troupe: a message could not be written: ") + to_exception(failed).what() + "\n");
   BOOST_TEST((wire == first));
   call_request header_alone;
-  header_alone.function = std::string(6000, 'f');
+  header_alone.what = requests::function{std::string(6000, 'f')};
   BOOST_TEST(static_cast<bool>(testing::encode(wire, header_alone)));
   BOOST_TEST((wire == first));
   message.tensors = {at::ones({1000}, at::kByte)};

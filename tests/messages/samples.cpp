@@ -190,6 +190,28 @@ void fill(generator& random, attributes& x) {
   }
 }
 
+void fill(generator& random, double& x) { x = static_cast<double>(make<std::int64_t>(random)) / 3; }
+void fill(generator& random, requests::tensors& x) { x = static_cast<requests::tensors>(random() % 4); }
+
+void fill(generator& random, requests::group_rates& x) {
+  x.clear();
+  for (auto n = random() % 3; n > 0; --n) fill(random, x[random() % 1000]);
+}
+
+template <class... Asked>
+void fill_one(generator& random, std::variant<Asked...>& x) {
+  std::size_t left = random() % sizeof...(Asked);
+  const auto fill_chosen = [&]<class T>() {
+    if (left-- == 0) x = make<T>(random);
+  };
+  (fill_chosen.template operator()<Asked>(), ...);
+}
+void fill(generator& random, request& x) { fill_one(random, x); }
+
+bool same(const request& a, const request& b) {
+  return a.index() == b.index() && std::visit([&]<class T>(const T& x) { return same(x, std::get<T>(b)); }, a);
+}
+
 void fill(generator& random, at::Tensor& x) { x = make_tensor(random); }
 
 void fill(generator& random, wire_format& x) { x = static_cast<wire_format>(random() % 4); }

@@ -92,6 +92,8 @@ auto members(T& x) {
   } else if constexpr (is<T, call_request>) {  // the last member never travels
     auto& [a, b, c, d, e, f, g, h, i, j, from_itself] = x;
     return std::tie(a, b, c, d, e, f, g, h, i, j);
+  } else if constexpr (count == 0) {
+    return std::tuple();
   } else if constexpr (count == 1) {
     auto& [a] = x;
     return std::tie(a);
@@ -153,6 +155,10 @@ void fill(generator& random, message_id& x);
 void fill(generator& random, std::string& x);
 void fill(generator& random, member_state& x);
 void fill(generator& random, attributes& x);
+void fill(generator& random, double& x);
+void fill(generator& random, requests::tensors& x);
+void fill(generator& random, requests::group_rates& x);
+void fill(generator& random, request& x);
 void fill(generator& random, at::Tensor& x);
 void fill(generator& random, wire_format& x);
 inline void fill(generator&, sent_ahead&) {}
@@ -176,6 +182,13 @@ void fill(generator& random, T& x) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.tensors.size());
     x.devices.resize(random() % 3 == 0 ? x.tensors.size() : 0, c10::Device(c10::kCPU));
     pack_some(random, x.tensors, x.packings);
+  } else if constexpr (std::same_as<T, call_request>) {
+    if (auto* tensors = std::get_if<requests::write>(&x.what)) {
+      tensors->of = static_cast<requests::tensors>(random() % 3);  // nobody writes gradients
+      tensors->names.resize(x.payload.tensors.size());
+    }
+  } else if constexpr (std::same_as<T, requests::create_optimizer>) {
+    for (std::size_t i = 0; i < x.groups.size(); ++i) x.groups[i].number = i + 1;
   } else if constexpr (std::same_as<T, propagate_gradients>) {
     x.requires_grad.resize(random() % 3 == 0 ? 0 : x.gradients.size());
     x.shapes.resize(random() % 3 == 0 ? 0 : x.gradients.size());
@@ -211,6 +224,7 @@ T make(generator& random) {
 }
 
 bool same(const attributes& a, const attributes& b);
+bool same(const request& a, const request& b);
 /// The list of the transfers that left ahead of a message is empty after reading.
 inline bool same(const sent_ahead&, const sent_ahead&) { return true; }
 template <class T>

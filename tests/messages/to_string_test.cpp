@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(every_message_shows_itself_and_stays_short, T, tes
 
 BOOST_AUTO_TEST_CASE(a_call_shows_shapes_and_never_elements) {
   call_request call;
-  call.function = "forward";
+  call.what = requests::function{"forward"};
   call.values = {{"width", 2}};
   call.payload.tensors = {at::full({2, 3}, 7777.0F), at::Tensor{}};
   std::string text = to_string(call);
@@ -31,6 +31,9 @@ BOOST_AUTO_TEST_CASE(a_call_shows_shapes_and_never_elements) {
   BOOST_TEST(text.find("[Float[2, 3], undefined]") != std::string::npos, text);
   BOOST_TEST(text.find("7777") == std::string::npos, text);
   BOOST_TEST(caf::deep_to_string(call) == text);
+  call.what = requests::take{{7}, 9};
+  text = to_string(call);
+  BOOST_TEST(text.find("take { owner: 7 ticket: 9 }") != std::string::npos, text);
 }
 
 BOOST_AUTO_TEST_CASE(long_lists_and_texts_are_cut) {

@@ -74,38 +74,21 @@ std::string payload_of(caf::message what) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Names of functions that every node has, and others.
-std::string some_function(generator& random) {
-  static constexpr std::array names = {"troupe.create",
-                                       "troupe.create_script",
-                                       "troupe.drop",
-                                       "troupe.lend",
-                                       "troupe.take",
-                                       "troupe.select",
-                                       "troupe.parameter",
-                                       "troupe.method",
-                                       "troupe.parameters",
-                                       "troupe.set_parameters",
-                                       "troupe.gradients",
-                                       "troupe.passes",
-                                       "troupe.trace",
-                                       "troupe.spans",
-                                       "troupe.optimizer.save",
-                                       "troupe.optimizer.load",
-                                       "troupe.optimizer.create",
-                                       "troupe.optimizer.step",
-                                       "echo",
-                                       "no such function"};
-  return names[pick(random, names.size())];
-}
-
-attributes some_values(generator& random) {
-  attributes result = testing::make<attributes>(random);
-  if (random() % 2 == 0) result["troupe.type"] = std::string("linear");
-  if (random() % 2 == 0) result["troupe.owner"] = static_cast<std::int64_t>(random());
-  if (random() % 2 == 0) result["troupe.method"] = std::string("forward");
-  if (random() % 4 == 0) result["folder"] = std::string("../../etc");
-  if (random() % 4 == 0) result["save"] = std::string("0123456789abcdef");
+/// A request that makes some sense to a node.
+request some_request(generator& random, node_id self) {
+  auto result = testing::make<request>(random);
+  const auto sometimes = [&random](auto& to, auto from) {
+    if (random() % 2 == 0) to = std::move(from);
+  };
+  std::visit(
+    [&](auto& x) {
+      if constexpr (requires { x.owner; }) sometimes(x.owner, self);
+      if constexpr (requires { x.name; }) sometimes(x.name, random() % 2 == 0 ? "forward" : "echo");
+      if constexpr (requires { x.type; }) sometimes(x.type, random() % 2 == 0 ? "linear" : "sgd");
+      if constexpr (requires { x.folder; }) sometimes(x.folder, "../../etc");
+      if constexpr (requires { x.save; }) sometimes(x.save, "0123456789abcdef");
+    },
+    result);
   return result;
 }
 
@@ -121,8 +104,8 @@ void say_who(generator& random, T& x, node_id self) {
     x.from = "mallory";
   } else if constexpr (std::same_as<T, call_request>) {
     x.payload.message.node = self;
-    x.function = some_function(random);
-    x.values = some_values(random);
+    x.what = some_request(random, self);
+    if (auto* tensors = std::get_if<requests::write>(&x.what)) tensors->names.resize(x.payload.tensors.size());
     x.target.number = random() % 8;
     x.payload.context.number %= 8;
     if (random() % 2 == 0) x.payload.context.node = self;

@@ -96,7 +96,7 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_of_another_node_changes_nothing, two_friends)
   BOOST_TEST(contains(refusal_of(troupe::heartbeat{b_id, 1}), "from another node"));
   BOOST_TEST(contains(refusal_of(troupe::heartbeat{node_id{12345}, 1}), "has not introduced itself yet"));
   troupe::call_request call;
-  call.function = "anything";
+  call.what = troupe::requests::function{"anything"};
   call.payload.message.node = b_id;
   BOOST_TEST(contains(refusal_of(call), "from another node"));
   BOOST_TEST(refusals() >= 104U);

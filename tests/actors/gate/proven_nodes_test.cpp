@@ -330,7 +330,7 @@ BOOST_FIXTURE_TEST_CASE(a_message_that_could_not_be_written_ends_no_connection, 
   {
     const auto remote = caf::actor_cast<caf::actor>(other.peer("here").actor("target"));
     troupe::call_request large;
-    large.function = std::string(troupe::max_header_bytes + 1, 'x');
+    large.what = troupe::requests::function{std::string(troupe::max_header_bytes + 1, 'x')};
     const std::vector<std::uint64_t> unregistered = {1};
     caf::anon_send(remote, std::string("a"), large);
     caf::anon_send(remote, std::string("a"), caf::make_message(unregistered));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <concepts>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -11,6 +12,8 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -24,7 +27,6 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/passes/context_record.hpp>
@@ -120,6 +122,19 @@ call_result answer_of(node& from, node& to, const call_request& call) {
   self->request(there, liar::patience, call)
     .receive([&](call_result& came) { result = std::move(came); }, [](const caf::error& why) { throw to_exception(why); });
   return result;
+}
+
+template <class T, class... Of>
+constexpr bool is_one_of = (std::same_as<T, Of> || ...);
+
+/// Calls `act` with one request of each type.
+template <class F, std::size_t... I>
+void for_each_request(F&& act, std::index_sequence<I...>) {
+  (act(std::variant_alternative_t<I, request>{}), ...);
+}
+template <class F>
+void for_each_request(F&& act) {
+  for_each_request(act, std::make_index_sequence<std::variant_size_v<request>>());
 }
 
 }  // namespace
@@ -265,14 +280,14 @@ BOOST_AUTO_TEST_CASE(without_rights_nothing_of_troupes_own_can_be_used) {  // RB
   });
   expect("ask for the status", [&] { all.there().status(); });
   expect("look for published actors", [&] { all.there().actor("any"); });
-  expect("read or write its trace", [&] { all.there().call("troupe.trace").get(); });
-  for (const auto& name : all.host.functions().names()) {
-    if (!name.starts_with("troupe.") || name == "troupe.drop" || name == "troupe.take" || name == "troupe.lend" ||
-        name == "troupe.passes")
-      continue;
-    expect("the policy does not let this role", [&] { all.there().call(name).get(); });
-  }
-  expect("call the function 'troupe.unheard_of'", [&] { all.there().call("troupe.unheard_of").get(); });
+  expect("read or write its trace", [&] { all.guest.collect_trace({"host"}); });
+  for_each_request([&](auto what) {
+    using type = decltype(what);
+    using namespace requests;
+    if constexpr (is_one_of<type, drop, take, lend, requests::passes>) return;
+    if constexpr (requires { what.owner; }) what.owner = all.guest.id();
+    expect("the policy does not let this role", [&] { node_access::ask(all.there(), what).get(); });
+  });
 }
 
 BOOST_AUTO_TEST_CASE(a_role_uses_its_own_modules_as_far_as_the_policy_says) {  // RB-3
@@ -292,14 +307,11 @@ BOOST_AUTO_TEST_CASE(a_role_uses_its_own_modules_as_far_as_the_policy_says) {  /
   // The host has a module of its own, whose number can be guessed.
   const auto own = all.host.self().create("linear", linear_values());
   expect("the caller does not own the object", [&] {
-    all.there().call("troupe.parameters", {}, {}, object_id{all.host.id(), 2}).get();
+    node_access::ask(all.there(), requests::read{}, {}, {}, {all.host.id(), 2}).get();
   });
   // Nobody takes an object in the name of another node.
   expect("acts in the name of another node, 'host'", [&] {
-    all.there()
-      .call("troupe.drop", {}, {{calls::value_names::owner, calls::to_attribute(all.host.id().value)}},
-            object_id{all.host.id(), 2})
-      .get();
+    node_access::ask(all.there(), requests::drop{all.host.id()}, {}, {}, {all.host.id(), 2}).get();
   });
   BOOST_TEST(all.host.status().objects == 2U);
 }
@@ -391,7 +403,7 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   begun.get_future().wait();
   // Nobody gets a part by a call that needs no right, nor ends passes by it.
   call_request call;
-  call.function = "troupe.drop";
+  call.what = requests::drop{mallory.id()};
   call.payload.context = pass.id();
   call.payload.message.node = mallory.id();
   call.completed = latest_pass;
@@ -399,8 +411,7 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   const auto refused = all.heard([&] { answer_of(mallory, all.host, call); });
   BOOST_TEST(contains(refused, "call functions that need no right in a context in which the caller has no part"), refused);
   call_request question;
-  question.function = "troupe.passes";
-  question.values = {{calls::value_names::object, calls::to_attribute(pass.id().number)}};
+  question.what = requests::passes{pass.id().number};
   question.payload.message.node = mallory.id();
   const auto untold = all.heard([&] { answer_of(mallory, all.host, question); });
   BOOST_TEST(contains(untold, "has no part in the context"), untold);
@@ -429,9 +440,9 @@ BOOST_AUTO_TEST_CASE(a_first_call_in_a_context_says_nothing_about_its_passes) {
   context pass(all.guest);
   auto x = at::ones({2}).requires_grad_();
   auto y = all.there().call("forward", {x}).get().tensor(0);
-  const auto lie = [&](node& liar, const std::string& function, std::uint64_t number) {
+  const auto lie = [&](node& liar, const request& what, std::uint64_t number) {
     call_request call;
-    call.function = function;
+    call.what = what;
     call.payload.context = {all.guest.id(), number};
     call.payload.message.node = liar.id();
     call.payload.tensors = {at::ones({2})};
@@ -442,16 +453,18 @@ BOOST_AUTO_TEST_CASE(a_first_call_in_a_context_says_nothing_about_its_passes) {
   // The role of this node has no right. It opens no context either.
   node stranger(all.settings_of("stranger", "stranger", ""));
   stranger.join("127.0.0.1", all.host.port());
-  for (const auto* function : {"troupe.drop", "troupe.lend", "troupe.take", "troupe.passes", "forward"})
+  const auto self = stranger.id();
+  for (const request& what : {request(requests::drop{self}), request(requests::lend{self, self}), request(requests::take{self}),
+                              request(requests::passes{}), request(requests::function{"forward"})})
     for (const auto number : {pass.id().number, pass.id().number + 1})
-      BOOST_TEST(contains(lie(stranger, function, number), "refused to node 'stranger'"));
+      BOOST_TEST(contains(lie(stranger, what, number), "refused to node 'stranger'"));
   BOOST_TEST(all.host.status().contexts == 1U);
   // This node may call the function, and so has a part in the context from now on.
   node visitor(all.settings_of("other", "visitor", ""));
   visitor.join("127.0.0.1", all.host.port());
-  BOOST_TEST(lie(visitor, "forward", pass.id().number) == "done");
+  BOOST_TEST(lie(visitor, requests::function{"forward"}, pass.id().number) == "done");
   // Later calls may say what passes have done, as far as that is possible.
-  BOOST_TEST(lie(visitor, "forward", pass.id().number) == "done");
+  BOOST_TEST(lie(visitor, requests::function{"forward"}, pass.id().number) == "done");
   for (int i = 0; i < 2; ++i) pass.backward({y.sum()}, {.keep_graph = true, .deadline = liar::patience}).get();
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 8.0F);
 }
@@ -476,7 +489,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   node visitor(all.settings_of("other", "visitor", ""));
   visitor.join("127.0.0.1", all.host.port());
   call_request call;
-  call.function = "forward";
+  call.what = requests::function{"forward"};
   call.payload.context = pass.id();
   call.payload.message.node = visitor.id();
   call.payload.tensors = {at::ones({2})};
@@ -525,7 +538,7 @@ BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-
   const auto reason = failed.get();
   BOOST_TEST(contains(reason, "has 4096 parts in passes of node 'guest'"), reason);
   call_request call;
-  call.function = "forward";
+  call.what = requests::function{"forward"};
   call.payload.context = pass.id();
   call.payload.message.node = all.guest.id();
   call.payload.tensors = {at::ones({2})};
@@ -601,7 +614,7 @@ BOOST_AUTO_TEST_CASE(nobody_introduces_itself_with_the_id_of_the_node_it_talks_t
     .receive([](const welcome&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
   BOOST_TEST(contains(text, "from another node"), text);
   call_request call;
-  call.function = "secret";
+  call.what = requests::function{"secret"};
   call.payload.message.node = all.host.id();
   self->request(gateway, liar::patience, call)
     .receive([](const call_result&) { BOOST_ERROR("the call ran"); },

@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(values_that_caf_can_not_read_are_wrong) {  // MV-2
 // Before, an honest node lost its connection when it could not write a value.
 BOOST_FIXTURE_TEST_CASE(what_caf_could_not_write_is_not_wrong, writer) {  // MV-2
   troupe::call_request large;
-  large.function = std::string(troupe::max_header_bytes + 1, 'x');
+  large.what = troupe::requests::function{std::string(troupe::max_header_bytes + 1, 'x')};
   const std::vector<std::uint64_t> unregistered = {1};
   const auto nested = caf::make_message(unregistered);
   const caf::error with_context(1, caf::atom("test"), nested);

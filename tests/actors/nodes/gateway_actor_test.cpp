@@ -91,7 +91,7 @@ struct stage_with_driver : stage {
   }
   call_request call() const {
     call_request result;
-    result.function = "twice";
+    result.what = requests::function{"twice"};
     result.payload.context = {driver.id, 1};
     result.payload.message = {1, driver.id};
     result.payload.tensors = {at::ones({2})};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests: tests/actors/profiling_test.cpp
-#include <troupe/actors/nodes/builtin_functions.hpp>
+#include <troupe/actors/nodes/serve_request.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -20,17 +20,6 @@ namespace {
 
 constexpr std::chrono::seconds patience{30};
 
-/// Replies with the spans of this node.
-call_reply trace(node_parts& here) {
-  const support::logger_release lets_go;
-  caf::scoped_actor self{*here.services.actors.system};
-  call_reply reply;
-  self->request(here.services.actors.tracer, patience, support::collect_atom::value)
-    .receive([&](const tracing::trace_log& log) { reply.values["spans"] = tracing::pack(log); },
-             [](const caf::error& reason) { throw to_exception(reason); });
-  return reply;
-}
-
 /// The steady clock of the named node minus that of this node, in nanoseconds.
 std::int64_t clock_of(node_parts& here, const std::string& name) {
   const support::logger_release lets_go;
@@ -48,25 +37,30 @@ std::int64_t clock_of(node_parts& here, const std::string& name) {
   return offset;
 }
 
-/// Records the spans of a burst that ran on another node, in a pass that this node started.
-call_reply take_spans(node_parts& here, const attributes& values) {
-  const auto name = get<std::string>(values, "node");
-  auto spans = tracing::unpack(get<std::string>(values, "spans")).spans;
-  const auto offset = clock_of(here, name);
+}  // namespace
+
+/// Replies with the spans of this node.
+call_reply serve(node_parts& here, call_arguments&, const requests::trace&) {
+  const support::logger_release lets_go;
+  caf::scoped_actor self{*here.services.actors.system};
+  call_reply reply;
+  self->request(here.services.actors.tracer, patience, support::collect_atom::value)
+    .receive([&](const tracing::trace_log& log) { reply.values["spans"] = tracing::pack(log); },
+             [](const caf::error& reason) { throw to_exception(reason); });
+  return reply;
+}
+
+/// Records the spans for this node's trace.
+call_reply serve(node_parts& here, call_arguments&, const requests::spans& what) {
+  auto spans = tracing::unpack(what.spans).spans;
+  const auto offset = clock_of(here, what.node);
   for (auto& span : spans) {
     span.begin_ns = tracing::time_minus(span.begin_ns, offset);
     span.end_ns = tracing::time_minus(span.end_ns, offset);
-    span.track = "backward on " + name;
+    span.track = "backward on " + what.node;
     here.services.recorder.record(std::move(span));
   }
   return {};
-}
-
-}  // namespace
-
-void add_trace_functions(node_parts& here) {
-  here.functions.add("troupe.trace", [&here](call_arguments&) { return trace(here); });
-  here.functions.add("troupe.spans", [&here](call_arguments& arguments) { return take_spans(here, arguments.values); });
 }
 
 }  // namespace troupe::nodes

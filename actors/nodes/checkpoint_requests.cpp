@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/optimizer_checkpoints_test.cpp, tests/actors/optimizer_test.cpp, tests/actors/peer_rights_test.cpp
+#include <troupe/actors/nodes/serve_request.hpp>
+
+#include <memory>
+#include <string>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/actors/support/refused_request.hpp>
+#include <troupe/messages/errors.hpp>
+
+namespace troupe::nodes {
+
+namespace {
+
+std::shared_ptr<objects::local_optimizer> optimizer_of(node_parts& here, const call_arguments& arguments) {
+  return here.objects.find_optimizer(arguments.target);
+}
+
+/// The save that a request names. Throws refused_request unless it can be the name of one: it becomes part of a file name.
+const std::string& save_in(const auto& what) {
+  if (!objects::is_save_id(what.save))
+    throw support::refused_request("a save is named by 16 hexadecimal digits, and the request names another");
+  return what.save;
+}
+
+}  // namespace
+
+/// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_room& what) {
+  const auto bytes = optimizer_of(here, arguments)->estimated_bytes();
+  // While a checkpoint is saved, the one before it is there too.
+  if (!what.folder.empty()) objects::expect_room(what.folder, here.data.nearest(what.folder), 2 * bytes);
+  return {{}, {{"bytes", calls::to_attribute(bytes)}}};
+}
+
+/// Writes this node's part to a folder below the data folder. Replies with the digest of the part.
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::save& what) {
+  const auto& save = save_in(what);
+  const auto one = optimizer_of(here, arguments);
+  const auto& name = here.objects.node_name();
+  const support::file_place place(here.data.find_or_make(what.folder), objects::part_file_name(name, save));
+  return {{}, calls::to_attributes(one->save(place, name, save))};
+}
+
+/// Removes this node's parts from a folder below the data folder. Does nothing without a folder, and of other saves nothing once a later
+/// save is here.
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::remove& what) {
+  const auto& save = save_in(what);
+  if (what.folder.empty()) return {};
+  const auto folder = here.data.find(what.folder);
+  const bool is_late = what.others && !optimizer_of(here, arguments)->has_saved_last(save);
+  if (!folder || is_late) return {};
+  const auto which = what.others ? objects::own_parts::of_other_saves : objects::own_parts::of_this_save;
+  objects::remove_own_parts(*folder, here.objects.node_name(), save, which);
+  return {};
+}
+
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::snapshot& what) {
+  const auto digest = optimizer_of(here, arguments)->snapshot(here.objects.node_name(), save_in(what));
+  return {{}, calls::to_attributes(digest)};
+}
+
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::piece& what) {
+  return {{optimizer_of(here, arguments)->piece(save_in(what), what.offset, what.size)}};
+}
+
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::receive& what) {
+  optimizer_of(here, arguments)->receive(save_in(what), what.offset, what.total, arguments.tensor(0));
+  return {};
+}
+
+/// Reads and checks the part of this node: the one in a folder below the data folder, or, without a folder, the one that was
+/// received. The caller names no file: a node reads parts of its own alone.
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::load& what) {
+  const auto& save = save_in(what);
+  const support::file_digest digest{what.bytes, what.sum, support::checksum_kind_named(what.sum_kind)};
+  const auto one = optimizer_of(here, arguments);
+  if (what.folder.empty()) {
+    one->stage_received(what.path, digest, save);
+    return {};
+  }
+  const auto folder = here.data.find(what.folder);
+  const auto file = objects::part_file_name(here.objects.node_name(), save);
+  if (!folder)
+    throw error(errc::function_failed,
+                "can't read '" + what.folder + "/" + file + "': there is no such folder in the node's data folder");
+  one->stage({*folder, file}, digest, save);
+  return {};
+}
+
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::apply& what) {
+  optimizer_of(here, arguments)->apply(save_in(what), {what.number});
+  return {};
+}
+
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::discard&) {
+  optimizer_of(here, arguments)->discard();
+  return {};
+}
+
+}  // namespace troupe::nodes

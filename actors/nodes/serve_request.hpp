@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/remote_module_test.cpp, tests/actors/optimizer_test.cpp
+#pragma once
+
+#include <troupe/actors/function_table.hpp>
+#include <troupe/messages/requests.hpp>
+
+namespace troupe::nodes {
+
+struct node_parts;
+
+/// Does what a call asks for, and returns the answer. Throws what the user's function throws, and troupe::error.
+call_reply serve_request(node_parts& here, const request& what, call_arguments& arguments);
+
+// One function a request; those of objects and optimizers are in object_requests.cpp alone.
+
+// checkpoint_requests.cpp
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_room& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::save& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::remove& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::snapshot& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::piece& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::receive& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::load& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::apply& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::discard& what);
+// trace_requests.cpp
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::trace& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::spans& what);
+
+}  // namespace troupe::nodes

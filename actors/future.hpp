@@ -16,6 +16,7 @@
 
 #include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/lost_exception.hpp>
 #include <troupe/actors/support/spin_pause.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/messages/errors.hpp>
@@ -26,8 +27,6 @@ namespace detail {
 
 /// How long a waiting thread polls for its result before it sleeps.
 inline constexpr std::chrono::microseconds awake_for{300};
-
-void report_lost_exception(const char* where, const char* text) noexcept;
 
 /// While a continuation_scope lives, its thread runs a continuation.
 class continuation_scope {
@@ -236,9 +235,9 @@ class future {
     try {
       continuation(*this);
     } catch (const std::exception& problem) {
-      detail::report_lost_exception("a continuation", problem.what());
+      support::report_lost_exception("a continuation", problem.what());
     } catch (...) {
-      detail::report_lost_exception("a continuation", "an exception of unknown type");
+      support::report_lost_exception("a continuation", "an exception of unknown type");
     }
   }
 

@@ -301,6 +301,17 @@ const node_option& node_option_named(std::string_view name) {
   return *option;
 }
 
+void add_device_map(settings& to, const std::string& text) {
+  const auto colon = text.find(':');
+  const auto peer = text.substr(0, colon);
+  if (colon == std::string::npos || !valid_node_name(peer))
+    refuse("expected a device map 'PEER:DEVICE HERE=DEVICE THERE,...' such as 'stage1:cuda:0=cuda:1,cpu=cuda:0', got '" + text +
+           "'");
+  const auto map = device_map::parse(text.substr(colon + 1));
+  if (!to.device_maps.try_emplace(peer, map.names()).second)
+    refuse("node '" + peer + "' has two device maps; write all entries into one, got '" + text + "' after another map");
+}
+
 void check(const settings& options) {
   for (const auto& each : node_options())
     if (const auto* number = std::get_if<node_option::number>(&each.kind))

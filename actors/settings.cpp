@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <troupe/devices/device_map.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe {
@@ -49,17 +48,6 @@ bool valid_node_name(const std::string& name) noexcept {
     if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-') return false;
   }
   return true;
-}
-
-void add_device_map(settings& to, const std::string& text) {
-  const auto colon = text.find(':');
-  const auto peer = text.substr(0, colon);
-  if (colon == std::string::npos || !valid_node_name(peer))
-    refuse("expected a device map 'PEER:DEVICE HERE=DEVICE THERE,...' such as 'stage1:cuda:0=cuda:1,cpu=cuda:0', got '" + text +
-           "'");
-  const auto map = device_map::parse(text.substr(colon + 1));
-  if (!to.device_maps.try_emplace(peer, map.names()).second)
-    refuse("node '" + peer + "' has two device maps; write all entries into one, got '" + text + "' after another map");
 }
 
 std::pair<std::string, std::uint16_t> parse_address(const std::string& text) {

@@ -10,8 +10,8 @@
 #include <caf/sec.hpp>
 
 #include <troupe/actors/membership/dialer.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/nodes/status_survey.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/actors/support/logger_release.hpp>
@@ -22,7 +22,7 @@ namespace troupe {
 
 struct status_client::connection {
   explicit connection(const settings& how) : config(how) {}
-  network::system_config config;
+  nodes::system_config config;
   caf::actor_system system{config};
   caf::actor gateway;
 };

@@ -19,7 +19,8 @@ add_custom_target(generated) # only the headers that protobuf generates, for too
 
 # One precompiled header per flavour, built when the first target asks for it:
 #   torch  tensors and the autograd graph          (engine and its tests)
-#   caf    the same, and actors                    (messages, devices, actors and their tests)
+#   io     actors and their network, no libtorch   (the network of actors and its tests)
+#   caf    both                                    (messages, devices, actors and their tests)
 #   nn     the same, and modules and optimizers    (apps, bench, tests that need torch/torch.h)
 # With g++ a unit then takes 2, 3 and 5 s before its own code, instead of 8, 11 and 20 s. Each unit instantiates the
 # templates of its headers again, so no flavour has more than its users need. FOR_TESTS adds Boost.Test to the flavour.
@@ -42,7 +43,7 @@ endfunction()
 function(_troupe_make_pch flavour)
   set(header "${PROJECT_SOURCE_DIR}/cmake/pch/${flavour}.hpp")
   if(NOT EXISTS "${header}")
-    message(FATAL_ERROR "no precompiled header flavour '${flavour}'; use torch, caf, nn or none")
+    message(FATAL_ERROR "no precompiled header flavour '${flavour}'; use torch, io, caf, nn or none")
   endif()
   if(NOT TARGET troupe_pch_${flavour})
     _troupe_pch_target(troupe_pch_${flavour} ${flavour} "${header}")
@@ -75,7 +76,9 @@ function(_troupe_pch_target pch flavour headers)
     "${PROJECT_BINARY_DIR}/pch/${pch}.cpp" ONLY_IF_DIFFERENT)
   add_library(${pch} OBJECT "${PROJECT_BINARY_DIR}/pch/${pch}.cpp")
   target_precompile_headers(${pch} PRIVATE ${headers})
-  target_link_libraries(${pch} PRIVATE LibTorch::torch_cpu)
+  if(NOT flavour STREQUAL "io")
+    target_link_libraries(${pch} PRIVATE LibTorch::torch_cpu)
+  endif()
   if(NOT flavour STREQUAL "torch")
     target_link_libraries(${pch} PRIVATE CAF::openssl)
   endif()
@@ -86,6 +89,9 @@ function(_troupe_pch_target pch flavour headers)
   # ccache uses this text in place of the precompiled header's content, because the content is up to half a gigabyte,
   # and GCC writes different bytes each time.
   file(GLOB sources "${PROJECT_SOURCE_DIR}/cmake/pch/*.hpp")
+  if(NOT flavour STREQUAL "io") # no other flavour includes it
+    list(REMOVE_ITEM sources "${PROJECT_SOURCE_DIR}/cmake/pch/io.hpp")
+  endif()
   set(sum "${pch} ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CAF_VERSION} ${LibTorch_VERSION} ${Boost_VERSION}")
   foreach(source IN LISTS sources)
     file(SHA256 "${source}" source_sum)
@@ -126,7 +132,7 @@ function(_troupe_unity target batch)
 endfunction()
 
 # troupe_add_library(<name> [SHARED] [NO_INSTALL] SOURCES <file>... [PROTOS <file.proto>...]
-#                    [DEPENDS <target>...] [INSIDE <target>...] [PCH torch|caf|nn|none] [UNITY <sources in a unit>])
+#                    [DEPENDS <target>...] [INSIDE <target>...] [PCH torch|io|caf|nn|none] [UNITY <sources in a unit>])
 # Makes the target troupe_<name> with the alias troupe::<name>, and installs it. A proto becomes
 # <troupe/<folder>/generated/<file>.pb.h>. INSIDE are libraries of headers that only sources include: users of the installed
 # library do not need them. The default of PCH is caf.

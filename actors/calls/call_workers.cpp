@@ -17,7 +17,7 @@ contracts::call_worker_actor call_workers::spawn() {
   throw_if_stopped();  // no actor would tell a new worker to end
   try {
     auto made = make_call_worker(here_);
-    auto guard = here_.services.network.peers.own->add(made.id(), network::own_actors::kind::inner);
+    auto guard = here_.services.network.peers.own->add(made.id(), gate::own_actors::kind::inner);
     const auto number = made.id();
     return all_.emplace(number, guarded_worker{std::move(made), std::move(guard)}).first->second.worker;
   } catch (const std::system_error& refused) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <troupe/actors/calls/call_worker.hpp>
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 
 namespace troupe::calls {
 
@@ -44,7 +44,7 @@ class call_workers {
   std::mutex mutex_;  // guards what follows
   struct guarded_worker {
     contracts::call_worker_actor worker;
-    network::own_actors::hold guard;  // other nodes send it nothing
+    gate::own_actors::hold guard;  // other nodes send it nothing
   };
   std::unordered_map<caf::actor_id, guarded_worker> all_;
   bool stopped_ = false;

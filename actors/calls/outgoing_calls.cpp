@@ -81,7 +81,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
   if (job.to == here_.self.id() || std::holds_alternative<requests::drop>(job.request.what)) return std::nullopt;
   const auto bytes = bytes_of(job.request);
-  using network::send_credits;
+  using contracts::send_credits;
   const send_credits::account account{job.to, job.request.depth};
   const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(job.begin_ns)) + job.deadline;
   const auto why = [&](const std::string& text) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <troupe/actors/contracts/jobs.hpp>
-#include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
@@ -53,7 +53,7 @@ class outgoing_calls {
 
   services::node_services& here_;
   passes::open_contexts& contexts_;
-  network::send_credits credits_;
+  contracts::send_credits credits_;
   std::mutex mutex_;             // guards slots_
   std::set<std::size_t> slots_;  // numbers of running calls that are profiled
 };

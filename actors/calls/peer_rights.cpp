@@ -121,7 +121,7 @@ bool peer_rights::has_part(node_id who, const context_id& id) const {
 std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_rights::*right, const std::string& what) const {
   const auto& policy = here_.network.peers.policy;
   if (policy == nullptr || (sender && sender->node() == here_.actors.system->node())) return {};
-  const auto proven = sender ? here_.network.peers.ids->find(network::bytes_of(sender->node())) : std::nullopt;
+  const auto proven = sender ? here_.network.peers.ids->find(gate::bytes_of(sender->node())) : std::nullopt;
   if (proven && policy->now().of(proven->role).*right) return {};
   return (proven ? "node '" + proven->node + "' of the role '" + proven->role + "'"
                  : std::string("a node that is not connected")) +

@@ -12,9 +12,9 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/message_id.hpp>
 
+#include <troupe/actors/contracts/send_credits.hpp>
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
-#include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/support/answer_way.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
@@ -53,7 +53,7 @@ struct outgoing_call {
   std::optional<caf::message_id> asked;  // the request to the other node, if it waits for an answer
   support::deadline_clock::alarm expiry;
   std::int64_t begin_ns = 0;
-  network::send_credits::credit credit;      // bytes that the call holds until it ends
+  send_credits::credit credit;               // bytes that the call holds until it ends
   tracing::span_collector_ptr spans;         // collector of the call that made this call, if that call is profiled
   std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
@@ -108,7 +108,7 @@ using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 struct outgoing_gradients {
   node_id to;
   propagate_gradients message;
-  network::send_credits::credit credit = {};  // given back when the other node has taken the message; empty for small messages
+  send_credits::credit credit = {};  // given back when the other node has taken the message; empty for small messages
 };
 using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
 

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(contracts
-  jobs.cpp)
+  jobs.cpp
+  send_credits.cpp)

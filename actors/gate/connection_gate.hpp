@@ -9,6 +9,7 @@
 #include <troupe/actors/gate/refusal.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
+#include <troupe/messages/ids.hpp>
 
 namespace troupe::gate {
 
@@ -42,9 +43,12 @@ class connection_gate {
   std::shared_ptr<rights::policy_file> policy_;
 };
 
+/// The configuration of an actor system whose network asks a gate.
 class gate_owner {
  public:
   virtual const connection_gate& gate() const noexcept = 0;
+  /// Called by any thread with an id that its node no longer has (IO-2).
+  virtual void give_up(node_id who) const = 0;
 
  protected:
   ~gate_owner() = default;

@@ -3,6 +3,8 @@ add_room(gate
   connection_gate.cpp
   credentials.cpp
   introduced_nodes.cpp
+  known_peers.cpp
+  node_ids.cpp
   reception.cpp
   socket_user.cpp
   tls_session.cpp)

@@ -31,7 +31,7 @@ using contracts::membership_host;
 using std::chrono::nanoseconds;
 
 /// The options, with what stands for those that are empty.
-membership_options complete(support::desk_actor self, membership_options options, network::own_actors::hold& dialer_guard) {
+membership_options complete(support::desk_actor self, membership_options options, gate::own_actors::hold& dialer_guard) {
   if (!options.clock) options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
   if (!options.has_heard)
     options.has_heard = [self](const caf::node_id& from, nanoseconds lately) {
@@ -138,7 +138,7 @@ class membership_desks {
   }
 
   support::desk_actor self_;
-  network::own_actors::hold dialer_guard_;  // see membership_options::guard
+  gate::own_actors::hold dialer_guard_;  // see membership_options::guard
   membership_options options_;
   member_desk members_;
   admission admission_;

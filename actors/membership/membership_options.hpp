@@ -10,10 +10,10 @@
 #include <caf/actor_control_block.hpp>
 #include <caf/node_id.hpp>
 
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/greetings.hpp>
 #include <troupe/actors/membership/route.hpp>
-#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::membership {
@@ -26,8 +26,7 @@ struct membership_options : greeting_settings {
   std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: node_connection.hpp's
   std::function<std::optional<route>(const caf::node_id&)> route_to;                    // the same
   std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
-  std::function<network::own_actors::hold(caf::actor_id)>
-    guard;  // keeps others from sending to the dialer; empty: nothing does
+  std::function<gate::own_actors::hold(caf::actor_id)> guard;  // keeps others from sending to the dialer; empty: nothing does
   logging::node_log log;
 };
 

@@ -11,7 +11,7 @@
 
 #include <caf/fwd.hpp>
 
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 
 namespace troupe::network {
 
@@ -77,7 +77,7 @@ class connection_host {
   virtual caf::actor_id unordered_sender() const = 0;
 
   /// What is known of the nodes. Lives as long as the connection.
-  virtual const known_peers& peers() const noexcept = 0;
+  virtual const gate::known_peers& peers() const noexcept = 0;
 
   virtual connection_facts& facts() noexcept = 0;
   /// Says that the program at this address sent what it may not send, so that its connection is over.

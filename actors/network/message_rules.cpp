@@ -89,7 +89,7 @@ void message_rules::leaves(const message_head& next) {
 message_rules::receiver message_rules::receiver_of(const message_head& next) const {
   if (is_for_service(next)) return receiver::service;
   if (const auto found = own_ ? own_->find(next.target) : std::nullopt)
-    return *found == own_actors::kind::gateway ? receiver::gateway : receiver::inner;
+    return *found == gate::own_actors::kind::gateway ? receiver::gateway : receiver::inner;
   const bool may_answer = asked_ == question::open && asker_ != 0 && next.target == asker_ && !id_of(next).is_request();
   return may_answer ? receiver::asker : receiver::program;
 }
@@ -105,7 +105,7 @@ std::string message_rules::why_not(const message_head& next) {
   const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
   const bool is_handshake = kind == message_type::server_handshake || kind == message_type::client_handshake;
   if (proof_ && !proof_->place)
-    return "one more connection of a certificate that has " + std::to_string(node_ids::most_connections);
+    return "one more connection of a certificate that has " + std::to_string(gate::node_ids::most_connections);
   if (state_ == state::waiting && kind != expected) return "a message before its handshake";
   // A caller that has two connections says once more by a handshake which one counts.
   const bool chooses = state_ == state::met && kind == message_type::client_handshake && expected == kind &&
@@ -143,10 +143,10 @@ std::string message_rules::why_not(const message_head& next) {
   }
 }
 
-void message_rules::meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy) {
+void message_rules::meet(std::shared_ptr<gate::node_ids> all, certificates::identity who, const rights::policy_file* policy) {
   TROUPE_EXPECT(!proof_ && state_ == state::waiting);
   auto place = all->add_connection(who.node);
-  auto unfinished = std::make_shared<node_ids::unfinished_message>(all, who.node);
+  auto unfinished = std::make_shared<gate::node_ids::unfinished_message>(all, who.node);
   proof_ = proof{std::move(all), std::move(who), policy, std::move(place), std::move(unfinished)};
 }
 

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include <troupe/actors/gate/known_peers.hpp>
+#include <troupe/actors/gate/node_ids.hpp>
 #include <troupe/actors/gate/refusal.hpp>
-#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_values.hpp>
-#include <troupe/actors/network/node_ids.hpp>
 #include <troupe/actors/rights/policy.hpp>
 
 namespace troupe::network {
@@ -69,12 +69,12 @@ class message_rules {
   enum class state { waiting, met, chosen };
 
   /// `which`: the end of the connection that this process has. `own`: the actors for which BR-6 counts; null: none.
-  explicit message_rules(gate::end which, std::shared_ptr<const own_actors> own = nullptr) noexcept
+  explicit message_rules(gate::end which, std::shared_ptr<const gate::own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
   /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `all` has the id
   /// of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once, and nothing has come.
-  void meet(std::shared_ptr<node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
+  void meet(std::shared_ptr<gate::node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);
   /// Why the message with this header may not come next; empty if it may.
@@ -99,12 +99,12 @@ class message_rules {
   enum class question { none, open, answered };
   /// Whose a connection with certificates is.
   struct proof {
-    std::shared_ptr<node_ids> ids;
+    std::shared_ptr<gate::node_ids> ids;
     certificates::identity who;
     const rights::policy_file* policy;
-    node_ids::place place;  // null: the certificate has too many connections
-    std::shared_ptr<node_ids::unfinished_message> unfinished;
-    node_ids::hold own_id{};                   // once the handshake has come
+    gate::node_ids::place place;  // null: the certificate has too many connections
+    std::shared_ptr<gate::node_ids::unfinished_message> unfinished;
+    gate::node_ids::hold own_id{};             // once the handshake has come
     const rights::policy* looked_at{nullptr};  // the policy that says may_use_actors
     bool may_use_actors = true;
   };
@@ -121,7 +121,7 @@ class message_rules {
   std::string why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline);
 
   gate::end which_;
-  std::shared_ptr<const own_actors> own_;
+  std::shared_ptr<const gate::own_actors> own_;
   std::optional<proof> proof_;  // with certificates
   state state_ = state::waiting;
   std::string handshake_;  // payload of the first one

@@ -12,9 +12,10 @@
 #include <exception>
 #include <system_error>
 
-#include <troupe/actors/future.hpp>
 #include <troupe/actors/network/tcp_scribe.hpp>
+#include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/logger_release.hpp>
+#include <troupe/actors/support/lost_exception.hpp>
 #include <troupe/actors/support/spin_pause.hpp>
 
 namespace troupe::network {
@@ -30,9 +31,9 @@ void without_exceptions(const std::function<void()>& work) noexcept {
   try {
     work();
   } catch (const std::exception& problem) {
-    detail::report_lost_exception("a job of the network thread", problem.what());
+    support::report_lost_exception("a job of the network thread", problem.what());
   } catch (...) {
-    detail::report_lost_exception("a job of the network thread", "an exception of unknown type");
+    support::report_lost_exception("a job of the network thread", "an exception of unknown type");
   }
 }
 

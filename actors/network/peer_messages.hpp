@@ -11,9 +11,9 @@
 
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/gate/introduced_nodes.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/network/broker_notes.hpp>
 #include <troupe/actors/network/fragment_reader.hpp>
-#include <troupe/actors/network/known_peers.hpp>
 #include <troupe/actors/network/message_rules.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
@@ -61,7 +61,7 @@ class peer_messages {
   enum class state { unknown, proven };
 
   /// `known` lives longer.
-  explicit peer_messages(const known_peers& known) noexcept : known_(known) {}
+  explicit peer_messages(const gate::known_peers& known) noexcept : known_(known) {}
 
   /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: those of the messages; without them every
   /// message is fine.
@@ -97,7 +97,7 @@ class peer_messages {
   std::string why_not(const std::vector<char>& part);
   void tell_whose();
 
-  const known_peers& known_;
+  const gate::known_peers& known_;
   fragment_reader frames_;
   std::optional<message_rules> rules_;
   certificates::identity who_;  // in the state `proven`, as is sender_

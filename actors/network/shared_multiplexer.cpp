@@ -26,7 +26,6 @@
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/machine_address.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
-#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/expect.hpp>
 
@@ -78,9 +77,9 @@ gate::connection_gate gate_of(const caf::actor_system_config& config) {
 
 /// An id that a node no longer has takes its tensors with it: a node that draws one id after another has the limits of one sender.
 std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system_config& config) {
-  const auto* receiver = dynamic_cast<const tensor_receiver*>(&config);
-  if (receiver == nullptr) return std::make_shared<gate::introduced_nodes>();
-  return std::make_shared<gate::introduced_nodes>([receiver](node_id who) { receiver->arriving().drop(who); });
+  const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
+  if (own == nullptr) return std::make_shared<gate::introduced_nodes>();
+  return std::make_shared<gate::introduced_nodes>([own](node_id who) { own->give_up(who); });
 }
 
 /// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which they inherit, a
@@ -238,7 +237,7 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
 
 caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_descriptor&& socket, gate::end which,
                                                                std::unique_ptr<gate::tls_session> secured) {
-  if (secured && peers_.ids->own().empty()) peers_.ids->set_own(bytes_of(system().node()));  // CAF has drawn it by now
+  if (secured && peers_.ids->own().empty()) peers_.ids->set_own(gate::bytes_of(system().node()));  // CAF has drawn it by now
   caf::io::network::keepalive(socket.get(), true);
   facts_.begin(socket.get());
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), std::move(socket), which,
@@ -349,11 +348,6 @@ void shared_multiplexer::note_wrong(const std::string& address, const std::strin
 
 shared_multiplexer* network_of(caf::actor_system& system) {
   return system.has_middleman() ? dynamic_cast<shared_multiplexer*>(&system.middleman().backend()) : nullptr;
-}
-
-own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what) {
-  auto* network = network_of(system);
-  return network != nullptr ? network->peers().own->add(actor, what) : own_actors::hold();
 }
 
 gate::connection_gate gate_of(caf::actor_system& system) {

@@ -61,7 +61,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   /// Who may connect to this node, and to whom this node connects.
   const gate::connection_gate& gate() const noexcept { return gate_; }
-  known_peers& peers() noexcept { return peers_; }
+  gate::known_peers& peers() noexcept { return peers_; }
   /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
   /// listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused);
@@ -93,7 +93,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void catch_up_soon(tcp_scribe* connection) override;
   void read_on_later(tcp_scribe* connection) override;
   void note_wrong(const std::string& address, const std::string& what) override;
-  const known_peers& peers() const noexcept override { return peers_; }
+  const gate::known_peers& peers() const noexcept override { return peers_; }
 
   int poll_handle() const override;
   void handle_events() override;
@@ -115,7 +115,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   caf::expected<gate::proven_connection> begin_call(const std::string& host, std::uint16_t port) const;
 
   const gate::connection_gate gate_;
-  known_peers peers_;
+  gate::known_peers peers_;
   connection_facts facts_;
   outgoing_connections calls_;
   std::function<void(const gate::refusal&)> on_refused_;
@@ -147,9 +147,6 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
 /// The network of the system; null if it has none, or CAF's own.
 shared_multiplexer* network_of(caf::actor_system& system);
-
-/// As own_actors::add(), for the network of the system. A system that has another network or none guards nothing.
-own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, own_actors::kind what);
 
 /// The gate of the system's network. CAF's own network has none: it talks to everybody.
 gate::connection_gate gate_of(caf::actor_system& system);

@@ -6,20 +6,16 @@ add_room(network
   connection_channel.cpp
   dial_thread.cpp
   fragment_reader.cpp
-  known_peers.cpp
   memory_channel.cpp
   memory_ring.cpp
   message_head.cpp
   message_rules.cpp
   message_values.cpp
   network_threads.cpp
-  node_ids.cpp
   part_buffer.cpp
   peer_messages.cpp
-  send_credits.cpp
   shared_multiplexer.cpp
   silent_connections.cpp
-  system_config.cpp
   tcp_scribe.cpp
   transport.cpp
   waiting_bytes.cpp

@@ -340,7 +340,7 @@ void tcp_scribe::stream::end_for_memory(bool is_fragment) {
 void tcp_scribe::stream::note_unfinished() {
   const auto bytes = parts.part().size();
   if (!messages.may_hold(bytes > part_buffer::first_room ? bytes : 0))
-    end_wrong("more than " + std::to_string(node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
+    end_wrong("more than " + std::to_string(gate::node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
 }
 
 /// Also where memory is short: the connection ends, whether there is memory to say why or not.

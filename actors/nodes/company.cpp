@@ -144,7 +144,7 @@ void company::start() {
   const auto membership = has_own_system() ? start_membership(loopback) : contracts::membership_host();
   services().actors.gateway = spawn_gateway(parts_, membership);
   const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().actors.gateway);
-  guards_.push_back(services().network.peers.own->add(gateway->id(), network::own_actors::kind::gateway));
+  guards_.push_back(services().network.peers.own->add(gateway->id(), gate::own_actors::kind::gateway));
   if (membership) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
@@ -246,12 +246,10 @@ contracts::membership_host company::start_membership(const std::string& loopback
     how.accept = [known = services().network.peers.introduced](node_id who) { return known->accept(who); };
   if (services().network.peers.policy != nullptr)
     how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
-  how.guard = [own = services().network.peers.own](caf::actor_id who) {
-    return own->add(who, network::own_actors::kind::inner);
-  };
+  how.guard = [own = services().network.peers.own](caf::actor_id who) { return own->add(who, gate::own_actors::kind::inner); };
   auto result = membership::spawn_membership(*services().actors.system, how);
   services().actors.membership = result;
-  guards_.push_back(services().network.peers.own->add(result.id(), network::own_actors::kind::inner));
+  guards_.push_back(services().network.peers.own->add(result.id(), gate::own_actors::kind::inner));
   return result;
 }
 

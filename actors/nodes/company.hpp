@@ -10,10 +10,10 @@
 
 #include <caf/actor_system.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/nodes/node_link.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/nodes/pass_workers.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 namespace troupe::network {
@@ -78,10 +78,10 @@ class company {
   std::mutex looking_;        // held to look at the certificates
   mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
-  std::optional<network::system_config> config_;
+  std::optional<system_config> config_;
   std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use parts_ until their end
   network::shared_multiplexer* network_ = nullptr;
-  std::vector<network::own_actors::hold> guards_;
+  std::vector<gate::own_actors::hold> guards_;
   std::optional<pass_workers> pass_workers_;
 };
 

@@ -10,5 +10,6 @@ add_room(nodes
   news_desk.cpp
   status_desk.cpp
   status_survey.cpp
+  system_config.cpp
   ties.cpp
   trace_requests.cpp)

@@ -90,10 +90,10 @@ class gradient_outlet : public engine::outlet {
 
   // Waits while too many bytes of gradients are under way to the node. The wait ends when the node has taken bytes or is down, when
   // the pass is over or when this node stops. In a continuation nothing can wait.
-  network::send_credits::credit take_credit(node_id to, const std::vector<at::Tensor>& gradients) {
+  contracts::send_credits::credit take_credit(node_id to, const std::vector<at::Tensor>& gradients) {
     const auto bytes = payload_bytes(gradients);
     if (to == here_ || bytes < least_counted) return {};
-    using credits = network::send_credits;
+    using credits = contracts::send_credits;
     auto result =
       services_.gradient_credits.take({to, 0}, bytes, std::chrono::steady_clock::time_point::max(), work_->stop.get());
     if (result.how == credits::outcome::stopped)
@@ -125,7 +125,7 @@ class gradient_outlet : public engine::outlet {
   // A message whose elements come late from a device, or leave in pieces, leaves later than other messages. The weight leaves
   // with the message, so the pass is not complete before the message has left.
   void send(node_id id, const contracts::gateway_actor& to, propagate_gradients message, devices::staged arriving,
-            network::send_credits::credit credit, engine::way_back back) {
+            contracts::send_credits::credit credit, engine::way_back back) {
     const bool large = transfers::any_large(message.gradients);
     if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
     auto leaving =

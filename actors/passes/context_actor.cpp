@@ -37,7 +37,7 @@ context_desk::context_desk(support::desk_actor self, services::node_services& he
     : self_(self),
       here_(here),
       record_(std::move(record)),
-      guard_(here.network.peers.own->add(self.get()->id(), network::own_actors::kind::inner)) {}
+      guard_(here.network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)) {}
 
 context_desk::~context_desk() { here_.deadlines.call_off(expiry_); }
 

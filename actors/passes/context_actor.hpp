@@ -10,7 +10,7 @@
 
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
@@ -55,7 +55,7 @@ class context_desk {
   support::desk_actor self_;
   services::node_services& here_;
   contracts::context_record_ptr record_;
-  network::own_actors::hold guard_;    // other nodes send it nothing but answers
+  gate::own_actors::hold guard_;       // other nodes send it nothing but answers
   contracts::gradients_ptr gathered_;  // gradients of completed passes; null: none
   bool merging_ = false;
   support::deadline_clock::alarm expiry_;  // deadline of the request that the merge waits for

@@ -35,7 +35,7 @@ void set_deadline(support::deadline_clock& clock, const contracts::graph_task_ac
 graph_task_desk::graph_task_desk(support::desk_actor self, services::node_services& here, pass_terms_ptr terms)
     : self_(self),
       here_(here),
-      guard_(here.network.peers.own->add(self.get()->id(), network::own_actors::kind::inner)),
+      guard_(here.network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)),
       terms_(std::move(terms)),
       part_(std::move(*terms_->part)) {
   ++here_.counts.pass_parts;

@@ -13,7 +13,7 @@
 
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
@@ -98,7 +98,7 @@ class graph_task_desk {
 
   support::desk_actor self_;
   services::node_services& here_;
-  network::own_actors::hold guard_;  // other nodes answer its questions, and send it nothing else
+  gate::own_actors::hold guard_;  // other nodes answer its questions, and send it nothing else
   pass_terms_ptr terms_;
   part part_;
   std::optional<lead> lead_;

@@ -15,7 +15,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/shared_multiplexer.hpp>
+#include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/present_devices.hpp>
@@ -102,7 +102,7 @@ engine::lane* lane_threads::lane_of(c10::Device device) noexcept {
 void lane_threads::add(c10::Device device, work_runner runner) {
   stays_.push_back(support::new_thread_stay());
   workers_.push_back(spawn_lane_worker(system_, device, std::move(runner), stays_.back()));
-  guards_.push_back(network::guard(system_, workers_.back().id(), network::own_actors::kind::inner));
+  guards_.push_back(services::guard(system_, workers_.back().id(), gate::own_actors::kind::inner));
 }
 
 /// Returns how many workers have not ended within the limit.

@@ -12,7 +12,7 @@
 #include <c10/core/Device.h>
 #include <caf/fwd.hpp>
 
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/lane_worker.hpp>
 #include <troupe/engine/lane.hpp>
 
@@ -53,7 +53,7 @@ class lane_threads {
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first
   std::vector<support::thread_stay_ptr> stays_;       // by worker
-  std::vector<network::own_actors::hold> guards_;     // other nodes send the workers nothing
+  std::vector<gate::own_actors::hold> guards_;        // other nodes send the workers nothing
   std::vector<std::shared_ptr<engine::lane>> lanes_;  // by accelerator
   const std::shared_ptr<queue> queue_;                // of the CPU workers, which share it
 };

@@ -14,7 +14,7 @@
 #include <c10/core/Device.h>
 #include <caf/actor_system.hpp>
 
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/services/courier.hpp>
 #include <troupe/devices/staging.hpp>
 
@@ -34,7 +34,7 @@ namespace troupe::services {
 class departures {
  public:
   /// `guard`: keeps a courier from messages of other nodes while the result lives.
-  using guard = std::function<network::own_actors::hold(caf::actor_id courier)>;
+  using guard = std::function<gate::own_actors::hold(caf::actor_id courier)>;
 
   departures(caf::actor_system& system, guard from_strangers);
   ~departures() { finish(std::chrono::steady_clock::now()); }
@@ -52,7 +52,7 @@ class departures {
  private:
   struct hired {
     courier_actor who;
-    network::own_actors::hold hold;
+    gate::own_actors::hold hold;
   };
 
   /// What couriers hold while they send.

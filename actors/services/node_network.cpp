@@ -12,4 +12,9 @@ bool node_network::run_soon(const support::work_times& times, std::string_view k
   return multiplexer != nullptr && times.is_short(kind) && multiplexer->run_soon({std::move(run), std::move(send_elsewhere)});
 }
 
+gate::own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, gate::own_actors::kind what) {
+  auto* network = network::network_of(system);
+  return network != nullptr ? network->peers().own->add(actor, what) : gate::own_actors::hold();
+}
+
 }  // namespace troupe::services

@@ -5,7 +5,9 @@
 #include <functional>
 #include <string_view>
 
-#include <troupe/actors/network/known_peers.hpp>
+#include <caf/fwd.hpp>
+
+#include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/actors/support/work_times.hpp>
 
@@ -27,7 +29,7 @@ namespace troupe::services {
 struct node_network {
   arriving_tensors* arriving = nullptr;                // null if there is no network
   network::shared_multiplexer* multiplexer = nullptr;  // null if the network is CAF's own, or if there is none
-  network::known_peers peers = {};                     // without a multiplexer only own actors are noted
+  gate::known_peers peers = {};                        // without a multiplexer only own actors are noted
 
   explicit operator bool() const noexcept { return arriving != nullptr; }
   /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done, and the
@@ -35,5 +37,8 @@ struct node_network {
   bool run_soon(const support::work_times& times, std::string_view kind, std::function<void()> run,
                 std::function<void()> send_elsewhere) const;
 };
+
+/// As gate::own_actors::add(), for the network of the system. A system that has another network or none guards nothing.
+gate::own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, gate::own_actors::kind what);
 
 }  // namespace troupe::services

@@ -23,7 +23,7 @@ void node_services::live_on(caf::actor_system& system, network::shared_multiplex
   network.multiplexer = multiplexer;
   if (multiplexer != nullptr) network.peers = multiplexer->peers();
   departures.emplace(
-    system, [own = network.peers.own](caf::actor_id courier) { return own->add(courier, network::own_actors::kind::inner); });
+    system, [own = network.peers.own](caf::actor_id courier) { return own->add(courier, gate::own_actors::kind::inner); });
   if (multiplexer == nullptr) return;
   multiplexer->set_idle_work(garbage.tidy());
   if (const auto& proof = multiplexer->gate().proof())

@@ -7,9 +7,9 @@
 
 #include <caf/fwd.hpp>
 
+#include <troupe/actors/contracts/send_credits.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
-#include <troupe/actors/network/send_credits.hpp>
 #include <troupe/actors/services/burst_threads.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/device_maps.hpp>
@@ -55,9 +55,9 @@ struct node_services {
   node_actors actors;
   support::deadline_clock deadlines;
   support::work_times times;
-  network::send_credits gradient_credits;  // bytes of gradients that are under way to other nodes (GW-14)
-  running_work running;                    // what calls and bursts run here now
-  std::atomic<bool> is_ending{false};      // calls that have not begun are refused from now on
+  contracts::send_credits gradient_credits;  // bytes of gradients that are under way to other nodes (GW-14)
+  running_work running;                      // what calls and bursts run here now
+  std::atomic<bool> is_ending{false};        // calls that have not begun are refused from now on
   burst_threads bursts;
   // For large functions; null if functions of a pass run on one thread. They outlive the bursts of the node.
   std::atomic<engine::cpu_workers*> pass_workers{nullptr};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(support
-  activity.cpp
+  blocking_observer.cpp
   data_folder.cpp
   deadline_clock.cpp
   durable_file.cpp
@@ -9,5 +9,8 @@ add_room(support
   machine_address.cpp
   open_folder.cpp
   service_end.cpp
-  strict_json.cpp
-  thread_modes.cpp)
+  strict_json.cpp)
+set(support_with_torch
+  support/activity.cpp
+  support/texts.cpp
+  support/thread_modes.cpp)

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include <c10/util/Exception.h>
-
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/plain_text.hpp>
 
@@ -53,20 +51,8 @@ inline error missing_tensor(std::size_t index, std::size_t there, const std::str
 inline std::string duration_text(std::int64_t ns) { return fixed_text(static_cast<double>(ns) / 1e6, 3) + " ms"; }
 
 /// The text of an exception; without the backtrace for an exception of libtorch.
-inline std::string text_of(const std::exception& reason) {
-  const auto* torch = dynamic_cast<const c10::Error*>(&reason);
-  return torch != nullptr ? torch->what_without_backtrace() : reason.what();
-}
-
-inline std::string text_of(const std::exception_ptr& reason) {
-  try {
-    std::rethrow_exception(reason);
-  } catch (const std::exception& known) {
-    return text_of(known);
-  } catch (...) {
-    return "an exception of unknown type";
-  }
-}
+std::string text_of(const std::exception& reason);
+std::string text_of(const std::exception_ptr& reason);
 
 /// A time in seconds for an error text: "0.25 s".
 inline std::string seconds_text(std::chrono::milliseconds time) {

@@ -35,7 +35,7 @@ bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
   if (stopped_) return false;
   if (!reader_) {
     reader_ = spawn_memory_reader(here_);
-    guard_ = here_.network.peers.own->add(reader_.id(), network::own_actors::kind::inner);
+    guard_ = here_.network.peers.own->add(reader_.id(), gate::own_actors::kind::inner);
   }
   ++offers_;
   ++not_read_;

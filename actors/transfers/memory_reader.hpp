@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include <troupe/actors/contracts/workers.hpp>
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 
 namespace troupe::services {
 
@@ -43,10 +43,10 @@ class lazy_memory_reader {
   const std::chrono::nanoseconds idle_time_;
   std::mutex mutex_;  // guards the members below
   contracts::memory_reader_actor reader_;
-  network::own_actors::hold guard_;  // of the reader: other nodes send it nothing
-  std::uint64_t offers_ = 0;         // that were given to readers so far
-  std::uint64_t not_read_ = 0;       // that have not returned
-  bool is_watched_ = false;          // whether an alarm is set that ends the reader if it is not used
+  gate::own_actors::hold guard_;  // of the reader: other nodes send it nothing
+  std::uint64_t offers_ = 0;      // that were given to readers so far
+  std::uint64_t not_read_ = 0;    // that have not returned
+  bool is_watched_ = false;       // whether an alarm is set that ends the reader if it is not used
   bool stopped_ = false;
 };
 

@@ -14,7 +14,7 @@
 #include <caf/resumable.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 namespace troupe::test {
 
@@ -87,7 +87,7 @@ struct deterministic_system {
   caf::scheduler::test_coordinator& scheduler() { return dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()); }
   drawn_network& network() { return dynamic_cast<drawn_network&>(system.middleman().backend()); }
 
-  struct with_network : network::system_config {
+  struct with_network : nodes::system_config {
     explicit with_network(bool threads) : system_config(for_tests{}) {
       load<caf::io::middleman, drawn_network>();
       caf::put(content, "troupe.no-threads", !threads);

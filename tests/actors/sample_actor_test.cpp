@@ -13,7 +13,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -72,7 +72,7 @@ total_actor::behavior_type make_total(total_actor::stateful_pointer<total_state>
 
 // The deterministic scheduler runs actors and lets time pass when told to, so a test needs no sleep.
 struct fixture {
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
+  troupe::nodes::system_config config{troupe::nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   caf::scoped_actor self{system};

@@ -19,8 +19,8 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/network/shared_multiplexer.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
@@ -38,7 +38,7 @@ using test::threads_named;
 namespace {
 
 struct host {
-  network::system_config config{network::system_config::for_tests{}};  // the scheduler has no threads, but the workers have
+  nodes::system_config config{nodes::system_config::for_tests{}};  // the scheduler has no threads, but the workers have
   caf::actor_system system{config};
 };
 
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(are_actors_of_the_node_alone) {
   {
     worker_team team(here, 2);
     for (auto id = begin; id <= here.system().latest_actor_id(); ++id)
-      if (network.peers().own->find(id) == network::own_actors::kind::inner) guarded.insert(id);
+      if (network.peers().own->find(id) == gate::own_actors::kind::inner) guarded.insert(id);
   }
   // Some are actors that the node has made meanwhile, and that live on.
   const auto has_ended = [&](caf::actor_id id) { return !network.peers().own->find(id); };

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <troupe/actors/calls/answers_under_way.hpp>
-#include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 
 BOOST_AUTO_TEST_SUITE(worlds_of_waiting)
 
@@ -20,7 +20,7 @@ namespace {
 
 using troupe::node_id;
 using troupe::calls::answers_under_way;
-using troupe::network::credit_accounts;
+using troupe::contracts::credit_accounts;
 
 /// What is wrong in a world. The search has to find the circle that each mistake makes.
 enum class mistake { none, depths_share_an_account, answers_are_taken_when_used, gradients_are_taken_when_used };

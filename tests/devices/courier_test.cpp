@@ -18,7 +18,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/parcel_line.hpp>
 #include <troupe/actors/settings.hpp>
@@ -37,12 +37,12 @@ std::chrono::steady_clock::time_point now() { return std::chrono::steady_clock::
 std::chrono::steady_clock::time_point in_an_hour() { return now() + std::chrono::hours(1); }
 
 struct node_with_device : simulated::fixture {
-  network::system_config config{network::system_config::for_tests{}};  // the scheduler has no threads, but couriers have
+  nodes::system_config config{nodes::system_config::for_tests{}};  // the scheduler has no threads, but couriers have
   std::optional<caf::actor_system> system{config};
   std::vector<caf::actor_id> guarded;
   std::optional<services::departures> all{std::in_place, *system, [this](caf::actor_id courier) {
                                             guarded.push_back(courier);
-                                            return network::own_actors::hold();
+                                            return gate::own_actors::hold();
                                           }};
 
   void post(const c10::Device& from, std::function<void(std::exception_ptr)> send) {
@@ -145,9 +145,9 @@ BOOST_AUTO_TEST_CASE(finish_no_contents_of_a_device_that_failed) {  // DP-4
 
 // What finishes the contents takes longer than finish() waits for couriers.
 BOOST_AUTO_TEST_CASE(end_after_the_contents_that_are_being_finished) {  // DP-5
-  network::system_config real_config{settings()};
+  nodes::system_config real_config{settings()};
   caf::actor_system with_clock(real_config);
-  services::departures own(with_clock, [](caf::actor_id) { return network::own_actors::hold(); });
+  services::departures own(with_clock, [](caf::actor_id) { return gate::own_actors::hold(); });
   std::promise<void> begun;
   std::promise<void> never;
   std::promise<bool> late;

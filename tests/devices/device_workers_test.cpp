@@ -12,7 +12,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/passes/lane_worker.hpp>
 #include <troupe/actors/worker_team.hpp>
 #include <troupe/engine/backward.hpp>
@@ -29,7 +29,7 @@ using namespace troupe::test;
 namespace {
 
 struct host : simulated::fixture {
-  network::system_config config{network::system_config::for_tests{}};  // the scheduler has no threads, but the workers have
+  nodes::system_config config{nodes::system_config::for_tests{}};  // the scheduler has no threads, but the workers have
   caf::actor_system system{config};
 };
 

@@ -17,7 +17,7 @@
 
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/message_rules.hpp>
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/rights/policy.hpp>
 
 #include "actors/network/basp_messages.hpp"
@@ -81,7 +81,7 @@ class reader_of_caf final : public caf::proxy_registry::backend {
   caf::strong_actor_ptr make_proxy(caf::node_id, caf::actor_id) override { return nullptr; }
   void set_last_hop(caf::node_id*) override {}
 
-  network::system_config config_{network::system_config::for_tests{}};
+  nodes::system_config config_{nodes::system_config::for_tests{}};
   std::unique_ptr<caf::actor_system> system_;
   std::unique_ptr<caf::proxy_registry> proxies_;
   std::unique_ptr<caf::scoped_execution_unit> unit_;
@@ -103,7 +103,7 @@ std::shared_ptr<const rights::policy_file> no_rights() {
 void read_input(std::string_view bytes) {
   const auto kind = take_choice(bytes, 8);
   test::broker_at_the_end broker(false, std::size_t{1} << 20);
-  const auto gateway = broker.known.own->add(5, network::own_actors::kind::gateway);
+  const auto gateway = broker.known.own->add(5, gate::own_actors::kind::gateway);
   broker.known.own->add_first(4);
   broker.judge.begin(network::message_rules((kind & 1) != 0 ? gate::end::calling : gate::end::called, broker.known.own));
   const bool has_certificates = (kind & 2) != 0;

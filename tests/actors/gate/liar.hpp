@@ -12,7 +12,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/membership/dialer.hpp>
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 namespace troupe::test {
@@ -22,7 +22,7 @@ struct liar {
   static constexpr std::chrono::seconds patience{20};
 
   troupe::settings with;
-  troupe::network::system_config config;
+  troupe::nodes::system_config config;
   caf::actor_system system{config};
 
   explicit liar(const std::string& kit) : with(settings_of(kit)), config(with) {}

@@ -33,7 +33,7 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
@@ -82,7 +82,7 @@ using clock = std::chrono::steady_clock;
 using troupe::test::odd_server;
 
 struct caller {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   troupe::membership::dialer_actor dialer;
 

@@ -105,7 +105,7 @@ class real_node {
   std::mutex mutex_;
   std::condition_variable heard_;
   std::vector<std::string> news_;
-  network::system_config config_{settings{}};
+  nodes::system_config config_{settings{}};
   caf::actor_system system_{config_};
   membership::dialer_actor dialer_;
   std::atomic<int> dials_ = 0;

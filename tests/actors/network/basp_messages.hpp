@@ -55,7 +55,7 @@ class broker_at_the_end {
     return true;
   }
 
-  network::known_peers known;
+  gate::known_peers known;
   network::peer_messages judge{known};
   network::fragment_reader& reader = judge.frames();
   std::vector<std::string> messages;

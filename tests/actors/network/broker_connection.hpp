@@ -20,7 +20,7 @@
 #include <caf/io/receive_policy.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -127,7 +127,7 @@ class broker_connection {
 
  private:
   caf::io::receive_policy::config wanted_;
-  network::system_config config_;
+  nodes::system_config config_;
   caf::actor_system system_{config_};
   std::promise<void> connected_;
   caf::io::broker* self_ = nullptr;  // used in the broker

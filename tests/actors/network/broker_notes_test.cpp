@@ -19,7 +19,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/system_messages.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 #include "actors/network/posted_work.hpp"
@@ -38,7 +38,7 @@ caf::node_id node_of(std::uint32_t process) {
 
 /// CAF's broker of messages between nodes, with a connection to node 1 on which nothing comes.
 struct broker_of_caf {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   caf::actor held = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   caf::io::basp_broker& broker = dynamic_cast<caf::io::basp_broker&>(*caf::actor_cast<caf::abstract_actor*>(held));

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(each_end_waits_for_the_handshake_of_the_other) {  // BR-1
 }
 
 BOOST_AUTO_TEST_CASE(an_answer_comes_once_from_the_node_that_was_asked) {  // BR-9, OQ-1
-  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto ids = std::make_shared<troupe::gate::node_ids>();
   const auto meets = [&](char node, const std::string& name) {
     message_rules rules(end::called);
     rules.meet(ids, {"mine", name, "member"});
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(an_answer_comes_once_from_the_node_that_was_asked) {  // BR
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_is_connected_again_may_answer) {  // NI-2
-  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto ids = std::make_shared<troupe::gate::node_ids>();
   for (const auto* later : {"a", "b"}) {  // the node itself, or another one that has its id of CAF now
     ids->take("id", {"mine", "a", "member"})->add(7, 1);
     const auto again = ids->take("id", {"mine", later, "member"});
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_connected_again_may_answer) {  // NI-2
 }
 
 BOOST_AUTO_TEST_CASE(the_ids_of_one_certificate_push_out_those_of_no_other_one) {  // NI-2
-  using troupe::network::node_ids;
+  using troupe::gate::node_ids;
   const auto ids = std::make_shared<node_ids>();
   const auto asks = [&](const std::string& id, const std::string& who) { ids->take(id, {"mine", who, "member"})->add(7, 1); };
   const auto may_answer = [&](const std::string& id, const std::string& who) {
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(the_ids_of_one_certificate_push_out_those_of_no_other_one) 
 }
 
 BOOST_AUTO_TEST_CASE(a_certificate_has_a_share_of_the_connections_and_of_the_memory) {  // NI-3
-  using troupe::network::node_ids;
+  using troupe::gate::node_ids;
   const auto ids = std::make_shared<node_ids>();
   ids->set_own(node_text('o'));
   const auto begins = [&](const std::string& name, const std::string& expected = "") {
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_certificate_has_a_share_of_the_connections_and_of_the_mem
 }
 
 BOOST_AUTO_TEST_CASE(of_too_many_questions_the_oldest_are_forgotten) {  // OQ-2
-  using troupe::network::open_questions;
+  using troupe::gate::open_questions;
   open_questions all;
   for (std::uint64_t number = 1; number <= 2 * open_questions::most + 1; ++number) all.add(1, number);
   BOOST_TEST(!all.take(1, 1));
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_caller_chooses_a_connection_once_and_stays_the_node_that_
 }
 
 BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_one) {  // BR-5, NI-1
-  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto ids = std::make_shared<troupe::gate::node_ids>();
   const auto connected = [&](char node, const std::string& name, const std::string& expected = "") {
     auto result = std::make_unique<message_rules>(end::called);
     result->meet(ids, {"own", name, "node"});
@@ -266,10 +266,10 @@ BOOST_AUTO_TEST_CASE(nothing_comes_in_the_name_of_another_node_or_for_another_on
 
 // Before, one such message stopped the network thread for ever, or ended the membership of the node.
 BOOST_AUTO_TEST_CASE(actors_link_as_caf_does_and_never_to_those_of_a_node) {  // BR-12, BR-5
-  const auto own = std::make_shared<troupe::network::own_actors>();
-  const auto gateway = own->add(5, troupe::network::own_actors::kind::gateway);
-  const auto inner = own->add(6, troupe::network::own_actors::kind::inner);
-  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto own = std::make_shared<troupe::gate::own_actors>();
+  const auto gateway = own->add(5, troupe::gate::own_actors::kind::gateway);
+  const auto inner = own->add(6, troupe::gate::own_actors::kind::inner);
+  const auto ids = std::make_shared<troupe::gate::node_ids>();
   ids->set_own(node_text('o'));
   message_rules rules(end::called, own);
   rules.meet(ids, {"mine", "bob", "member"});
@@ -323,9 +323,9 @@ BOOST_AUTO_TEST_CASE(actors_link_as_caf_does_and_never_to_those_of_a_node) {  //
 
 // Before, such a message ended CAF's broker and with it all connections, or the process.
 BOOST_AUTO_TEST_CASE(caf_can_read_all_that_comes) {  // BR-11
-  const auto own = std::make_shared<troupe::network::own_actors>();
-  const auto inner = own->add(6, troupe::network::own_actors::kind::inner);
-  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto own = std::make_shared<troupe::gate::own_actors>();
+  const auto inner = own->add(6, troupe::gate::own_actors::kind::inner);
+  const auto ids = std::make_shared<troupe::gate::node_ids>();
   ids->set_own(node_text('o'));
   message_rules rules(end::called, own);
   rules.meet(ids, {"mine", "bob", "member"});
@@ -412,8 +412,8 @@ BOOST_AUTO_TEST_CASE(caf_can_read_all_that_comes) {  // BR-11
 
 // CAF reads a null pointer if a message says that it belongs to a stream, and does not.
 BOOST_AUTO_TEST_CASE(a_message_of_a_stream_is_one) {  // BR-8
-  const auto own = std::make_shared<troupe::network::own_actors>();
-  const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
+  const auto own = std::make_shared<troupe::gate::own_actors>();
+  const auto hold = own->add(5, troupe::gate::own_actors::kind::gateway);
   message_rules rules(end::called, own);
   BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
   BOOST_TEST(rules.why_not(node_of('b')) == "");
@@ -437,7 +437,7 @@ BOOST_AUTO_TEST_CASE(a_message_of_a_stream_is_one) {  // BR-8
 }
 
 BOOST_AUTO_TEST_CASE(an_actor_is_one_of_the_node_as_long_as_its_hold_lives) {  // OA-1
-  using own_actors = troupe::network::own_actors;
+  using own_actors = troupe::gate::own_actors;
   const auto own = std::make_shared<own_actors>();
   auto first = own->add(5, own_actors::kind::inner);
   auto second = own->add(6, own_actors::kind::inner);
@@ -451,7 +451,7 @@ BOOST_AUTO_TEST_CASE(an_actor_is_one_of_the_node_as_long_as_its_hold_lives) {  /
 
 // Another node that sends to a gateway while the gateway ends has done nothing wrong.
 BOOST_AUTO_TEST_CASE(a_gateway_stays_one_when_it_has_ended) {  // OA-1
-  using own_actors = troupe::network::own_actors;
+  using own_actors = troupe::gate::own_actors;
   const auto own = std::make_shared<own_actors>();
   own->add_first(7);
   auto hold = own->add(5, own_actors::kind::gateway);
@@ -466,7 +466,7 @@ BOOST_AUTO_TEST_CASE(a_policy_that_is_read_again_counts_on_an_open_connection) {
   };
   write(R"({"guest": {"actors": true}})");
   troupe::rights::policy_file policy(folder / "policy.json");
-  const auto ids = std::make_shared<troupe::network::node_ids>();
+  const auto ids = std::make_shared<troupe::gate::node_ids>();
   ids->set_own(node_text('o'));
   message_rules rules(end::called);
   rules.meet(ids, {"mine", "bob", "guest"}, &policy);
@@ -497,11 +497,11 @@ BOOST_AUTO_TEST_CASE(a_policy_that_is_read_again_counts_on_an_open_connection) {
 
 BOOST_AUTO_TEST_CASE(a_role_without_a_right_to_actors_reaches_those_of_the_node_alone) {  // BR-7
   const troupe::test::temporary_folder folder;
-  const auto own = std::make_shared<troupe::network::own_actors>();
-  const auto hold = own->add(5, troupe::network::own_actors::kind::gateway);
+  const auto own = std::make_shared<troupe::gate::own_actors>();
+  const auto hold = own->add(5, troupe::gate::own_actors::kind::gateway);
   for (const bool may : {true, false}) {
     message_rules rules(end::called, own);
-    const auto ids = std::make_shared<troupe::network::node_ids>();
+    const auto ids = std::make_shared<troupe::gate::node_ids>();
     ids->set_own(node_text('o'));
     std::ofstream(folder / "policy.json") << R"({"roles": {"guest": {"actors": )" << (may ? "true" : "false") << "}}}";
     const troupe::rights::policy_file policy(folder / "policy.json");
@@ -656,9 +656,9 @@ BOOST_AUTO_TEST_CASE(messages_in_messages_end_somewhere) {  // BR-4
 }
 
 BOOST_AUTO_TEST_CASE(the_actors_of_a_node_get_what_they_expect) {  // BR-6, OA-1
-  const auto own = std::make_shared<troupe::network::own_actors>();
-  auto gateway = own->add(7, troupe::network::own_actors::kind::gateway);
-  const auto inner = own->add(8, troupe::network::own_actors::kind::inner);
+  const auto own = std::make_shared<troupe::gate::own_actors>();
+  auto gateway = own->add(7, troupe::gate::own_actors::kind::gateway);
+  const auto inner = own->add(8, troupe::gate::own_actors::kind::inner);
   message_rules rules(end::called, own);
   BOOST_TEST(rules.why_not(head_of(message_type::client_handshake, 32)) == "");
   BOOST_TEST(rules.why_not(node_of('a')) == "");

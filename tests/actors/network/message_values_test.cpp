@@ -26,7 +26,7 @@
 #include <caf/timestamp.hpp>
 
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/messages/message_size.hpp>
 #include <troupe/messages/messages.hpp>
@@ -58,7 +58,7 @@ std::string node_text() {
 bool is_wrong(const std::string& types, const std::string& values = {}) { return message_values::of(types, values).is_wrong; }
 
 struct writer {
-  troupe::network::system_config config{troupe::settings{}};  // with a network, because only then a node has an id
+  troupe::nodes::system_config config{troupe::settings{}};  // with a network, because only then a node has an id
   caf::actor_system system{config};
 
   template <class T>

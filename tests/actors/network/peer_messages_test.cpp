@@ -20,7 +20,7 @@ BOOST_AUTO_TEST_SUITE(peer_messages_of_a_caller)
 namespace {
 
 using caf::io::basp::message_type;
-using troupe::network::known_peers;
+using troupe::gate::known_peers;
 using troupe::network::message_head;
 using troupe::network::message_outline;
 using troupe::network::message_rules;
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(only_what_was_asked_is_answered) {  // BR-9
 }
 
 BOOST_AUTO_TEST_CASE(bytes_of_fragments_count_as_bytes_that_are_here) {  // NI-3
-  constexpr auto most = troupe::network::node_ids::most_unfinished;
+  constexpr auto most = troupe::gate::node_ids::most_unfinished;
   messages.meet({"mine", "a", "member"});
   begin();
   greet();

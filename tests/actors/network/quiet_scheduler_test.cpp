@@ -10,7 +10,7 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 namespace {
@@ -34,7 +34,7 @@ class counting_clock final : public caf::actor_clock {
 };
 
 struct a_system {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
 };
 
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(nodes_have_it_unless_they_ask_for_another_policy) {
   BOOST_TEST((dynamic_cast<troupe::network::quiet_scheduler*>(&system.scheduler()) != nullptr));
   troupe::settings stealing;
   stealing.configure = [](caf::actor_system_config& own) { own.set("scheduler.policy", caf::atom("stealing")); };
-  troupe::network::system_config other{stealing};
+  troupe::nodes::system_config other{stealing};
   caf::actor_system theirs{other};
   BOOST_TEST((dynamic_cast<troupe::network::quiet_scheduler*>(&theirs.scheduler()) == nullptr));
 }

@@ -24,8 +24,8 @@
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/network/network_threads.hpp>
-#include <troupe/actors/network/system_config.hpp>
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -46,7 +46,7 @@ using troupe::test::posted_work;
 
 // An actor system with a network, and a broker that runs the work that is posted to it.
 struct a_network {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   shared_multiplexer& network = dynamic_cast<shared_multiplexer&>(system.middleman().backend());
   caf::actor broker = system.middleman().spawn_broker(

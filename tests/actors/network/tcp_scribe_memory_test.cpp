@@ -24,7 +24,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/network/memory_channel.hpp>
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 #include "actors/network/channel_by_hand.hpp"
 
@@ -54,7 +54,7 @@ class calling_broker {
   }
 
  private:
-  troupe::network::system_config config_;
+  troupe::nodes::system_config config_;
   caf::actor_system system_{config_};
   caf::io::connection_handle handle_;
   caf::io::broker* self_ = nullptr;  // used in the broker

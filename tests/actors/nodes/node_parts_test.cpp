@@ -11,14 +11,14 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/logging/node_log.hpp>
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 using namespace troupe;
 
 BOOST_AUTO_TEST_SUITE(parts_of_a_node)
 
 BOOST_AUTO_TEST_CASE(published_actors_are_found_by_name_until_the_end) {
-  network::system_config config{network::system_config::for_tests{}};
+  nodes::system_config config{nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   caf::scoped_actor one{system};
   caf::scoped_actor two{system};

@@ -19,7 +19,7 @@
 #include <caf/send.hpp>
 #include <caf/typed_response_promise.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -32,7 +32,7 @@ namespace {
 /// A node that asks members. Members up to `last_frozen` never answer, others answer at once; the node gives up a member after
 /// the time that it was given.
 struct node_that_asks {
-  network::system_config config{network::system_config::for_tests{}};
+  nodes::system_config config{nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   caf::scoped_actor self{system};

@@ -11,7 +11,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 using namespace troupe;
 
@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_SUITE(cpu_workers_of_a_pass)
 
 BOOST_AUTO_TEST_CASE(run_what_they_are_sent_in_order_and_keep_none_of_it) {  // LW-1
   constexpr int sent = 100;
-  network::system_config config{network::system_config::for_tests{}};
+  nodes::system_config config{nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   const auto worker = passes::spawn_lane_worker(system, c10::kCPU);
   std::vector<int> order;

@@ -14,7 +14,7 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/passes/burst.hpp>
 
 using troupe::services::burst_threads;
@@ -58,7 +58,7 @@ struct stage {
   }
   void run() { dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler()).run(); }
 
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
+  troupe::nodes::system_config config{troupe::nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   burst_threads all;
   std::vector<burst_threads::actor> threads;

@@ -10,7 +10,7 @@
 #include <caf/sec.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 
 namespace {
@@ -42,7 +42,7 @@ caf::error ask_the_dead(caf::actor_system& system, const caf::actor& silent) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   BOOST_TEST(
     (ask_the_dead(system, system.middleman().spawn_broker(make_silent<caf::io::broker*>)) == caf::sec::request_receiver_down));
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(who_asks_a_broker_that_has_ended_is_told_at_once) {
 // A detached actor sends messages that a broker never reads. These messages must not keep the thread of the detached actor.
 BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
   for (int round = 0; round < 50; ++round) {
-    troupe::network::system_config config{troupe::settings{}};
+    troupe::nodes::system_config config{troupe::settings{}};
     caf::actor_system system{config};
     auto broker = system.middleman().spawn_broker(make_restless);
     auto sender = system.spawn<caf::detached>([broker](caf::event_based_actor* self) -> caf::behavior {
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(the_system_ends_though_a_broker_left_messages_unread) {
 
 // As in a node that stops while it dials: CAF's broker of connections has ended when another actor sends it a request.
 BOOST_AUTO_TEST_CASE(the_system_ends_though_the_broker_of_connections_left_messages_unread) {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   troupe::support::close_basp_mailbox_at_exit(system);
   const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));

@@ -18,7 +18,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/answer_way.hpp>
 
@@ -87,7 +87,7 @@ struct two_hosts {
     return answer;
   }
 
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   line on_scheduler = system.spawn(make_line<line::stateful_pointer<desk_state>>, line{});
   line broker = system.middleman().spawn_broker(make_line<line::stateful_broker_pointer<desk_state>>, on_scheduler);

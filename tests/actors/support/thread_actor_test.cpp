@@ -17,11 +17,11 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 #include "support/no_more_threads.hpp"
 
-using troupe::network::system_config;
+using troupe::nodes::system_config;
 using job = std::shared_ptr<std::function<void()>>;
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(job)

@@ -7,7 +7,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 namespace {
 
@@ -17,7 +17,7 @@ using troupe::tracing::trace_span;
 trace_span numbered(int i) { return {"span " + std::to_string(i), "test", i, i + 1, "track"}; }
 
 struct fixture {
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
+  troupe::nodes::system_config config{troupe::nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& scheduler = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   troupe::tracing::tracer_actor tracer;

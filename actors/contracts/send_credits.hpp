@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/network/send_credits_test.cpp, tests/actors/network/credit_accounts_test.cpp
+// Tests: tests/actors/contracts/send_credits_test.cpp, tests/actors/contracts/credit_accounts_test.cpp
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 #include <troupe/messages/ids.hpp>
 
-namespace troupe::network {
+namespace troupe::contracts {
 
 /// Counts the bytes of calls that are under way, and says which call may leave. A state machine without threads; `send_credits`
 /// makes threads wait. There is an account for each node and each depth of calls: a call that a program makes has depth 0, a call
@@ -132,4 +132,4 @@ class send_credits {
   std::shared_ptr<ledger> ledger_;  // each credit holds it
 };
 
-}  // namespace troupe::network
+}  // namespace troupe::contracts

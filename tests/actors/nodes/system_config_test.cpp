@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -39,7 +39,7 @@ class working_folder {
 BOOST_AUTO_TEST_CASE(a_settings_file_in_the_working_folder_changes_nothing) {
   working_folder folder;
   std::ofstream("caf-application.ini") << "[scheduler]\npolicy='stealing'\nmax-threads=7\n[middleman]\nworkers=3\n";
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   BOOST_TEST((caf::get_or(system.config(), "scheduler.policy", caf::atom("none")) == caf::atom("sharing")));
   BOOST_TEST(caf::get_or(system.config(), "scheduler.max-threads", std::size_t{0}) == 2);
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(a_settings_file_in_the_working_folder_changes_nothing) {
 
 // SC-2
 BOOST_AUTO_TEST_CASE(the_network_is_there_without_heartbeats_of_its_own) {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   caf::actor_system system{config};
   BOOST_TEST(system.has_middleman());
   const auto never = caf::timespan{-1};
@@ -56,13 +56,13 @@ BOOST_AUTO_TEST_CASE(the_network_is_there_without_heartbeats_of_its_own) {
 }
 
 BOOST_AUTO_TEST_CASE(messages_have_names_that_stay) {
-  troupe::network::system_config config{troupe::settings{}};
+  troupe::nodes::system_config config{troupe::settings{}};
   BOOST_TEST(config.type_names_by_rtti.count(typeid(troupe::hello)) == 1);
   BOOST_TEST(config.type_names_by_rtti.count(typeid(troupe::propagate_gradients)) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(tests_get_the_deterministic_scheduler_and_no_network) {
-  troupe::network::system_config config{troupe::network::system_config::for_tests{}};
+  troupe::nodes::system_config config{troupe::nodes::system_config::for_tests{}};
   caf::actor_system system{config};
   BOOST_TEST(!system.has_middleman());
   BOOST_TEST(dynamic_cast<caf::scheduler::test_coordinator*>(&system.scheduler()) != nullptr);

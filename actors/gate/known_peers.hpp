@@ -13,12 +13,12 @@
 
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/gate/introduced_nodes.hpp>
-#include <troupe/actors/network/node_ids.hpp>
+#include <troupe/actors/gate/node_ids.hpp>
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/ids.hpp>
 
-namespace troupe::network {
+namespace troupe::gate {
 
 /// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a number: also a
 /// message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
@@ -65,7 +65,7 @@ struct known_peers {
   }
 
   /// The nodes that have introduced themselves by connections with certificates.
-  std::shared_ptr<gate::introduced_nodes> introduced = std::make_shared<gate::introduced_nodes>();
+  std::shared_ptr<introduced_nodes> introduced = std::make_shared<introduced_nodes>();
   /// The nodes of CAF that are connected with certificates.
   std::shared_ptr<node_ids> ids = std::make_shared<node_ids>();
   std::shared_ptr<own_actors> own = std::make_shared<own_actors>();
@@ -74,4 +74,4 @@ struct known_peers {
   node_ids::hold own_id = nullptr;  // with certificates
 };
 
-}  // namespace troupe::network
+}  // namespace troupe::gate

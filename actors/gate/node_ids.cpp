@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/node_ids.hpp>
+#include <troupe/actors/gate/node_ids.hpp>
 
 #include <algorithm>
 #include <new>
@@ -8,7 +8,7 @@
 #include <caf/binary_serializer.hpp>
 #include <caf/node_id.hpp>
 
-namespace troupe::network {
+namespace troupe::gate {
 
 void node_ids::set_own(std::string id) {
   std::lock_guard lock(mutex_);
@@ -107,4 +107,4 @@ std::string bytes_of(const caf::node_id& who) {
   return to(copy) ? std::string() : std::string(bytes.begin(), bytes.end());
 }
 
-}  // namespace troupe::network
+}  // namespace troupe::gate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using troupe::node_id;
-using troupe::network::send_credits;
+using troupe::contracts::send_credits;
 using outcome = send_credits::outcome;
 
 constexpr send_credits::account there{node_id{2}, 0};

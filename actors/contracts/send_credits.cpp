@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 
 #include <algorithm>
 #include <condition_variable>
@@ -9,7 +9,7 @@
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 
-namespace troupe::network {
+namespace troupe::contracts {
 
 bool credit_accounts::take(const account& of, std::uint64_t bytes) {
   auto& in = all_[of];
@@ -146,4 +146,4 @@ void send_credits::stop() {
   ledger_->changed.notify_all();
 }
 
-}  // namespace troupe::network
+}  // namespace troupe::contracts

@@ -18,7 +18,7 @@
 
 #include <troupe/actors/certificates/identity.hpp>
 
-namespace troupe::network {
+namespace troupe::gate {
 
 /// The questions that actors of this process have sent to one node of CAF, and that are not answered yet. CAF takes an answer from
 /// any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only.
@@ -126,4 +126,4 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
 /// The id of a node of CAF as it comes over a connection (see message_outline).
 std::string bytes_of(const caf::node_id& who);
 
-}  // namespace troupe::network
+}  // namespace troupe::gate

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/known_peers.hpp>
+#include <troupe/actors/gate/known_peers.hpp>
 
-namespace troupe::network {
+namespace troupe::gate {
 
 own_actors::hold own_actors::add(caf::actor_id actor, kind what) {
   std::lock_guard lock(mutex_);
@@ -34,4 +34,4 @@ std::optional<own_actors::kind> own_actors::find(caf::actor_id actor) const {
   return actor != 0 && actor <= last_of_first_ ? std::optional(kind::inner) : std::nullopt;
 }
 
-}  // namespace troupe::network
+}  // namespace troupe::gate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/send_credits.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -8,7 +8,7 @@ namespace {
 // tests/actors/worlds_of_waiting_test.cpp searches for circles of waiting (BA-3).
 
 using troupe::node_id;
-using troupe::network::credit_accounts;
+using troupe::contracts::credit_accounts;
 
 constexpr credit_accounts::account other{node_id{2}, 0};
 

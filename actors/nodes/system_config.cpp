@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/system_config.hpp>
+#include <troupe/actors/nodes/system_config.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -20,7 +20,7 @@
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/registration.hpp>
 
-namespace troupe::network {
+namespace troupe::nodes {
 
 namespace {
 
@@ -61,9 +61,10 @@ system_config::system_config(const settings& options) : gate_(gate_for(options))
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});
   caf::put(content, "troupe.shared-memory", options.shared_memory);  // shared_multiplexer reads this
   const bool own_network = options.network == network_kind::troupe;
-  own_network ? load<caf::io::middleman, shared_multiplexer>() : load<caf::io::middleman>();
+  own_network ? load<caf::io::middleman, network::shared_multiplexer>() : load<caf::io::middleman>();
   if (options.configure) options.configure(*this);
-  if (own_network && caf::get_or(*this, "scheduler.policy", caf::atom("")) == caf::atom("sharing")) load<quiet_scheduler>();
+  if (own_network && caf::get_or(*this, "scheduler.policy", caf::atom("")) == caf::atom("sharing"))
+    load<network::quiet_scheduler>();
 }
 
 system_config::system_config(for_tests) {
@@ -71,4 +72,4 @@ system_config::system_config(for_tests) {
   set("scheduler.policy", caf::atom("testing"));
 }
 
-}  // namespace troupe::network
+}  // namespace troupe::nodes

@@ -5,6 +5,7 @@
 
 #include <troupe/actors/gate/connection_gate.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
+#include <troupe/messages/ids.hpp>
 
 namespace troupe {
 
@@ -12,7 +13,7 @@ struct settings;
 
 }  // namespace troupe
 
-namespace troupe::network {
+namespace troupe::nodes {
 
 /// How troupe sets up CAF: every message type is registered, the network threads serve the node, no file or command line is read.
 ///   SC-1  only these constructors decide the settings: no caf-application.ini of the working folder, no option of the program.
@@ -28,9 +29,11 @@ class system_config : public caf::actor_system_config, public tensor_receiver, p
 
   /// Who may connect to the nodes of the system, and to whom they connect.
   const gate::connection_gate& gate() const noexcept override { return gate_; }
+  /// Drops the tensors that have come from the id.
+  void give_up(node_id who) const override { arriving().drop(who); }
 
  private:
   gate::connection_gate gate_{gate::connection_gate::rule::same_user};
 };
 
-}  // namespace troupe::network
+}  // namespace troupe::nodes

@@ -3,7 +3,8 @@
 """Checks how the sources are laid out: which way includes go, what an installed troupe shows, the letters of promises, and
 where the tests of each unit stand.
 
-  structure.py ROOT includes   no include goes up, and units (a header and its source) include each other in no circle
+  structure.py ROOT includes   no include goes up or takes a library that its folder may not use, and units (a header and its source) include
+                               each other in no circle
   structure.py ROOT public     the public headers reach nothing that is private to a room
   structure.py ROOT promises   the letters of a header's promises are its own
   structure.py ROOT tests      tests mirror units, or the unit names its tests; a test cites each promise
@@ -26,8 +27,8 @@ EXCEPTIONS = {
 }
 
 # Headers of rooms that public templates need.
-SHOWN = {"actors/support/blocking_observer.hpp", "actors/support/call_scope.hpp", "actors/support/spin_pause.hpp",
-         "actors/support/thread_modes.hpp"}
+SHOWN = {"actors/support/blocking_observer.hpp", "actors/support/call_scope.hpp", "actors/support/lost_exception.hpp",
+         "actors/support/spin_pause.hpp", "actors/support/thread_modes.hpp"}
 
 # Units and folders of units (with a slash at the end) without a test of their name or a line that names one, with the reason.
 UNTESTED = {
@@ -42,6 +43,10 @@ MOST_FUNCTIONS, MOST_MEMBERS, FUNCTIONS_OF_DATA = 20, 12, 2
 
 # The class that users see. It has a function for each thing that a user asks of a node.
 FACE = ("actors/node.hpp", "node")
+
+# Where the headers of a library may be included. A compiler finds those of CAF and OpenSSL in the system for every target.
+# (Which targets get libtorch is CMake's to say, and a compiler holds it.)
+USERS = {"caf/": ("messages/", "actors/", "apps/"), "openssl/": ("actors/certificates/", "actors/gate/"), "torch/torch.h": ("apps/",)}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
 
@@ -150,6 +155,10 @@ def check_includes(tree):
                 problems.append(f"{name} includes {other}, which is private to {folder}")
             elif name.startswith("engine/protocol/") and other.startswith("engine/") and not other.startswith("engine/protocol/"):
                 problems.append(f"{name} includes {other}: engine/protocol knows nothing of the rest of engine")
+    for name, text in tree.texts.items():
+        for library, users in USERS.items():
+            if not name.startswith(users) and re.search(rf'^[ \t]*#[ \t]*include[ \t]*[<"]{library}', text, re.MULTILINE):
+                problems.append(f"{name} includes a header of {library}, which only {', '.join(users)} may")
     for unit, those in graph.items():
         for other, name in those.items():
             if other.split("/")[0] not in FOLDERS:
@@ -163,6 +172,9 @@ def check_includes(tree):
                     return problems
             if here and there and tree.rooms.index(there) > tree.rooms.index(here):
                 problems.append(f"{name} includes {other}: the room {there} lies above {here}")
+    for name, by in reached_from(tree, [each for each in tree.texts if each.startswith("actors/passes/")]).items():
+        if name.startswith("actors/network/"):
+            problems.append(f"{by} includes {name}, and units of passes reach it: a change in network would compile them again")
     without = {unit: {other for other in those if (unit, other) not in EXCEPTIONS} for unit, those in graph.items()}
     for one, other in EXCEPTIONS:
         if one in graph and other not in graph[one]:
@@ -181,10 +193,10 @@ def check_includes(tree):
     return problems
 
 
-def public_headers(tree):
-    """The public headers and those that they reach, with the header that includes each."""
+def reached_from(tree, names):
+    """The files and those that they reach, with the file that includes each."""
     reached = {}
-    waiting = [(name, None) for name in tree.public]
+    waiting = [(name, None) for name in names]
     while waiting:
         name, by = waiting.pop(0)
         if name not in reached:
@@ -197,7 +209,7 @@ def check_public(tree):
     if not tree.public:
         return ["cmake/TroupeInstall.cmake names no public headers; expected 'set(troupe_public_headers actors/troupe.hpp ...)'"]
     problems = []
-    for name, by in public_headers(tree).items():
+    for name, by in reached_from(tree, tree.public).items():
         if tree.room_of(unit_of(name)) and name not in SHOWN:
             problems.append(f"{by}, which is public, includes {name}, which is private to its room")
         if name in PRIVATE or "/generated/" in name:

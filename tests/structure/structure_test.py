@@ -55,6 +55,16 @@ class Checks(unittest.TestCase):
         tree = self.tree(**{"engine/b.cpp": "#include <troupe/messages/wire.hpp>\n", "messages/wire.hpp": ""})
         self.finds(structure.check_includes(tree), "engine/b.cpp", "private to messages")
 
+    def test_an_include_of_a_library_that_the_folder_may_not_use_is_found(self):
+        tree = self.tree(**{"engine/b.hpp": "# include <caf/actor.hpp>\n", "messages/c.cpp": "#include <caf/actor.hpp>\n"})
+        self.finds(structure.check_includes(tree), "engine/b.hpp", "caf/")
+
+    def test_a_header_of_the_network_that_passes_reach_is_found(self):
+        tree = self.tree(**{"actors/CMakeLists.txt": "set(rooms network low passes)\n", "actors/network/c.hpp": "",
+                            "actors/low/b.hpp": "#include <troupe/actors/network/c.hpp>\n",
+                            "actors/passes/d.cpp": "#include <troupe/actors/low/b.hpp>\n"})
+        self.finds(structure.check_includes(tree), "actors/low/b.hpp", "passes")
+
     def test_an_include_of_the_engine_by_the_protocol_is_found(self):
         tree = self.tree(**{"engine/protocol/b.cpp": "#include <troupe/engine/c.hpp>\n", "engine/c.hpp": ""})
         self.finds(structure.check_includes(tree), "engine/protocol/b.cpp")

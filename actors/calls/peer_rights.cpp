@@ -24,18 +24,19 @@ enum class need : std::uint8_t { nothing, function, create, scripts, method, rea
 /// What the caller needs for a request of this type. A type that is not named here does not compile (RB-4).
 template <class T>
 consteval need need_of() {
-  using namespace requests;
-  if constexpr (is_one_of<T, drop, lend, take, requests::passes>) return need::nothing;
+  if constexpr (is_one_of<T, requests::drop, requests::lend, requests::take, requests::passes>) return need::nothing;
   if constexpr (is_one_of<T, requests::function>) return need::function;
-  if constexpr (is_one_of<T, create_module>) return need::create;
-  if constexpr (is_one_of<T, create_script>) return need::scripts;
+  if constexpr (is_one_of<T, requests::create_module>) return need::create;
+  if constexpr (is_one_of<T, requests::create_script>) return need::scripts;
   if constexpr (is_one_of<T, requests::method>) return need::method;
-  if constexpr (is_one_of<T, parameter, requests::read, select>) return need::read;
-  if constexpr (is_one_of<T, requests::write, train>) return need::write;
-  if constexpr (is_one_of<T, create_optimizer, norm, step, gather, forget, set_rates, made>) return need::write;
-  if constexpr (is_one_of<T, expect_room, requests::save, remove, snapshot, piece, receive, load, apply, discard>)
+  if constexpr (is_one_of<T, requests::parameter, requests::read, requests::select>) return need::read;
+  if constexpr (is_one_of<T, requests::write, requests::train, requests::create_optimizer, requests::norm, requests::step,
+                          requests::gather, requests::forget, requests::set_rates, requests::made>)
+    return need::write;
+  if constexpr (is_one_of<T, requests::expect_room, requests::save, requests::remove, requests::snapshot, requests::piece,
+                          requests::receive, requests::load, requests::apply, requests::discard>)
     return need::save;
-  if constexpr (is_one_of<T, requests::trace, spans>) return need::trace;
+  if constexpr (is_one_of<T, requests::trace, requests::spans>) return need::trace;
 }
 
 /// Whether the request is on the object that the call names, which the caller has to own. For a drop and a loan the store looks itself.

@@ -283,8 +283,7 @@ BOOST_AUTO_TEST_CASE(without_rights_nothing_of_troupes_own_can_be_used) {  // RB
   expect("read or write its trace", [&] { all.guest.collect_trace({"host"}); });
   for_each_request([&](auto what) {
     using type = decltype(what);
-    using namespace requests;
-    if constexpr (is_one_of<type, drop, take, lend, requests::passes>) return;
+    if constexpr (is_one_of<type, requests::drop, requests::take, requests::lend, requests::passes>) return;
     if constexpr (requires { what.owner; }) what.owner = all.guest.id();
     expect("the policy does not let this role", [&] { node_access::ask(all.there(), what).get(); });
   });

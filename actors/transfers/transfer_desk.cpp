@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <concepts>
@@ -30,6 +31,8 @@ namespace troupe::transfers {
 namespace {
 
 constexpr std::chrono::milliseconds looks_again_after{2};
+constexpr std::chrono::nanoseconds least_for_writer =
+  std::chrono::milliseconds(100);  // a wish without time asks whether there is room now
 
 }  // namespace
 
@@ -212,7 +215,7 @@ void transfer_desk::wish(const contracts::room_wish_ptr& what) {
   // CAF's writer answers after it has written the messages that came before.
   const auto gateway = here_.directory.gateway(what->to);
   if (!gateway) return look_for_room(what);
-  const auto left = std::chrono::nanoseconds(what->until_ns - support::steady_ns());
+  const auto left = std::max(std::chrono::nanoseconds(what->until_ns - support::steady_ns()), least_for_writer);
   what->overdue = self_->send_later(here_.deadlines, left, support::room_atom::value, what);
   const auto written = [this, what] {
     here_.deadlines.call_off(std::exchange(what->overdue, {}));

@@ -19,6 +19,10 @@ void optimizer_parts::group::add(const call_reply& made) {
   const object_id id{where.id(), calls::number_from(made.values, "object")};
   object = std::make_shared<remote_object>(where.with_devices({}), id);  // norms and bytes of checkpoints stay on the CPU
   counts = get<std::vector<std::size_t>>(made.values, "counts");
+  if (counts.size() < modules.size())
+    throw error(errc::malformed_message, "optimizer: node '" + where.name() + "' has answered for " +
+                                           std::to_string(counts.size()) + " of " + std::to_string(modules.size()) +
+                                           " modules");
   counts.resize(modules.size());  // the last one is of local parameters
 }
 

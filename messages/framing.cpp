@@ -62,6 +62,11 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
   return found;
 }
 
+// Null if the type has no such field.
+const google::protobuf::FieldDescriptor* known_field(const google::protobuf::Descriptor& type, std::uint64_t number) {
+  return number > INT32_MAX ? nullptr : type.FindFieldByNumber(static_cast<int>(number));
+}
+
 // The kind with which values of this type travel one by one.
 unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
   using format = google::protobuf::internal::WireFormatLite;
@@ -78,7 +83,7 @@ class entry_count {
     while (at != end) {
       const auto next = take_field(at, end);
       if (!next) return false;
-      const auto* known = next->number > INT32_MAX ? nullptr : type.FindFieldByNumber(static_cast<int>(next->number));
+      const auto* known = known_field(type, next->number);
       const bool is_list = known != nullptr && known->is_packable() && next->kind == counted;
       if (known == nullptr || (next->kind != kind_of(known->type()) && !is_list)) {
         if (++unknown_ > max_entries) return false;
@@ -104,15 +109,17 @@ class entry_count {
 
 }  // namespace
 
-bool fields_are_within(caf::span<const caf::byte> message) noexcept { return fields_in(message).has_value(); }
-
-std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept {
+bool fields_are_within(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
   const caf::byte* at = message.data();
   const caf::byte* end = at + message.size();
-  std::size_t result = 0;
-  for (; at != end; ++result)
-    if (!take_field(at, end)) return std::nullopt;
-  return result;
+  while (at != end) {
+    const auto next = take_field(at, end);
+    if (!next) return false;
+    const auto* known = next->kind == counted ? known_field(type, next->number) : nullptr;
+    if (known == nullptr || known->message_type() == nullptr) continue;
+    if (!fields_are_within(next->value, *known->message_type())) return false;
+  }
+  return true;
 }
 
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {

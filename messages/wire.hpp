@@ -2,6 +2,10 @@
 // Tests: tests/messages/inspect_test.cpp, tests/messages/hostile_test.cpp
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
 #include <troupe/messages/wire_parts.hpp>
 
 /// Conversion between structs and protobuf headers, without the tensors. Private to this room.
@@ -154,6 +158,8 @@ void fields(A& a, is<requests::optimizer_change> auto& x) {
   a(x.round, &h::round, &h::set_round);
   if constexpr (A::reads) {
     if (a.header.rates_size() != a.header.rate_groups_size()) return a.refuse("a request has not as many rates as groups");
+    if (static_cast<std::size_t>(a.header.rates_size()) > max_attributes)
+      return a.refuse("a request has more learning rates than any node sends");
     x.rates.clear();
     for (int i = 0; i < a.header.rates_size(); ++i) x.rates[a.header.rate_groups(i)] = a.header.rates(i);
   } else {
@@ -185,9 +191,14 @@ void fields(A& a, own_request auto& x) {
   if constexpr (requires { x.context; }) a(x.context, &h::context, &h::set_context);
   if constexpr (requires { x.options; }) a(x.options, &h::options, &h::mutable_options);
   if constexpr (requires { x.groups; }) {
-    for (int i = 0; i < a.header.groups_size(); ++i)  // before memory is allocated
+    std::size_t modules = 0;
+    for (int i = 0; i < a.header.groups_size(); ++i) {  // before memory is allocated
       if (a.header.groups(i).number() != static_cast<std::uint64_t>(i) + 1)
         a.refuse("the parameter groups of an optimizer are not numbered from 1 on");
+      modules += static_cast<std::size_t>(a.header.groups(i).modules_size());
+    }
+    if (std::max(modules, static_cast<std::size_t>(a.header.groups_size())) > max_attributes)
+      a.refuse("an optimizer has more modules or parameter groups than any node sends");
     a(x.groups, &h::groups, &h::mutable_groups);
   }
   if constexpr (requires { x.which; }) fields(a, x.which);

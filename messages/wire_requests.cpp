@@ -100,6 +100,8 @@ std::string label_of(const request& what) {
     what);
 }
 
+constexpr std::size_t bytes_of_rate = 64;  // a learning rate takes more memory than on the wire
+
 std::size_t bytes_of(const request& what) {
   return std::visit(
     []<class T>(const T& x) {
@@ -108,7 +110,9 @@ std::size_t bytes_of(const request& what) {
       } else {
         wire_parts::own_header<T> header;
         wire_parts::put(header, x);
-        return header.SpaceUsedLong();
+        std::size_t of_rates = 0;
+        if constexpr (requires { x.which; }) of_rates = x.which.rates.size() * bytes_of_rate;
+        return header.SpaceUsedLong() + of_rates;
       }
     },
     what);

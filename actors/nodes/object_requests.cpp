@@ -62,6 +62,11 @@ object_id give(node_parts& here, node_id owner, Object... object) {
 call_reply reply_of(object_id made) { return {{}, {{"object", calls::to_attribute(made.number)}}}; }
 
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::function& what) {
+  // A request that this version does not know is read as this one.
+  if (what.name.empty())
+    throw error(
+      errc::unknown_function,
+      "the call names no function, or asks for what this version of troupe does not know; run one release on all nodes");
   return here.functions.find(what.name)(arguments);
 }
 

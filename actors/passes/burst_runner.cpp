@@ -38,6 +38,7 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
   call_request message;
   message.what = requests::spans{here.self.name(), tracing::pack(log)};
   message.payload.message.node = here.self.id();
+  here.directory.traffic.sent(initiator);
   caf::anon_send(gateway, std::move(message));
 }
 

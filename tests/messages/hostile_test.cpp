@@ -166,6 +166,14 @@ BOOST_AUTO_TEST_CASE(lengths_beyond_the_message_reserve_nothing) {
   std::string unknown = std::string("\x7a\xff\xff\xff\x17", 5) + "text";  // in a field of a later version
   BOOST_TEST(
     static_cast<bool>(read<call_request>(framed(std::string("\x2a", 1) + static_cast<char>(unknown.size()) + unknown))));
+  // An option of a new optimizer claims 117 MB, and its name 50 MB, within a request of the true length.
+  std::string name = std::string("\x0a\xff\xff\xff\x17", 5) + "text";
+  std::string option =
+    std::string(1, static_cast<char>(wire::CreateOptimizer::kOptionsFieldNumber << 3 | 2)) + "\xff\xff\xff\x37" + name;
+  const auto tag = static_cast<unsigned>(wire::CallRequest::kCreateOptimizerFieldNumber << 3 | 2);
+  BOOST_REQUIRE(tag < 1U << 14);
+  std::string asked{static_cast<char>(tag | 0x80), static_cast<char>(tag >> 7), static_cast<char>(option.size())};
+  BOOST_TEST(static_cast<bool>(read<call_request>(framed(asked + option))));
 }
 
 // The entries that are cheapest on the wire and still take memory here, a megabyte of each (WI-2).
@@ -275,6 +283,17 @@ BOOST_AUTO_TEST_CASE(lists_that_no_node_sends_are_refused) {
   wire::PassAborted aborted;
   fill(*aborted.mutable_sent_to());
   BOOST_TEST(is_refused(read<pass_aborted>(framed(aborted.SerializeAsString()))));
+  call.Clear();
+  auto& group = *call.mutable_create_optimizer()->add_groups();
+  group.set_number(1);
+  group.mutable_modules()->Resize(static_cast<int>(max_attributes) + 1, 1);
+  BOOST_TEST(is_refused(read<call_request>(framed(call.SerializeAsString()))));
+  group.mutable_modules()->RemoveLast();
+  BOOST_TEST(!read<call_request>(framed(call.SerializeAsString())));
+  auto& change = *call.mutable_set_rates();
+  change.mutable_rates()->Resize(static_cast<int>(max_attributes) + 1, 1);
+  change.mutable_rate_groups()->Resize(static_cast<int>(max_attributes) + 1, 1);
+  BOOST_TEST(is_refused(read<call_request>(framed(call.SerializeAsString()))));
   call.Clear();
   for (std::size_t i = 0; i <= max_attributes; ++i) {
     auto& entry = *call.add_values();

@@ -45,7 +45,8 @@ namespace troupe::contracts {
 ///         do not start, and calls that run add their answers to the limit. Nothing else waits for room, and the gateway of a node takes
 ///         all that comes: so nodes never wait for each other in a circle.
 ///   GW-15 a wish for room is fulfilled when less than settings::send_limit bytes wait to leave for the peer, after all messages that
-///         were sent before the wish. It fails at its deadline, or when the peer is down.
+///         were sent before the wish. It fails at its deadline, but not within 100 ms if the messages before it wait to be written, or when the
+///         peer is down.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered once the
 ///         node listens. On a node without network, greetings and heartbeats get an error.

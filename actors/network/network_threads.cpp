@@ -409,7 +409,7 @@ void network_threads::sleep() {
     notes_.asleep = true;
   }
   const bool may_sleep = leader_.watched.may_sleep();  // frees forgotten connections, which may post
-  if (may_sleep && leader_.noted.empty()) handle_events(true);
+  if (may_sleep && leader_.noted.empty() && leader_.new_jobs.empty()) handle_events(true);
   std::lock_guard lock(notes_.mutex);
   notes_.asleep = false;
 }

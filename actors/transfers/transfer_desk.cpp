@@ -236,6 +236,8 @@ void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
   const auto waiting = network::waiting_bytes(*here_.actors.system, gateway.node());
   const bool is_written = what->overdue == support::deadline_clock::alarm{};
   if (is_written && waiting < limit) return what->result.set_value({});
+  if (!is_written && waiting < limit && support::steady_ns() >= what->until_ns)
+    return fail(errc::deadline_passed, "messages that were sent to " + who + " before wait to be written");
   if (support::steady_ns() >= what->until_ns)
     return fail(errc::deadline_passed, std::to_string(waiting) + " bytes wait to leave for " + who +
                                          " (settings::send_limit is " + std::to_string(limit) + ")");

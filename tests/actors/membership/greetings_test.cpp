@@ -251,6 +251,7 @@ class drawn_greetings {
     errc failure = errc::none;
     node_id first = {};  // the node that the user named
     std::int64_t met = 0;
+    errc seen = errc::none;  // what stood in the way last, until that node answers
   };
 
   static void require(bool is_so, int line = __builtin_LINE()) {
@@ -473,7 +474,10 @@ class drawn_greetings {
         auto next = to;
         next.what = is::pauses;
         expect_pause(next, pause);
-        if (to.is_first()) expected_.push_back("changed " + std::to_string(to.join));
+        if (to.is_first()) {
+          joins_.at(to.join).seen = reason;
+          expected_.push_back("changed " + std::to_string(to.join));
+        }
       } else {
         settle(to.join, to.is_first(), to.why == kind::asked_by_table ? errc::none : reason);
         ended_ = to.whom.id;
@@ -667,6 +671,11 @@ class drawn_greetings {
     if (met) require(table_.find(*met) != nullptr || table_.gone(*met) != nullptr);
     if (const auto* peer = table_.find(ended); peer != nullptr) require(!peer->dial.is_under_way);  // GN-5
     if (suspected_ != node_id{}) require(table_.find_up(std::exchange(suspected_, {})) == nullptr);
+    for (const auto& [number, each] : joins_) {
+      const auto* found = all_.find_join(number);
+      require(found != nullptr && found->first.id == each.first && found->deadline_ns == each.deadline);
+      require((found->seen ? static_cast<errc>(found->seen.code()) : errc::none) == each.seen);
+    }
     std::set<std::string> names;
     for (const auto& [id, peer] : table_.peers()) require(names.insert(peer.who.name).second);  // GN-2
   }

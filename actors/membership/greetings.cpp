@@ -263,7 +263,7 @@ void greetings::take(hello_welcomed& what) {
   who.host = host_to_reach(who.host, by);
   end_dial(to, who.id == to.whom.id ? dial_end::reached : dial_end::another_listens,
            "another process listens there as node '" + who.name + "'");
-  if (table_.find(who.id) == nullptr) {
+  if (const auto* known = table_.find(who.id); known == nullptr || known->who.name != who.name) {
     auto objection = table_.objection(who, self_for(by));
     const auto* rival = objection.empty() ? living_rival(who) : nullptr;
     const auto* holder = rival != nullptr ? &rival->who : other_holder(who);

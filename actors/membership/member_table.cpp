@@ -443,7 +443,6 @@ void member_table::lose(known_peer& peer, const std::string& reason, std::int64_
 void member_table::separate(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
   peer.is_up = false;
   peer.lost_ns = now_ns;
-  peer.dial.next_ns = now_ns;
   ++peer.between.separations;
   to.changes.push_back({peer_change::kind::unreachable, peer.who, peer.gateway, reason, peer.period});
 }

@@ -294,8 +294,18 @@ class drawn_node {
         bytes -= std::min(bytes, now.question.bytes);
         return act(core::answers_taken{now.question.caller, now.question.bytes}), true;
       }
-      case kind::tick:
-        return act(core::tick{}), true;
+      case kind::tick: {  // PW-3
+        auto unneeded = workers_;
+        std::erase_if(unneeded, [&](const auto& each) { return !each.second || were_needed_.contains(each.first); });
+        ticks_ = true;
+        act(core::tick{});
+        ticks_ = false;
+        were_needed_.clear();
+        for (const auto& [worker, is_idle] : unneeded) BOOST_TEST_REQUIRE(!workers_.contains(worker));
+        for (const auto& [worker, is_idle] : workers_)
+          if (!is_idle) were_needed_.insert(worker);
+        return true;
+      }
     }
     return true;
   }
@@ -367,6 +377,7 @@ class drawn_node {
     it.on = what.on.value_or(last_worker_ + 1);
     require(what.on ? workers_.at(it.on) : ++last_worker_ > 0, what.call, "runs on a worker that is not idle");
     workers_[it.on] = false;
+    were_needed_.insert(it.on);
     open_.push_back({kind::runs, what.call});
   }
   void carry_out(const core::refuse& what) {
@@ -377,6 +388,7 @@ class drawn_node {
   }
   void carry_out(const core::let_go& what) {
     BOOST_TEST_REQUIRE(workers_.at(what.who));
+    if (ticks_) BOOST_TEST_REQUIRE(!were_needed_.contains(what.who));
     workers_.erase(what.who);
   }
   void carry_out(const core::tick_later&) {
@@ -422,6 +434,7 @@ class drawn_node {
                 "waits for nothing");
     }
     BOOST_TEST_REQUIRE(core_.waiting() == waiting);
+    BOOST_TEST_REQUIRE(core_.most_bytes() == most_waiting);
   }
 
   std::mt19937_64 random_;
@@ -433,8 +446,10 @@ class drawn_node {
   number last_ = 0;
   core::worker last_worker_ = 0;
   std::map<number, call> calls_;
-  std::vector<number> order_;                   // queued calls, as they became ready
-  std::map<core::worker, bool> workers_;        // whether they are idle
+  std::vector<number> order_;             // queued calls, as they became ready
+  std::map<core::worker, bool> workers_;  // whether they are idle
+  bool ticks_ = false;
+  std::set<core::worker> were_needed_;          // since the last tick
   std::map<node_id, std::uint64_t> under_way_;  // bytes of answers that count
   std::vector<open> open_;                      // what may happen
 };

@@ -258,7 +258,11 @@ class drawn_greetings {
     if (!is_so) BOOST_REQUIRE_MESSAGE(false, "the greetings differ, in line " << line);
   }
   std::uint64_t drawn(std::uint64_t limit) { return random_() % limit; }
-  std::int64_t drawn_ns(std::int64_t limit) { return static_cast<std::int64_t>(drawn(static_cast<std::uint64_t>(limit))); }
+  /// Below the limit, in steps of 25 ms: what is planned for one moment may happen in it.
+  std::int64_t drawn_ns(std::int64_t limit) {
+    constexpr auto step = 25 * ms;
+    return step * static_cast<std::int64_t>(drawn(1 + static_cast<std::uint64_t>(limit / step)));
+  }
 
   /// Five nodes. The fourth has the name of the first, the fifth name and address of the second.
   member draw_other() {
@@ -311,7 +315,7 @@ class drawn_greetings {
     switch (drawn(10)) {
       case 0: {
         const auto number = all_.new_number();
-        const auto time = 1 + drawn_ns(12'000 * ms);
+        const auto time = 25 * ms + drawn_ns(12'000 * ms);
         joins_[number] = {now_ + time, drawn(2) == 0};
         expect_dial({is::dials, number, kind::named_by_user, {{}, {}, who.host, who.port}, now_, now_ + time});
         return on(
@@ -508,7 +512,7 @@ class drawn_greetings {
     if (to.whom.id != node_id{})
       then.dialled(to.whom.id, who.id == to.whom.id ? member_table::dial_end::reached : member_table::dial_end::another_listens,
                    now_);
-    if (then.find(who.id) == nullptr) {
+    if (const auto* known = then.find(who.id); known == nullptr || known->who.name != who.name) {
       const auto* rival = living_rival(then, who);
       const auto* holder = other_holder(then, who);
       const bool is_taken = rival != nullptr || holder != nullptr;

@@ -353,6 +353,7 @@ class drawn_table {
   void step() {
     const node_id id{1 + (self_.id.value + drawn(nodes - 1)) % nodes};
     auto& it = all_[id];
+    if (drawn(4) == 0) now_ += interval / 2;
     expected_.clear();
     beats_.clear();
     dials_.clear();
@@ -442,7 +443,10 @@ class drawn_table {
     compare(steps);
   }
   void lose_connection(node_id id, other& it) {
+    auto heard = core_.heard_of();
+    if (it.is == state::up) heard.accuse(id, now_);
     const auto steps = core_.connection_lost(id, now_);
+    require_heard(heard);
     if (it.is_peer() && it.is_connected) {
       it.is_connected = false;
       it.has_hung_up = true;
@@ -464,7 +468,10 @@ class drawn_table {
   }
   void suspect(node_id id, other& it) {
     if (drawn(3) != 0) return;
+    auto heard = core_.heard_of();
+    if (it.is == state::up) heard.accuse(id, now_);
     const auto steps = core_.suspect(id, now_);
+    require_heard(heard);
     if (it.is == state::up) separate(id, it, "did not answer");
     compare(steps);
   }
@@ -478,6 +485,13 @@ class drawn_table {
     const bool was_peer = it.is_peer();
     const bool was_stranger = it.is_stranger();
     const bool was_gone = it.is == state::gone;
+    auto expected = core_.heard_of();
+    const bool may_cross = how == end::not_reached && it.wanted_until > now_ && !it.is_tried;
+    const bool is_over = it.is == state::unreachable && (how == end::nobody_listens || how == end::another_listens);
+    if (is_over && it.has_hung_up)
+      expected.end(id, troupe::member_state::gone, "", now_);
+    else if (is_over || (how != end::reached && (was_stranger ? !may_cross : was_gone)))
+      expected.accuse(id, now_);
     const auto steps = core_.dialled(id, how, now_, "why");
     if (it.is == state::unreachable && how != end::reached) {
       if (how == end::not_reached)
@@ -489,10 +503,10 @@ class drawn_table {
       if (how == end::another_listens && it.gone_as == wait::awaited) it.gone_as = wait::given_up;
       if (how != end::reached) wait_longer(it);
     }
-    const bool may_cross = how == end::not_reached && it.wanted_until > now_ && !it.is_tried;
     if (was_stranger && it.wanted_until > now_) it.next_try = now_ + (may_cross && self_.id > id ? 2 : 1) * interval;
     if (was_stranger) it.is_tried = true;
     compare(steps);
+    require_heard(expected);
     const auto* heard = core_.heard_of().find(id);
     if (was_stranger && how != end::reached && !may_cross && heard != nullptr) {
       require(it.has_obstacle && !core_.is_up(id));  // MT-5, MT-10
@@ -612,6 +626,7 @@ class drawn_table {
     for (const auto& [id, news] : steps.tells) told.insert(id);
     require(told == doubted);
     compare(steps);
+    require_heard(heard);
     check_greets(steps.greets);
   }
   /// Every 20th interval the next one of the neighbours that are up is greeted.
@@ -641,10 +656,17 @@ class drawn_table {
     it.has_answered = true;
     it.seen = now_;
   }
+  /// What the roster should say of all nodes.
+  void require_heard(const troupe::membership::roster& expected) const {
+    const auto same = [](const auto& a, const auto& b) {
+      return a.who.id == b.who.id && a.incarnation == b.incarnation && a.state == b.state;
+    };
+    require(std::ranges::equal(core_.heard_of().all(), expected.all(), same));
+  }
   static std::string in_ms(std::int64_t ns) { return std::to_string(ns / ms) + " ms"; }
   void separate(node_id id, other& it, const std::string& why) {
     it.is = state::unreachable;
-    it.since = it.next_dial = now_;
+    it.since = now_;
     ++it.between.separations;
     expected_.push_back({id, kind::unreachable, it.period, 0, why});
   }

@@ -23,7 +23,6 @@ using troupe::member_news;
 using troupe::member_state;
 using troupe::node_id;
 using troupe::membership::roster;
-using troupe::membership::spread;
 using kind = roster::change::kind;
 
 constexpr std::int64_t second_ns = 1'000'000'000;
@@ -345,6 +344,24 @@ BOOST_AUTO_TEST_CASE(of_the_members_that_are_gone_the_newest_are_kept_for_an_hou
   BOOST_TEST(mine.all().size() == 1u);
 }
 
+// RT-4: nodes whose ids follow each other, as those of a test may, have others beside them in each circle.
+BOOST_AUTO_TEST_CASE(the_circles_of_a_cluster_are_not_alike, *boost::unit_test::label("explored")) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<node_id> others;
+    const auto first = random() >> 1;
+    for (std::uint64_t i = 1; i <= 300; ++i) others.push_back({first + i});
+    const auto rings = static_cast<std::size_t>(1 + round % 4);
+    std::size_t neighbours = 0;
+    for (const auto who : others) {
+      auto all = others;
+      std::erase(all, who);
+      neighbours += troupe::membership::neighbours_of(who, all, 8, rings).size();
+    }
+    BOOST_TEST(neighbours > 300 * 2 * rings * 95 / 100);
+  }
+}
+
 namespace {
 
 /// A roster, and beside it plain maps that hold what it should know. Draws what other nodes tell, and what this node sees itself.
@@ -641,11 +658,16 @@ class drawn_roster {
     require(fresh_.empty());
     last_taken_ = core_.last_news();
   }
+  /// The finaliser of MurmurHash3. Nodes of all releases have to agree on their circles.
+  static std::uint64_t mix(std::uint64_t x) {
+    for (const std::uint64_t factor : {0xff51afd7ed558ccdULL, 0xc4ceb9fe1a85ec53ULL, 1ULL}) x = (x ^ (x >> 33)) * factor;
+    return x;
+  }
   std::vector<node_id> neighbours_among(const std::vector<node_id>& up) const {
     if (up.size() <= how_.most_in_mesh) return up;
     std::set<node_id> result;
     for (std::uint64_t ring = 0; ring < how_.rings; ++ring) {
-      const auto place = [&](node_id who) { return spread(who.value + spread(ring + 1)); };
+      const auto place = [&](node_id who) { return mix(who.value + mix(ring + 1)); };
       std::map<std::uint64_t, node_id> circle;
       for (const auto id : up) circle[place(id) - place(own_.id)] = id;
       result.insert(circle.begin()->second);

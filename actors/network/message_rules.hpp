@@ -36,8 +36,8 @@ namespace troupe::network {
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions for its status
 ///         and for published actors. Nothing ends these actors, or tells them what they tell each other.
 ///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
-///         answers to any actor. CAF's own question after the handshake is answered by one message more, to the actor that has asked. All other messages are refused before
-///         anybody looks at their values, and those that are larger than CAF's answer by their headers.
+///         answers to any actor. CAF's own question after the handshake is answered by one message more, to the actor that has asked. All
+///         other messages are refused before anybody looks at their values, and those that are larger than CAF's answer by their headers.
 ///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
 ///         look. It is not for the actors of a node itself.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).

@@ -32,7 +32,8 @@ class company {
   static constexpr std::chrono::seconds device_patience{1};
 
   /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the system has no
-  /// threads (support/thread_actor.hpp) its clock of deadlines stands still, and end() waits for no actor. Throws troupe::error (misuse) if the system has no middleman.
+  /// threads (support/thread_actor.hpp) its clock of deadlines stands still, and end() waits for no actor. Throws troupe::error (misuse) if
+  /// the system has no middleman.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();  // NOLINT(bugprone-exception-escape)
   company(const company&) = delete;

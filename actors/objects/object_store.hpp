@@ -117,7 +117,8 @@ class object_store {
     std::shared_ptr<void> keeps = {};
     std::unique_lock<std::mutex> lock = {};
   };
-  /// Begins a change with a number of the caller. `first`: the first change for which the caller waits. Throws troupe::error (misuse) if the caller has said that it does not wait for this change any more (OS-5).
+  /// Begins a change with a number of the caller. `first`: the first change for which the caller waits. Throws troupe::error (misuse) if
+  /// the caller has said that it does not wait for this change any more (OS-5).
   change_lock begin_change(object_id id, node_id caller, std::uint64_t number, std::uint64_t first);
 
   /// Finds an object. Throws troupe::error (unknown_function) if it is not in the store.

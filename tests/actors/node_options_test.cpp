@@ -51,7 +51,7 @@ std::string row(const node_option& option) {
          (flag != nullptr ? (flag->value ? ": true" : ": false") : "") + " | " + std::string(option.help) + " |\n";
 }
 
-std::string page() {
+std::string options_page() {
   std::string text = R"(# Options of a node
 
 Every setting of a node has one name in each place where it is given: in the command line of `troupe node` and of programs that pass their
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_limit_of_bytes_may_be_larger_in_code_than_in_an_option) {
 BOOST_AUTO_TEST_CASE(the_page_of_options_is_the_table) {
   std::ifstream in(TROUPE_SOURCE_DIR "/docs/options.md");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (text == page()) return;
-  std::ofstream("options.md") << page();
+  if (text == options_page()) return;
+  std::ofstream("options.md") << options_page();
   BOOST_ERROR("docs/options.md is not what the table of options says; copy options.md of the test's working folder over it");
 }

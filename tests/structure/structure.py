@@ -50,6 +50,9 @@ USERS = {"caf/": ("messages/", "actors/", "apps/"), "openssl/": ("actors/certifi
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")', re.MULTILINE)
 
+# Includes of units that the own library does not link, with the reason.
+UNLINKED = {("actors/support/strict_json", "actors/support/texts"): "takes only what the header defines"}
+
 # Headers that only their own folder includes.
 PRIVATE = {"messages/wire.hpp", "messages/wire_parts.hpp"}
 
@@ -73,6 +76,24 @@ class Tree:
         install = self.root / "cmake/TroupeInstall.cmake"
         listed = re.search(r"^set\(troupe_public_headers([^)]*)\)", install.read_text(), re.MULTILINE) if install.is_file() else None
         self.public = listed[1].split() if listed else []
+
+    def libraries(self):
+        """The library of each unit of actors/ that has a source, and what each library links."""
+        lists, of, links = {}, {}, collections.defaultdict(set)
+        for room in self.rooms:
+            path = self.root / "actors" / room / "sources.cmake"
+            for what, name, words in re.findall(r"^(set|add_room)\((\w+)([^)]*)\)", path.read_text() if path.is_file() else "", re.MULTILINE):
+                lists[name + "_sources" if what == "add_room" else name] = [f"{room}/{each}" if what == "add_room" else each for each in words.split()]
+        for library, words in re.findall(r"^troupe_add_library\((\w+)([^)]*)\)", (self.root / "actors/CMakeLists.txt").read_text(), re.MULTILINE):
+            section = None
+            for word in words.split():
+                if word.isupper():
+                    section = word
+                elif section == "SOURCES":
+                    of.update({"actors/" + unit_of(each): library for each in lists.get(word.strip("${}"), [word])})
+                elif section == "DEPENDS":
+                    links[library] |= {word.removeprefix("troupe::")} | links[word.removeprefix("troupe::")]
+        return of, links
 
     def included(self, name, text):
         """The paths of what a source includes of troupe, from the root. What is not there is listed too."""
@@ -175,6 +196,12 @@ def check_includes(tree):
     for name, by in reached_from(tree, [each for each in tree.texts if each.startswith("actors/passes/")]).items():
         if name.startswith("actors/network/"):
             problems.append(f"{by} includes {name}, and units of passes reach it: a change in network would compile them again")
+    library_of, links = tree.libraries()
+    for unit, those in graph.items():
+        for other, name in those.items():
+            here, there = library_of.get(unit), library_of.get(other)
+            if here and there and there not in links[here] | {here} and (unit, other) not in UNLINKED:
+                problems.append(f"{name} includes {other}: the library {here} does not link {there}")
     without = {unit: {other for other in those if (unit, other) not in EXCEPTIONS} for unit, those in graph.items()}
     for one, other in EXCEPTIONS:
         if one in graph and other not in graph[one]:

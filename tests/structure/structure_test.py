@@ -65,6 +65,15 @@ class Checks(unittest.TestCase):
                             "actors/passes/d.cpp": "#include <troupe/actors/low/b.hpp>\n"})
         self.finds(structure.check_includes(tree), "actors/low/b.hpp", "passes")
 
+    def test_an_include_of_a_library_that_is_not_linked_is_found(self):
+        libraries = ("set(rooms low high)\ntroupe_add_library(first\n  SOURCES b.cpp ${low_sources})\n"
+                     "troupe_add_library(second\n  SOURCES ${high_sources}\n  DEPENDS troupe::%s)\n")
+        files = {"actors/low/sources.cmake": "add_room(low\n  b.cpp)\n", "actors/high/sources.cmake": "add_room(high\n  c.cpp)\n",
+                 "actors/low/b.cpp": "", "actors/low/b.hpp": "", "actors/high/c.cpp": "#include <troupe/actors/low/b.hpp>\n"}
+        self.assertEqual(structure.check_includes(self.tree(**files, **{"actors/CMakeLists.txt": libraries % "first"})), [])
+        self.finds(structure.check_includes(self.tree(**files, **{"actors/CMakeLists.txt": libraries % "other"})),
+                   "actors/high/c.cpp", "second does not link first")
+
     def test_an_include_of_the_engine_by_the_protocol_is_found(self):
         tree = self.tree(**{"engine/protocol/b.cpp": "#include <troupe/engine/c.hpp>\n", "engine/c.hpp": ""})
         self.finds(structure.check_includes(tree), "engine/protocol/b.cpp")

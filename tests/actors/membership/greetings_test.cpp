@@ -206,6 +206,11 @@ namespace {
 class drawn_greetings {
  public:
   explicit drawn_greetings(std::uint64_t seed) : random_(seed) {
+    auto self = node(1, "driver");
+    self.host = "0.0.0.0";
+    self.formats = 3;
+    self.devices = {c10::Device(c10::kCUDA, 1)};
+    table_ = member_table(self);
     how_.heartbeat = std::chrono::nanoseconds(100 * ms);
     how_.accept = [this](node_id) { return accepts_; };
     how_.believes = [this](node_id) { return believes_; };
@@ -238,7 +243,7 @@ class drawn_greetings {
     std::uint64_t caller = 0;
     hello from = {};
     std::int64_t left = 0;
-    node_id held_by = {};
+    member held_by = {};
     // nodes without a name
     std::vector<member_news> names = {};
 
@@ -278,7 +283,7 @@ class drawn_greetings {
   }
   std::optional<route> draw_route() {
     if (drawn(3) == 0) return std::nullopt;
-    return route{"10.0.0.1", "10.0.0.1", "10.0.0.9", drawn(2) == 0};
+    return route{"10.0.0.1", "10.0.0.1", drawn(2) == 0 ? "10.0.0.9" : "2001:db8::9", drawn(2) == 0};
   }
   std::vector<member_news> draw_news(std::uint64_t most) {
     std::vector<member_news> result;
@@ -379,15 +384,17 @@ class drawn_greetings {
     from.between = draw_bond(who.id);
     from.incarnation = static_cast<std::uint32_t>(drawn(3));
     from.formats = static_cast<std::uint32_t>(drawn(4));
+    if (drawn(2) == 0) from.devices = {c10::Device(c10::kCPU)};
     from.digest = drawn(2) == 0 ? table_.heard_of().digest(table_.self().id, from.id) : drawn(100);
     const auto path = draw_route();
     const auto caller = all_.new_number();
     waiting judged{.what = is::pauses, .caller = caller, .from = from, .left = 800 * ms};
     const bool is_elsewhere = path && !path->within_machine;
+    const bool is_own_name = from.name == "driver" && from.id.value != 0 && from.id != table_.self().id;
     if (from.protocol != protocol_version)
       expect_refusal(caller, errc::refused, "version");
     else if (from.id.value == 0 || from.id == table_.self().id || from.name == "not a name" || from.name == "driver")
-      expect_refusal(caller, errc::refused, "");
+      expect_refusal(caller, errc::refused, is_own_name && path ? "10.0.0.1" : "");  // where the other node reaches this one
     else if (from.to_name == "another")
       expect_refusal(caller, errc::unknown_peer, "looks for");
     else if (is_elsewhere && from.host == "127.0.0.1")
@@ -541,7 +548,7 @@ class drawn_greetings {
   }
   void holder_answers(std::uint64_t wait, waiting from, bool is_over) {
     if (!is_over && from.what == is::asks_rival)
-      expect_refusal(from.caller, errc::refused, "is taken by");
+      expect_refusal(from.caller, errc::refused, address_of(from.held_by) + "; choose another one");
     else if (!is_over) {
       from.left -= 300 * ms;
       judge(from);
@@ -551,8 +558,8 @@ class drawn_greetings {
   void holder_is_silent(std::uint64_t wait, waiting from, bool is_over) {
     if (!is_over && from.what == is::asks_rival) {
       auto then = table_;
-      then.suspect(from.held_by, now_);
-      if (table_.find_up(from.held_by) != nullptr) suspected_ = from.held_by;
+      then.suspect(from.held_by.id, now_);
+      if (table_.find_up(from.held_by.id) != nullptr) suspected_ = from.held_by.id;
       judge(from, then);
     } else if (!is_over && other_holder(table_, member_of(from.from)) != nullptr && from.left <= 300 * ms) {
       expect_refusal(from.caller, errc::peer_down, "does not answer");
@@ -570,6 +577,11 @@ class drawn_greetings {
   }
 
   // What has to follow.
+
+  static std::string address_of(const member& who) {
+    const auto host = contains(who.host, ":") ? "[" + who.host + "]" : who.host;
+    return "(" + to_string(who.id) + ") at " + host + ":" + std::to_string(who.port);
+  }
 
   static member member_of(const hello& from) { return {from.name, from.id, from.host, from.port}; }
   static const known_peer* living_rival(const member_table& table, const member& who) {
@@ -589,7 +601,7 @@ class drawn_greetings {
     const auto* rival = living_rival(table, who);
     if (rival != nullptr && rival->is_up) {
       from.what = is::asks_rival;
-      from.held_by = rival->who.id;
+      from.held_by = rival->who;
       return expect("ask rival " + to_string(rival->who.id) + " 200", from);
     }
     if (rival != nullptr && (from.left > 100 * ms || now_ - rival->lost_ns < 2'000 * ms)) {
@@ -733,7 +745,8 @@ class drawn_greetings {
     const auto& said = what.greeting;
     const auto& own = table_.self();
     require(said.name == own.name && said.id == own.id && said.host == own.host && said.port == own.port);
-    require(said.protocol == protocol_version && said.to_name == what.whom.name && said.formats == own.formats);
+    require(said.protocol == protocol_version && said.to_name == what.whom.name && said.formats == own.formats &&
+            said.devices == own.devices);
     require(said.digest == table_.heard_of().digest(own.id, said.to) && said.between == table_.between(said.to));
     require(said.incarnation == table_.heard_of().incarnation());
     return "hello " + what.whom.name + to_string(said.to) + " " + std::to_string(what.patience.count());

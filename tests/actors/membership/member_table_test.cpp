@@ -423,6 +423,9 @@ class drawn_table {
     it.wanted_until = 0;
     compare(steps);
     require(!it.has_obstacle);
+    const bool contradicts = core_.heard_of().doubts(id);  // RT-2: it is told what it has to contradict
+    require(steps.tells.size() == (contradicts ? 1u : 0u));
+    if (contradicts) require(steps.tells[0].first == id && steps.tells[0].second.size() == 1);
   }
   void hear_beat(node_id id, other& it) {
     const auto theirs = draw_bond(it);
@@ -712,7 +715,8 @@ class drawn_table {
       require(!dialling_.contains(each.id) && dials.insert(each.id).second);  // one dial at a time
       const auto& it = all_[each.id];
       require(!(it.is_peer() && it.is_connected));
-      require(dials_.contains(each.id) || (it.is_stranger() && core_.heard_of().is_neighbour(each.id)));  // MT-5
+      const bool may_meet = it.is_stranger() && it.wanted_until <= now_ && core_.heard_of().is_neighbour(each.id);  // MT-5
+      require(dials_.contains(each.id) || may_meet);
     }
     for (const auto id : dials_) require(dials.contains(id));
     dialling_.insert(dials.begin(), dials.end());
@@ -735,6 +739,10 @@ class drawn_table {
   troupe::member_state state_heard(node_id id) const { return core_.heard_of().about(id).at(0).state; }
 
   void check() {
+    const auto members = core_.members();
+    const auto is_up = [this](const auto& each) { return core_.is_up(each.first); };
+    require(std::ssize(members) == std::ranges::count_if(all_, is_up));
+    for (const auto& each : members) require(core_.is_up(each.id));
     for (auto& [id, it] : all_) {
       require(core_.between(id) == it.between);
       require((core_.find(id) != nullptr) == it.is_peer());

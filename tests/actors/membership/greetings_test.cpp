@@ -257,6 +257,7 @@ class drawn_greetings {
     node_id first = {};  // the node that the user named
     std::int64_t met = 0;
     errc seen = errc::none;  // what stood in the way last, until that node answers
+    std::string seen_text = {};
   };
 
   static void require(bool is_so, int line = __builtin_LINE()) {
@@ -487,6 +488,10 @@ class drawn_greetings {
         expect_pause(next, pause);
         if (to.is_first()) {
           joins_.at(to.join).seen = reason;
+          const bool is_late = problem == caf::sec::request_timeout;
+          joins_.at(to.join).seen_text = !is_late                ? ""
+                                         : to.what == is::greets ? "no answer to the greeting from "
+                                                                 : "no answer from ";
           expected_.push_back("changed " + std::to_string(to.join));
         }
       } else {
@@ -691,6 +696,7 @@ class drawn_greetings {
       const auto* found = all_.find_join(number);
       require(found != nullptr && found->first.id == each.first && found->deadline_ns == each.deadline);
       require((found->seen ? static_cast<errc>(found->seen.code()) : errc::none) == each.seen);
+      if (found->seen) require(contains(to_exception(found->seen).what(), each.seen_text));
     }
     std::set<std::string> names;
     for (const auto& [id, peer] : table_.peers()) require(names.insert(peer.who.name).second);  // GN-2

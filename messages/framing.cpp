@@ -122,6 +122,15 @@ bool fields_are_within(caf::span<const caf::byte> message, const google::protobu
   return true;
 }
 
+std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept {
+  const caf::byte* at = message.data();
+  const caf::byte* end = at + message.size();
+  std::size_t result = 0;
+  for (; at != end; ++result)
+    if (!take_field(at, end)) return std::nullopt;
+  return result;
+}
+
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
   return entry_count().is_few(message, type);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include <caf/byte.hpp>
 #include <caf/span.hpp>
@@ -18,6 +19,9 @@ namespace troupe {
 /// does not check this first. libprotobuf reserves memory for a string by the length that a nested message claims (up to 50 MB), and only later
 /// finds that the message is shorter.
 bool fields_are_within(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type);
+
+/// How many outermost fields a protobuf message has; nothing if a field does not end within the message.
+std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept;
 
 /// True if a protobuf message of this type, with its inner messages, has at most max_entries entries in each list of texts or of
 /// messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. For such an entry of two

@@ -57,6 +57,14 @@ BOOST_AUTO_TEST_CASE(a_length_of_64_bits_does_not_wrap) {
   BOOST_TEST(!fits(counted + std::string(9, '\xff') + "\x01" + "abc"));
 }
 
+BOOST_AUTO_TEST_CASE(outermost_fields_are_counted) {
+  const auto count = [](const std::string& message) { return troupe::fields_in(caf::as_bytes(caf::make_span(message))); };
+  const std::string other("\x12\x02\x08\x01", 4);  // holds a field of its own
+  BOOST_TEST((count("") == 0U));
+  BOOST_TEST((count(number + "\x01" + other + four_bytes + "1234") == 3U));
+  BOOST_TEST(!count(number + "\x01" + other + four_bytes + "123").has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_field_that_ends_outside_of_its_inner_message_is_refused) {
   const auto value = [](const std::string& inner) { return std::string("\x22") + static_cast<char>(inner.size()) + inner; };
   BOOST_TEST(fits(value(counted + "\x03" + "abc") + "1234567"));

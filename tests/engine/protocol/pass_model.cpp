@@ -566,7 +566,10 @@ bool world::take_any(std::mt19937_64& random) {
     take(all[random() % all.size()]);
     return true;
   }
-  if (random() % 64 == 0 && !started_.empty()) gather(as_byte(random() % graph_->nodes), as_byte(random() % started_.size()));
+  if (random() % 64 == 0 && !started_.empty()) {
+    const auto node = as_byte(random() % graph_->nodes);  // before the next draw: a seed is one life with any compiler
+    gather(node, as_byte(random() % started_.size()));
+  }
   if (bag_.empty()) return true;
   const auto place = random() % bag_.size();
   take({.what = bag_[place]->what, .a = 0, .b = 0, .place = place});

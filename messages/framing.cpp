@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/messages/framing.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -62,11 +63,6 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
   return found;
 }
 
-// Null if the type has no such field.
-const google::protobuf::FieldDescriptor* known_field(const google::protobuf::Descriptor& type, std::uint64_t number) {
-  return number > INT32_MAX ? nullptr : type.FindFieldByNumber(static_cast<int>(number));
-}
-
 // The kind with which values of this type travel one by one.
 unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
   using format = google::protobuf::internal::WireFormatLite;
@@ -83,7 +79,7 @@ class entry_count {
     while (at != end) {
       const auto next = take_field(at, end);
       if (!next) return false;
-      const auto* known = known_field(type, next->number);
+      const auto* known = next->number > INT32_MAX ? nullptr : type.FindFieldByNumber(static_cast<int>(next->number));
       const bool is_list = known != nullptr && known->is_packable() && next->kind == counted;
       if (known == nullptr || (next->kind != kind_of(known->type()) && !is_list)) {
         if (++unknown_ > max_entries) return false;
@@ -109,15 +105,28 @@ class entry_count {
 
 }  // namespace
 
-bool fields_are_within(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
+deep_fields::deep_fields(const google::protobuf::Descriptor& type, std::uint64_t number) : number_(number) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto* inner = type.field(i)->message_type();
+    bool is_deep = false;
+    for (int j = 0; inner != nullptr && j < inner->field_count(); ++j) is_deep |= inner->field(j)->message_type() != nullptr;
+    if (is_deep) all_.emplace_back(*inner, static_cast<std::uint64_t>(type.field(i)->number()));
+  }
+}
+
+const deep_fields* deep_fields::of(std::uint64_t number) const noexcept {
+  const auto found = std::find_if(all_.begin(), all_.end(), [=](const deep_fields& each) { return each.number_ == number; });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+bool fields_are_within(caf::span<const caf::byte> message, const deep_fields& deep) noexcept {
   const caf::byte* at = message.data();
   const caf::byte* end = at + message.size();
   while (at != end) {
     const auto next = take_field(at, end);
     if (!next) return false;
-    const auto* known = next->kind == counted ? known_field(type, next->number) : nullptr;
-    if (known == nullptr || known->message_type() == nullptr) continue;
-    if (!fields_are_within(next->value, *known->message_type())) return false;
+    const auto* inner = next->kind == counted ? deep.of(next->number) : nullptr;
+    if (inner != nullptr && !fields_are_within(next->value, *inner)) return false;
   }
   return true;
 }

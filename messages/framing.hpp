@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <caf/byte.hpp>
 #include <caf/span.hpp>
@@ -15,10 +17,22 @@ class Descriptor;
 
 namespace troupe {
 
-/// True if each field of a protobuf message of this type, and of its inner messages, ends within the message that has the field. libprotobuf
-/// does not check this first. libprotobuf reserves memory for a string by the length that a nested message claims (up to 50 MB), and only later
-/// finds that the message is shorter.
-bool fields_are_within(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type);
+/// The fields of a type of messages whose values are messages that have messages themselves.
+class deep_fields {
+ public:
+  explicit deep_fields(const google::protobuf::Descriptor& type, std::uint64_t number = 0);
+  /// Those of the type of field `number`; null if the field is not deep.
+  const deep_fields* of(std::uint64_t number) const noexcept;
+
+ private:
+  std::uint64_t number_;
+  std::vector<deep_fields> all_;
+};
+
+/// True if each field of a protobuf message, and of the messages that are values of `deep` fields, ends within the message that has the field.
+/// libprotobuf does not check this first. libprotobuf reserves memory for a string by the length that a nested message claims (up to 50 MB),
+/// and only later finds that the message is shorter.
+bool fields_are_within(caf::span<const caf::byte> message, const deep_fields& deep) noexcept;
 
 /// How many outermost fields a protobuf message has; nothing if a field does not end within the message.
 std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept;

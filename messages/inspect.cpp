@@ -211,10 +211,10 @@ caf::error read(caf::deserializer& any_source, T& x) {
     return malformed<T>("claims " + std::to_string(header_bytes) + " and " + std::to_string(payload) + " bytes, has " +
                         std::to_string(remaining));
   }
-  const auto& type = *header_t<T>::descriptor();
-  if (!fields_are_within({bytes + prefix_bytes, header_bytes}, type))
+  static const deep_fields deep(*header_t<T>::descriptor());
+  if (!fields_are_within({bytes + prefix_bytes, header_bytes}, deep))
     return malformed<T>("the header is not a protobuf message of this type");
-  if (header_bytes > small_header_bytes && !entries_are_few({bytes + prefix_bytes, header_bytes}, type))
+  if (header_bytes > small_header_bytes && !entries_are_few({bytes + prefix_bytes, header_bytes}, *header_t<T>::descriptor()))
     return malformed<T>("the header has more entries than that of any message that a node sends");
   scratch<header_t<T>> header;
   header.was(header_bytes);

@@ -124,8 +124,9 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_does_not_run_when_its_calle
   const auto y = a.peer("b").call("scale", {x}).get().tensor(0).sum();
   for (int i = 0; i < 2; ++i) pass.backward({y}, {.keep_graph = true}).get();
   std::promise<void> let_go;
-  caf::anon_send(troupe::services_of(b).actors.continuation,
-                 troupe::contracts::discarded{{{nullptr, [held = let_go.get_future().share()](void*) { held.wait(); }}}});
+  troupe::contracts::discarded slow;  // only the thread that frees it may own it: the last owner waits
+  slow.all.emplace_back(nullptr, [held = let_go.get_future().share()](void*) { held.wait(); });
+  caf::anon_send(troupe::services_of(b).actors.continuation, std::move(slow));
   const auto reply = a.peer("b").call("scale", {x});
   BOOST_TEST(becomes_true([&] { return b.status().calls_queued == 1; }));
   caf::anon_send(troupe::services_of(b).actors.gateway,

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <filesystem>
@@ -156,6 +157,33 @@ BOOST_AUTO_TEST_CASE(a_guest_calls_the_function_that_the_policy_names_and_no_oth
   }
   const auto log = log_in(mine);
   BOOST_TEST(contains(log, "refused a request: 'secret' called by node 'guest' of the role 'visitor'"), log);
+}
+
+BOOST_AUTO_TEST_CASE(the_spans_of_a_pass_come_from_roles_that_may_write_the_trace) {  // RB-1
+  for (const bool may : {false, true}) {
+    const own_cluster mine;
+    host_and_guest all(mine, may ? R"({"trace": true})" : R"({"trace": false})");
+    all.guest.functions().add("twice", [](call_arguments& arguments) { return call_reply{{arguments.tensor(0) * 2}}; });
+    all.host.set_profiling(true);
+    context pass(all.host);
+    const auto x = at::ones({2}).requires_grad_();
+    pass.backward({all.host.peer("guest").call("twice", {x}).get().tensor(0).sum()}).get();
+    const auto has_come = [&] {
+      caf::scoped_actor self{all.host.system()};
+      bool found = false;
+      self->request(services_of(all.host).actors.tracer, liar::patience, support::collect_atom::value)
+        .receive(
+          [&](const tracing::trace_log& log) {
+            found = std::any_of(log.spans.begin(), log.spans.end(),
+                                [](const auto& each) { return each.track == "backward on guest"; });
+          },
+          [](const caf::error& why) { BOOST_ERROR(caf::to_string(why)); });
+      return found;
+    };
+    const auto is_refused = [&] { return all.host.status().requests_refused == 1U; };
+    BOOST_TEST((may ? test::becomes_true(has_come) : test::becomes_true(is_refused)));
+    BOOST_TEST((may ? !is_refused() : !has_come()));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_policy_that_is_read_again_counts_on_open_connections) {  // PB-1, PB-2, RB-1

@@ -160,8 +160,8 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
 
  private:
   node_parts& parts_;
-  contracts::membership_actor
-    membership_;  // until the desks have it: two actors that know each other for ever would never be freed
+  // Until the desks have it: two actors that know each other for ever would never be freed.
+  contracts::membership_actor membership_;
 };
 
 }  // namespace

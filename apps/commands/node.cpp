@@ -140,8 +140,8 @@ void* open(const std::string& file) {
 /// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until the
 /// process ends. A name without a slash is a file of the working folder, or is searched where the system searches libraries.
 ///   LB-1  load_library() throws std::runtime_error if the file is missing or is no library, uses a symbol that nothing defines, exports no
-///         such function, or was built with another troupe, or if the function throws. The text of the error names the file, what was
-///         expected, what came and what to do.
+///         such function, or was built with another troupe, or if the function throws. The text of the error names the file. It says which
+///         file was expected, why this one is none, and what the user can do.
 ///   LB-2  the function of a library that was built with another troupe, libtorch or CAF adds nothing.
 void load_library(node& here, const std::string& file) {
   void* const library = open(file);

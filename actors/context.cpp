@@ -145,9 +145,9 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
     self.record->add({}, {}, {std::move(of_owner)});
   }
   job->fast = options.mode == pass_mode::fast;
-  job->deadline = support::within_bounds(options.deadline.value_or(inside->services().options.deadline));
+  job->deadline = support::within_bounds(options.deadline.value_or(inside->parts().options.deadline));
   auto result = job->result;
-  passes::start_pass(inside->services(), self.record, self.actor, job);
+  passes::start_pass(inside->parts(), self.record, self.actor, job);
   return result;
 }
 

@@ -33,13 +33,13 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
-void expect_to_run(const services::node_services& here) {
+void expect_to_run(const nodes::node_parts& here) {
   if (here.is_ending) throw error(errc::stopping, "node '" + here.self.name() + "' has stopped");
 }
 
 /// Asks the gateway of a node and waits for the answer. `what`: begins the text of an error.
 template <class Answer, class... Question>
-Answer ask(services::node_services& here, const contracts::gateway_actor& who, std::chrono::milliseconds deadline,
+Answer ask(nodes::node_parts& here, const contracts::gateway_actor& who, std::chrono::milliseconds deadline,
            const std::string& what, Question... question) {
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
@@ -56,7 +56,7 @@ Answer ask(services::node_services& here, const contracts::gateway_actor& who, s
 }
 
 /// The gateway of a peer. `what`: begins the text of an error.
-contracts::gateway_actor gateway_of(services::node_services& here, node_id who, const std::string& what) {
+contracts::gateway_actor gateway_of(nodes::node_parts& here, node_id who, const std::string& what) {
   if (auto found = here.directory.gateway(who)) return found;
   expect_to_run(here);
   throw error(errc::peer_down, what + ": it is down");
@@ -122,7 +122,7 @@ void node::start() {
   const auto& with = options();
   if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*company_);
   if (!with.until_left.empty())
-    parts.on_left.set([&parts, name = with.until_left](const std::string& who, const std::string&) {
+    parts.news.on_left.set([&parts, name = with.until_left](const std::string& who, const std::string&) {
       if (who == name) parts.end.ask();
     });
   if (with.prepare) with.prepare(*this);
@@ -144,21 +144,21 @@ node::~node() {
   company_->link()->forget_node();
   if (!has_own_system) return;
   support::let_go_of_logger();  // this thread may have made actors of the node's system
-  const auto log = company_->services().log;
+  const auto log = company_->parts().log;
   const auto with = options();
   if (!support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); }) && !is_late)
     static_cast<void>(late_end(log, with, {}));
 }
 
-const std::string& node::name() const noexcept { return company_->services().self.name(); }
+const std::string& node::name() const noexcept { return company_->parts().self.name(); }
 
-node_id node::id() const noexcept { return company_->services().self.id(); }
+node_id node::id() const noexcept { return company_->parts().self.id(); }
 
-std::string node::name_of(node_id who) const { return company_->services().directory.name(who); }
+std::string node::name_of(node_id who) const { return company_->parts().directory.name(who); }
 
-const settings& node::options() const noexcept { return company_->services().options; }
+const settings& node::options() const noexcept { return company_->parts().options; }
 
-std::uint16_t node::port() const noexcept { return company_->services().self.port(); }
+std::uint16_t node::port() const noexcept { return company_->parts().self.port(); }
 
 std::uint16_t node::metrics_port() const noexcept { return pages_ ? pages_->port() : 0; }
 
@@ -171,7 +171,7 @@ std::string node::data_path(const std::string& path) const {
 
 function_table& node::functions() noexcept { return company_->parts().functions; }
 
-caf::actor_system& node::system() noexcept { return *company_->services().actors.system; }
+caf::actor_system& node::system() noexcept { return *company_->parts().actors.system; }
 
 void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
   if (!actor) throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
@@ -185,10 +185,10 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->services().actors.system};
+  caf::scoped_actor self{*company_->parts().actors.system};
   std::string result;
   self
-    ->request(company_->services().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
+    ->request(company_->parts().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
               static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
@@ -196,10 +196,9 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              });
   // The directory learns of nodes from the messages peer_up and peer_down, which may come later. The look-up makes the name of
   // a restarted node mean the new node at once.
-  self->request(company_->services().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
-    .receive(
-      [&](const contracts::peer_up& found) { company_->services().directory.add(found.who, found.gateway, found.period); },
-      [](const caf::error&) {});
+  self->request(company_->parts().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
+    .receive([&](const contracts::peer_up& found) { company_->parts().directory.add(found.who, found.gateway, found.period); },
+             [](const caf::error&) {});
   return result;
 }
 
@@ -207,11 +206,11 @@ void node::join_seeds() {
   const auto& with = options();
   if (with.join.empty()) return;
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->services().actors.system};
+  caf::scoped_actor self{*company_->parts().actors.system};
   std::string seeds;
   for (const auto& each : with.join) seeds += (seeds.empty() ? "" : ", ") + each;
   self
-    ->request(company_->services().actors.membership, caf::infinite, support::join_atom::value, with.join,
+    ->request(company_->parts().actors.membership, caf::infinite, support::join_atom::value, with.join,
               std::int64_t{std::chrono::nanoseconds(with.join_wait).count()})
     .receive([](const member&) {},
              [&](const caf::error& reason) { throw to_exception(reason, "joining " + seeds + " from node '" + name() + "'"); });
@@ -220,18 +219,18 @@ void node::join_seeds() {
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
   company_->check_running();
-  if (const auto known = company_->services().directory.find(name)) return troupe::peer(*this, name, *known);
+  if (const auto known = company_->parts().directory.find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->services().actors.system};
+  caf::scoped_actor self{*company_->parts().actors.system};
   std::optional<troupe::peer> result;
   self
-    ->request(company_->services().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
+    ->request(company_->parts().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const contracts::peer_up& found) {
-        company_->services().directory.add(found.who, found.gateway, found.period);
+        company_->parts().directory.add(found.who, found.gateway, found.period);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -243,46 +242,47 @@ troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 node_status node::status() const {
   company_->check_running();
   company_->parts().contexts.release_closed();
-  auto& here = company_->services();
+  auto& here = company_->parts();
   return ask<node_status>(here, here.actors.gateway, within_bounds(options().deadline), "the status of node '" + name() + "'",
                           support::status_atom::value);
 }
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
-  for (const auto& each : company_->services().directory.members())
+  for (const auto& each : company_->parts().directory.members())
     if (each.id != id()) result.push_back(each.name);
   return result;
 }
 
 void node::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
-  company_->parts().on_peer_down.set(std::move(notify));
+  company_->parts().news.on_peer_down.set(std::move(notify));
 }
 
 void node::on_peer_gone(std::function<void(const std::string&, const std::string&)> notify) {
-  company_->parts().on_peer_gone.set(std::move(notify));
+  company_->parts().news.on_peer_gone.set(std::move(notify));
 }
 
 void node::on_peer_up(std::function<void(const std::string&)> notify) {
-  if (!notify) return company_->parts().on_peer_up.set(nullptr);
-  company_->parts().on_peer_up.set([notify = std::move(notify)](const std::string& name, const std::string&) { notify(name); });
+  if (!notify) return company_->parts().news.on_peer_up.set(nullptr);
+  company_->parts().news.on_peer_up.set(
+    [notify = std::move(notify)](const std::string& name, const std::string&) { notify(name); });
 }
 
 void node::trace(const std::string& name, const std::string& category, std::int64_t begin_ns, std::int64_t end_ns) {
-  company_->services().recorder.record(name, category, begin_ns, end_ns);
+  company_->parts().recorder.record(name, category, begin_ns, end_ns);
 }
 
-void node::set_tracing(bool on) { company_->services().recorder.enable(on); }
+void node::set_tracing(bool on) { company_->parts().recorder.enable(on); }
 
-void node::set_profiling(bool on) { company_->services().recorder.profile(on); }
+void node::set_profiling(bool on) { company_->parts().recorder.profile(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   company_->check_running();
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->services().actors.system};
+  caf::scoped_actor self{*company_->parts().actors.system};
   std::vector<tracing::node_trace> nodes{{name(), 0, {}}};
-  self->request(company_->services().actors.tracer, collect_deadline, support::collect_atom::value)
+  self->request(company_->parts().actors.tracer, collect_deadline, support::collect_atom::value)
     .receive([&](tracing::trace_log& log) { nodes.front().spans = std::move(log.spans); },
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
@@ -290,7 +290,7 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
     auto spans =
       tracing::unpack(get<std::string>(who.ask_for(requests::trace{}).get().values, "spans"), tracing::most_of_node).spans;
     std::int64_t offset = 0;
-    self->request(company_->services().actors.membership, collect_deadline, support::clock_atom::value, who.id())
+    self->request(company_->parts().actors.membership, collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
                [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
@@ -327,7 +327,7 @@ void node::stop() {
   }
   if (pages_) pages_->end();
   std::optional<error> late;
-  auto& here = company_->services();
+  auto& here = company_->parts();
   if (!has_ended) late = late_end(here.log, here.options, here.running.text(support::steady_ns()));
   company_->parts().end.ask();  // the thread in serve() may destroy the node now
   if (late) throw *late;
@@ -345,7 +345,7 @@ troupe::peer peer::with_devices(device_map map) const {
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   const nodes::visit inside(*here_);
-  auto& here = inside->services();
+  auto& here = inside->parts();
   const auto what = "the status of node '" + name_ + "'";
   const auto limit = within_bounds(deadline.value_or(here.options.deadline));
   return ask<node_status>(here, gateway_of(here, id_, what), limit, what, support::status_atom::value);
@@ -353,7 +353,7 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   const nodes::visit inside(*here_);
-  auto& here = inside->services();
+  auto& here = inside->parts();
   const auto what = "looking for the actor '" + name + "' of node '" + name_ + "'";
   return ask<caf::strong_actor_ptr>(here, gateway_of(here, id_, what), within_bounds(here.options.deadline), what,
                                     support::find_atom::value, name);
@@ -362,7 +362,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
 future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const {
   const nodes::visit inside(*here_);
   if (!inside) return future<done>::failed(here_->has_ended());
-  auto& here = inside->services();
+  auto& here = inside->parts();
   auto wish = std::make_shared<contracts::room_wish>();
   wish->to = id_;
   const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options.deadline));
@@ -384,7 +384,7 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
   if (!inside)
     return future<call_reply>::failed(
       {errc::stopping, "call of '" + label + "' on node '" + name_ + "' failed: " + here_->has_ended().what()});
-  auto& here = inside->services();
+  auto& here = inside->parts();
   const auto format = calls::format_of(asked, chosen.value_or(support::call_scope::format()));
   auto context = support::call_scope::context();
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";

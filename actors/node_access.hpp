@@ -28,6 +28,5 @@ inline nodes::company& company_of(node& which) noexcept { return node_access::co
 /// The link to the node that sees the peer.
 inline nodes::node_link& link_of(const peer& which) noexcept { return *node_access::link_of(which); }
 inline nodes::node_parts& parts_of(node& which) noexcept { return company_of(which).parts(); }
-inline services::node_services& services_of(node& which) noexcept { return company_of(which).services(); }
 
 }  // namespace troupe

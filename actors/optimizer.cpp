@@ -18,8 +18,7 @@ class traced {
  public:
   traced(const peer& here, const char* what) : here_(here), what_(what), begin_(now()) {}
   ~traced() {
-    if (const nodes::visit inside(link_of(here_)); inside)
-      inside->services().recorder.record(what_, "optimizer", begin_, now());
+    if (const nodes::visit inside(link_of(here_)); inside) inside->parts().recorder.record(what_, "optimizer", begin_, now());
   }
   traced(const traced&) = delete;
   traced& operator=(const traced&) = delete;

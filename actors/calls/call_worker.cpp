@@ -15,15 +15,26 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/message_clock.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/services/outbox.hpp>
+#include <troupe/actors/services/running_work.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
+#include <troupe/actors/support/work_times.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
@@ -38,7 +49,7 @@ constexpr std::int64_t shortest_wait_ns = 1'000'000;
 
 class pool_observer : public blocking_observer {
  public:
-  explicit pool_observer(services::node_services& here) : here_(here), outer_(std::exchange(current(), this)) {}
+  explicit pool_observer(uses<with_actors> here) : here_(here), outer_(std::exchange(current(), this)) {}
   ~pool_observer() override { current() = outer_; }
   void blocked() override {
     blocked_ns_ = support::steady_ns();
@@ -53,7 +64,7 @@ class pool_observer : public blocking_observer {
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:
-  services::node_services& here_;
+  const uses<with_actors> here_;
   blocking_observer* outer_;
   std::int64_t blocked_ns_ = 0;
   std::int64_t waited_ns_ = 0;
@@ -65,14 +76,14 @@ engine::way_back way_back_of(const call_request& request, const program_place& p
   return {payload.format, stream_of(label, request.target.number, place, false)};
 }
 
-std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, services::node_services& here) {
+std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, uses<with_outbox> here) {
   unpack_all(payload.tensors, payload.packings, here.outbox.memory);
   devices::move_to_devices(payload.tensors, payload.devices, "argument");
   if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad, back);
 }
 
-void answer(contracts::incoming_call& job, const std::string& label, call_reply reply, services::node_services& here) {
+void answer(contracts::incoming_call& job, const std::string& label, call_reply reply, uses<with_self, with_outbox> here) {
   const auto& request = job.request;
   auto what = "the result of '" + label + "' on node '" + here.self.name() + "'";
   if (request.payload.message.node != here.self.id()) check_can_travel(reply.values, what);
@@ -89,12 +100,12 @@ void answer(contracts::incoming_call& job, const std::string& label, call_reply 
   job.result.values = std::move(reply.values);
 }
 
-std::string name_and_role(node_id who, services::node_services& here) {
+std::string name_and_role(node_id who, uses<with_directory, with_network> here) {
   const auto proven = here.network.peers.introduced->find(who);
   return "node '" + here.directory.name(who) + "'" + (proven ? " of the role '" + proven->role + "'" : "");
 }
 
-std::string description(const contracts::incoming_call& job, const std::string& label, services::node_services& here) {
+std::string description(const contracts::incoming_call& job, const std::string& label, refusal_uses here) {
   const auto& payload = job.request.payload;
   return "'" + label + "' called by " + name_and_role(payload.message.node, here) +
          (payload.context ? " in context " + to_string(payload.context) : "");
@@ -112,8 +123,7 @@ auto subject_of(const contracts::incoming_call& job) {
   };
 }
 
-void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns,
-              services::node_services& here) {
+void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns, refusal_uses here) {
   const auto text = [&](const char* how) {
     return description(job, label, here) + ": " + how + " after " + support::duration_text(took_ns);
   };
@@ -126,7 +136,7 @@ void note_end(const contracts::incoming_call& job, const std::string& label, std
 
 /// Counts and logs what the node has refused to another node. Returns the error for that node.
 error refusal(const contracts::incoming_call& job, const std::string& label, const support::refused_request& why,
-              services::node_services& here) {
+              refusal_uses here) {
   const auto& request = job.request;
   if (request.from_itself) return why;
   ++here.counts.requests_refused;
@@ -144,7 +154,7 @@ void answer_unless_large(contracts::incoming_call& job) {
 
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
-  auto& here = around.services;
+  const auto& here = around.services;
   auto& request = job.request;
   const auto label = label_of(request.what);
   const services::own_thread own(here.running, "the call of", label);
@@ -167,7 +177,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
     support::call_scope scope(here.self.id(), request.payload.context, std::move(request.payload.place),
                               std::move(request.calls), bounds, request.payload.format);
     const support::modes_scope modes(request.payload.modes);
-    call_arguments arguments{.here = around.handle,
+    call_arguments arguments{.here = *around.handle,
                              .target = request.target,
                              .values = std::move(request.values),
                              .tensors = received(request.payload, back, here),
@@ -207,30 +217,31 @@ error no_worker_in_time(const contracts::incoming_call& job) {
                                         ": it waited for a worker of its node for as long");
 }
 
-void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here) {
+void refuse_call(contracts::incoming_call& job, const error& why, refusal_uses here) {
   here.log.info(
     "calls", [&] { return description(job, label_of(job.request.what), here) + ": refused: " + why.what(); }, subject_of(job));
   job.answer.deliver(make_error(why.code(), why.what()));
 }
 
-void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here) {
+void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_uses here) {
   const auto told = refusal(job, label_of(job.request.what), why, here);
   job.answer.deliver(make_error(told.code(), told.what()));
 }
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
-  auto& here = around.services;
+  const auto& here = around.services;
   const auto depth = job->request.depth;
   run_call(*job, around);
   const auto to = job->request.payload.message.node;
-  auto give_back = [owner = caf::actor_cast<caf::actor>(job->answer.asked()), job, to, &here](std::exception_ptr failure) {
+  auto give_back = [owner = caf::actor_cast<caf::actor>(job->answer.asked()), job, to,
+                    here = uses<with_directory>(here)](std::exception_ptr failure) {
     auto& payload = job->result.payload;
     if (failure) job->failure = contracts::not_copied(failure, payload.devices);
     if (!job->failure) here.directory.traffic.sent(to, payload.tensors, payload.packings);
     answer_unless_large(*job);
     caf::anon_send(owner, job);
   };
-  auto compress = [job, to, &here] {
+  auto compress = [job, to, here = uses<with_outbox>(here)] {
     here.outbox.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
   };
   if (job->arriving.events.empty()) {

@@ -6,6 +6,7 @@
 
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/function_table.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/requests.hpp>
@@ -16,18 +17,18 @@ class node;
 
 }  // namespace troupe
 
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
-
 namespace troupe::calls {
+
+/// What a call that runs, and its answer, use of their node.
+using call_uses = uses<with_log, with_self, with_counts, with_directory, with_recorder, with_clock, with_network, with_actors,
+                       with_times, with_running, with_is_ending, with_departures, with_outbox>;
+/// What the refusal of a call uses of its node.
+using refusal_uses = uses<with_log, with_counts, with_directory, with_network>;
 
 /// What a call needs while it runs on this node.
 struct call_surroundings {
-  node& handle;
-  services::node_services& services;
+  node* handle;
+  call_uses services;
   std::function<call_reply(const request&, call_arguments&)> serve;  // does what the call asks for
 };
 
@@ -39,10 +40,10 @@ contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 error no_worker_in_time(const contracts::incoming_call& job);
 
 /// Answers a call that no worker has yet with an error, and logs the refusal.
-void refuse_call(contracts::incoming_call& job, const error& why, services::node_services& here);
+void refuse_call(contracts::incoming_call& job, const error& why, refusal_uses here);
 
 /// Answers a call with the refusal that the node does not allow it, counts and logs the refusal.
-void refuse_call(contracts::incoming_call& job, const support::refused_request& why, services::node_services& here);
+void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_uses here);
 
 /// Runs the call on this thread, answers and returns it (see CW-1), and tells `gateway` that `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);

@@ -7,7 +7,8 @@
 
 #include <caf/send.hpp>
 
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
 #include <troupe/messages/errors.hpp>
 
 namespace troupe::calls {

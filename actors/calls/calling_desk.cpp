@@ -9,10 +9,11 @@
 #include <caf/sec.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/meeting.hpp>
-#include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/services/timed_request.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/time_of_part.hpp>

@@ -8,6 +8,7 @@
 #include <troupe/actors/calls/outgoing_calls.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
@@ -17,7 +18,9 @@ namespace troupe::calls {
 /// calls that have no answer.
 class calling_desk {
  public:
-  calling_desk(support::desk_actor self, services::node_services& here, const contracts::membership_actor& membership,
+  using parts = uses<with_directory, with_deadlines>;
+
+  calling_desk(support::desk_actor self, parts here, const contracts::membership_actor& membership,
                const passes::open_contexts& contexts, outgoing_calls& calls, transfers::transfer_desk& transfers)
       : self_(self), here_(here), membership_(membership), contexts_(contexts), calls_(calls), transfers_(transfers) {}
   ~calling_desk();
@@ -45,7 +48,7 @@ class calling_desk {
   void finish(contracts::outgoing_call& job, call_result& answer);
 
   support::desk_actor self_;
-  services::node_services& here_;
+  const parts here_;
   const contracts::membership_actor membership_;
   const passes::open_contexts& contexts_;
   outgoing_calls& calls_;

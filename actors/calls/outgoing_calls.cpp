@@ -12,11 +12,20 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/calls/failure_text.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/message_clock.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/outbox.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/messages/message_size.hpp>
 
 namespace troupe::calls {
@@ -29,7 +38,7 @@ std::string age_text(const contracts::outgoing_call& job) {
 
 }  // namespace
 
-outgoing_calls::outgoing_calls(services::node_services& here, passes::open_contexts& contexts)
+outgoing_calls::outgoing_calls(const parts& here, passes::open_contexts& contexts)
     : here_(here), contexts_(contexts), credits_(here.options.send_limit) {}
 
 void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arriving) {

@@ -9,6 +9,7 @@
 
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/contracts/send_credits.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
@@ -18,12 +19,6 @@ namespace troupe::passes {
 class open_contexts;
 
 }  // namespace troupe::passes
-
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
 
 namespace troupe::calls {
 
@@ -36,7 +31,10 @@ namespace troupe::calls {
 ///   OG-4  the error of a failed call has the code of its reason, the name of the node and the text of the reason (FT-1).
 class outgoing_calls {
  public:
-  outgoing_calls(services::node_services& here, passes::open_contexts& contexts);
+  using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_recorder, with_clock, with_actors,
+                     with_is_ending, with_departures, with_outbox>;
+
+  outgoing_calls(const parts& here, passes::open_contexts& contexts);
 
   /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors are
   /// there. Later calls may leave earlier (OG-3).
@@ -51,7 +49,7 @@ class outgoing_calls {
   std::string description(const contracts::outgoing_call& job) const;
   void take_spans(contracts::outgoing_call& job, const std::string& from_callee);
 
-  services::node_services& here_;
+  const parts here_;
   passes::open_contexts& contexts_;
   contracts::send_credits credits_;
   std::mutex mutex_;             // guards slots_

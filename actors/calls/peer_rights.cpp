@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <variant>
 
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/settings.hpp>
 
 namespace troupe::calls {
 

@@ -7,6 +7,7 @@
 #include <caf/actor_control_block.hpp>
 
 #include <troupe/actors/rights/policy.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::objects {
@@ -21,12 +22,6 @@ class open_contexts;
 
 }  // namespace troupe::passes
 
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
-
 namespace troupe::calls {
 
 /// What other nodes may do with this node: what the policy gives the roles in their certificates. Any thread may use it.
@@ -39,7 +34,9 @@ namespace troupe::calls {
 ///         context, or gets a part in one, without a right.
 class peer_rights {
  public:
-  peer_rights(const services::node_services& here, const objects::object_store& objects, const passes::open_contexts& contexts)
+  using parts = uses<with_options, with_self, with_directory, with_network, with_actors>;
+
+  peer_rights(const parts& here, const objects::object_store& objects, const passes::open_contexts& contexts)
       : here_(here), objects_(objects), contexts_(contexts) {}
 
   /// What the role of the node may do.
@@ -56,7 +53,7 @@ class peer_rights {
   template <class T>
   std::string why_not(const call_request& call, const T& what) const;
 
-  const services::node_services& here_;
+  const parts here_;
   const objects::object_store& objects_;
   const passes::open_contexts& contexts_;
 };

@@ -10,9 +10,14 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/calls/call_worker.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/meeting.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/message_clock.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/time_of_part.hpp>

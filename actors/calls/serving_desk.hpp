@@ -11,6 +11,7 @@
 #include <troupe/actors/calls/worker_desk.hpp>
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/routing_desk.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/support/open_requests.hpp>
 
@@ -20,7 +21,9 @@ namespace troupe::calls {
 /// passes. Then it goes to the desk of the workers.
 class serving_desk {
  public:
-  serving_desk(support::desk_actor self, services::node_services& here, const contracts::membership_actor& membership,
+  using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_clock, with_network, with_deadlines>;
+
+  serving_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
                const peer_rights& rights, passes::routing_desk& contexts, worker_desk& workers)
       : self_(self), here_(here), membership_(membership), rights_(rights), contexts_(contexts), workers_(workers) {}
 
@@ -45,7 +48,7 @@ class serving_desk {
   std::chrono::milliseconds patience_for_part(const contracts::incoming_call& job) const;
 
   support::desk_actor self_;
-  services::node_services& here_;
+  const parts here_;
   const contracts::membership_actor membership_;
   const peer_rights& rights_;
   passes::routing_desk& contexts_;

@@ -9,8 +9,13 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/calls/call_worker.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/work_times.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::calls {
@@ -33,7 +38,7 @@ std::chrono::nanoseconds time_left(const contracts::incoming_call& job) {
   return std::chrono::nanoseconds(std::max<std::int64_t>(1, job.request.deadline_ns - (support::steady_ns() - job.arrived_ns)));
 }
 
-worker_desk::worker_desk(support::desk_actor self, services::node_services& here, call_workers& workers,
+worker_desk::worker_desk(support::desk_actor self, const parts& here, call_workers& workers,
                          transfers::transfer_desk& transfers)
     : self_(self),
       here_(here),

@@ -11,6 +11,7 @@
 #include <troupe/actors/calls/call_workers.hpp>
 #include <troupe/actors/calls/calls_taken.hpp>
 #include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
@@ -23,8 +24,9 @@ std::chrono::nanoseconds time_left(const contracts::incoming_call& job);
 /// decides.
 class worker_desk {
  public:
-  worker_desk(support::desk_actor self, services::node_services& here, call_workers& workers,
-              transfers::transfer_desk& transfers);
+  using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;
+
+  worker_desk(support::desk_actor self, const parts& here, call_workers& workers, transfers::transfer_desk& transfers);
 
   /// Takes a call that has come. Returns why it may not wait here; empty if it may.
   std::string take(const contracts::incoming_call_ptr& job);
@@ -66,7 +68,7 @@ class worker_desk {
   void answer(const job_ptr& job);
 
   support::desk_actor self_;
-  services::node_services& here_;
+  const parts here_;
   call_workers& workers_;
   transfers::transfer_desk& transfers_;
   calls_taken core_;

@@ -91,16 +91,16 @@ settings checked(settings options) {
 }  // namespace
 
 company::company(node& handle, settings options, caf::actor_system* host)
-    : parts_(handle, checked(std::move(options)), [this] { tidy(); }),
-      link_(std::make_shared<node_link>(handle, *this, services().self.id(), services().self.name())) {
+    : parts_(&handle, checked(std::move(options)), [this] { tidy(); }),
+      link_(std::make_shared<node_link>(handle, *this, parts_.self.id(), parts_.self.name())) {
   const support::logger_release lets_go;
   if (host != nullptr) {
     if (!host->has_middleman())
       throw error(errc::misuse,
-                  "node '" + services().self.name() +
+                  "node '" + parts_.self.name() +
                     "': its actor system has no middleman; load caf::io::middleman in the system's configuration");
-    if (support::has_no_threads(*host)) services().deadlines.stand_still();
-    services().live_on(*host, nullptr, nullptr);
+    if (support::has_no_threads(*host)) parts_.deadlines.stand_still();
+    parts_.live_on(*host, nullptr, nullptr);
   } else
     start_system();
   try {
@@ -116,35 +116,35 @@ void company::start_system() {
   try {
     try_threads(starting_threads);  // without a thread that it needs, CAF crashes or waits for ever
   } catch (const std::system_error& refused) {
-    throw no_threads(services().self.name(), refused);
+    throw no_threads(parts_.self.name(), refused);
   }
-  config_.emplace(services().options);
-  if (const auto& proof = config_->gate().proof(); proof && proof->own().node != services().self.name())
-    throw error(errc::misuse, "the kit " + services().options.certificates + " is that of node '" + proof->own().node +
-                                "', and this node is '" + services().self.name() + "'; start it with --name " +
-                                proof->own().node + ", or make a kit for it: troupe certs node " + services().self.name());
+  config_.emplace(parts_.options);
+  if (const auto& proof = config_->gate().proof(); proof && proof->own().node != parts_.self.name())
+    throw error(errc::misuse, "the kit " + parts_.options.certificates + " is that of node '" + proof->own().node +
+                                "', and this node is '" + parts_.self.name() + "'; start it with --name " + proof->own().node +
+                                ", or make a kit for it: troupe certs node " + parts_.self.name());
   own_system_ = std::make_unique<caf::actor_system>(*config_);
   support::close_basp_mailbox_at_exit(*own_system_);
   network_ = network::network_of(*own_system_);
   if (network_ != nullptr)
-    network_->set_on_refused([&here = services()](const gate::refusal& refused) {
+    network_->set_on_refused([&here = parts_](const gate::refusal& refused) {
       ++here.counts.connections_refused;
       here.log.warn("network", [&] { return "refused a connection: " + refused.why; });
     });
-  services().live_on(*own_system_, network_, &config_->arriving());
+  parts_.live_on(*own_system_, network_, &config_->arriving());
 }
 
 void company::start() {
-  const auto& options = services().options;
-  const auto& tracer = services().actors.tracer = tracing::spawn_tracer(*services().actors.system);
-  services().recorder = tracing::trace_recorder(tracer, options.trace);
-  if (options.profile) services().recorder.profile(true);
+  const auto& options = parts_.options;
+  const auto& tracer = parts_.actors.tracer = tracing::spawn_tracer(*parts_.actors.system);
+  parts_.recorder = tracing::trace_recorder(tracer, options.trace);
+  if (options.profile) parts_.recorder.profile(true);
   start_threads();
   const auto loopback = has_own_system() ? misleading_loopback(options) : std::string();
   const auto membership = has_own_system() ? start_membership(loopback) : contracts::membership_host();
-  services().actors.gateway = spawn_gateway(parts_, membership);
-  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services().actors.gateway);
-  guards_.push_back(services().network.peers.own->add(gateway->id(), gate::own_actors::kind::gateway));
+  parts_.actors.gateway = spawn_gateway(parts_, membership);
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(parts_.actors.gateway);
+  guards_.push_back(parts_.network.peers.own->add(gateway->id(), gate::own_actors::kind::gateway));
   if (membership) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
@@ -152,45 +152,45 @@ void company::start() {
     network_->peers().own->add_first(own_system_->latest_actor_id());
   }
   if (membership) listen(loopback);
-  services().directory.add(services().self.as_member(), gateway);
+  parts_.directory.add(parts_.self.as_member(), gateway);
   // Others may have greeted this node since it listens. Its membership answers them now.
-  if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, services().self.port());
+  if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, parts_.self.port());
 }
 
 /// Starts the threads of the node, those too that could start later: if the system refuses a thread now, the user gets the error.
 /// Later, the network thread would get the error.
 void company::start_threads() {
   try {
-    const bool may_wait = services().options.pass_workers > 0 && devices::accelerator_count() > 0;
-    services().actors.continuation = passes::spawn_cpu_continuation(services());
-    services().bursts.start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(services()); });
-    services().deadlines.start();
+    const bool may_wait = parts_.options.pass_workers > 0 && devices::accelerator_count() > 0;
+    parts_.actors.continuation = passes::spawn_cpu_continuation(parts_);
+    parts_.bursts.start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(parts_); });
+    parts_.deadlines.start();
     start_pass_workers();
   } catch (const std::system_error& refused) {
-    throw no_threads(services().self.name(), refused);
+    throw no_threads(parts_.self.name(), refused);
   }
 }
 
 void company::start_pass_workers() {
-  const auto count = services().options.pass_workers;
+  const auto count = parts_.options.pass_workers;
   if (count == 0) return;
   try {
-    pass_workers_.emplace(services(), count);
+    pass_workers_.emplace(parts_, count);
   } catch (const error& refused) {
-    throw error(refused.code(), "node '" + services().self.name() + "', pass_workers: " + refused.what());
+    throw error(refused.code(), "node '" + parts_.self.name() + "', pass_workers: " + refused.what());
   }
 }
 
 /// Reads the files of certificates again when they change, for as long as the node runs.
 void company::watch_certificates() {
-  services().deadlines.set(between_looks, [this] {
+  parts_.deadlines.set(between_looks, [this] {
     watch_certificates();  // whatever comes of this look
     look_at_certificates();
   });
 }
 
 void company::look_at_certificates() {
-  const auto& log = services().log;
+  const auto& log = parts_.log;
   const std::lock_guard lock(looking_);
   try {
     const auto news = config_->gate().proof()->reload();
@@ -211,7 +211,7 @@ std::string company::reload() noexcept {
   if (network_ != nullptr && network_->gate().proof()) look_at_certificates();
   const auto policy = network_ != nullptr ? network_->gate().policy() : nullptr;
   if (!policy) return {};
-  const auto& log = services().log;
+  const auto& log = parts_.log;
   try {
     const bool has_changed = policy->read_again();
     log.info("nodes", [&] { return std::string("read the policy again") + (has_changed ? "" : ", which has not changed"); });
@@ -225,47 +225,47 @@ std::string company::reload() noexcept {
 }
 
 void company::warn_of_roles_that_save() {
-  const auto& policy = services().network.peers.policy;
-  if (policy == nullptr || !services().options.data_dir.empty()) return;
-  for (const auto& role : policy->now().roles_that_save()) services().log.warn("nodes", [&] { return no_folder_for(role); });
+  const auto& policy = parts_.network.peers.policy;
+  if (policy == nullptr || !parts_.options.data_dir.empty()) return;
+  for (const auto& role : policy->now().roles_that_save()) parts_.log.warn("nodes", [&] { return no_folder_for(role); });
 }
 
 /// Starts the membership. It greets nobody and joins nobody before the node listens.
 contracts::membership_host company::start_membership(const std::string& loopback) {
-  const auto& options = services().options;
+  const auto& options = parts_.options;
   membership::membership_options how;
-  how.self = services().self.as_member();
+  how.self = parts_.self.as_member();
   if (!loopback.empty()) how.self.host = loopback;
   how.heartbeat = options.heartbeat;
   how.forget_after = options.forget_after;
-  how.log = services().log;
+  how.log = parts_.log;
   how.shares = [parts = &parts_](node_id who) {
-    return parts->services.directory.traffic.is_used(who, [&] { return share_context_or_object(*parts, who); });
+    return parts->directory.traffic.is_used(who, [&] { return share_context_or_object(*parts, who); });
   };
   if (network_ != nullptr && network_->gate().proof())
-    how.accept = [known = services().network.peers.introduced](node_id who) { return known->accept(who); };
-  if (services().network.peers.policy != nullptr)
+    how.accept = [known = parts_.network.peers.introduced](node_id who) { return known->accept(who); };
+  if (parts_.network.peers.policy != nullptr)
     how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
-  how.guard = [own = services().network.peers.own](caf::actor_id who) { return own->add(who, gate::own_actors::kind::inner); };
-  auto result = membership::spawn_membership(*services().actors.system, how);
-  services().actors.membership = result;
-  guards_.push_back(services().network.peers.own->add(result.id(), gate::own_actors::kind::inner));
+  how.guard = [own = parts_.network.peers.own](caf::actor_id who) { return own->add(who, gate::own_actors::kind::inner); };
+  auto result = membership::spawn_membership(*parts_.actors.system, how);
+  parts_.actors.membership = result;
+  guards_.push_back(parts_.network.peers.own->add(result.id(), gate::own_actors::kind::inner));
   return result;
 }
 
 void company::listen(const std::string& loopback) {
-  const auto& options = services().options;
+  const auto& options = parts_.options;
   // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
   // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port. The door
   // turns it on once it has its port.
   const bool reuse = options.port != 0;
-  auto& middleman = services().actors.system->middleman();
-  const auto published = middleman.publish(services().actors.gateway, options.port, options.host.c_str(), reuse);
+  auto& middleman = parts_.actors.system->middleman();
+  const auto published = middleman.publish(parts_.actors.gateway, options.port, options.host.c_str(), reuse);
   if (!published)
     throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
                                 std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
-  services().self.listens_at(*published);
-  const auto& log = services().log;
+  parts_.self.listens_at(*published);
+  const auto& log = parts_.log;
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
   if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
   if (network_ != nullptr && network_->gate().proof()) watch_certificates();
@@ -283,17 +283,17 @@ company::~company() {
 
 /// Drops all handles of the system, and stops waiting for elements from devices.
 void company::let_go() {
-  services().departures.reset();
-  services().actors = {services().actors.system};
+  parts_.departures.reset();
+  parts_.actors = {parts_.actors.system};
 }
 
 bool company::begin_end() {
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return false;
-    const auto& name = services().self.name();
+    const auto& name = parts_.self.name();
     detail::continuation_scope::refuse_to_wait();
-    if (services::own_thread::of(services().running) || support::call_scope::runs_pass_of(services().self.id()))
+    if (services::own_thread::of(parts_.running) || support::call_scope::runs_pass_of(parts_.self.id()))
       throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name +
                                   "', which would wait for itself; let another thread stop the node");
     if (network_ != nullptr && network_->lead_here())
@@ -302,41 +302,40 @@ bool company::begin_end() {
     stopped_ = true;
   }
   link_->close();
-  parts_.on_peer_down.set(nullptr);
-  parts_.on_peer_gone.set(nullptr);
-  parts_.on_peer_up.set(nullptr);
-  parts_.on_left.set(nullptr);
-  services().is_ending = true;
+  parts_.news.on_peer_down.set(nullptr);
+  parts_.news.on_peer_gone.set(nullptr);
+  parts_.news.on_peer_up.set(nullptr);
+  parts_.news.on_left.set(nullptr);
+  parts_.is_ending = true;
   return true;
 }
 
 void company::end() noexcept {
-  TROUPE_EXPECT(services().is_ending);
-  const auto garbage = services().garbage.stop();  // destroyed last
+  TROUPE_EXPECT(parts_.is_ending);
+  const auto garbage = parts_.garbage.stop();  // destroyed last
   end_actors();
   if (network_ != nullptr) network_->finish_jobs();
-  services().deadlines.stop();
-  services().directory.clear();
-  services().recorder = {};
-  if (services().self.port() != 0) services().log.info("nodes", [] { return "stopped"; });  // otherwise the node never listened
+  parts_.deadlines.stop();
+  parts_.directory.clear();
+  parts_.recorder = {};
+  if (parts_.self.port() != 0) parts_.log.info("nodes", [] { return "stopped"; });  // otherwise the node never listened
 }
 
 void company::end_actors() {
   parts_.contexts.release_closed();
   parts_.calls.stop();
-  services().gradient_credits.stop();
-  services().departures->finish(std::chrono::steady_clock::now() + device_patience);
+  parts_.gradient_credits.stop();
+  parts_.departures->finish(std::chrono::steady_clock::now() + device_patience);
   const support::logger_release lets_go;
-  caf::scoped_actor self{*services().actors.system};
-  const auto& membership = services().actors.membership;
+  caf::scoped_actor self{*parts_.actors.system};
+  const auto& membership = parts_.actors.membership;
   if (membership)
     self
       ->request(caf::actor_cast<caf::actor>(membership), std::chrono::seconds(1), support::leave_atom::value,
                 std::string("its node stopped"))
       .receive([] {}, [](const caf::error&) {});
-  const auto& gateway = services().actors.gateway;
-  if (const auto port = services().self.port(); gateway && port != 0)
-    services().actors.system->middleman().unpublish(gateway, port);
+  const auto& gateway = parts_.actors.gateway;
+  if (const auto port = parts_.self.port(); gateway && port != 0) parts_.actors.system->middleman().unpublish(gateway, port);
   std::vector<caf::actor> all;
   auto end = [&all](const auto& actor) {
     if (actor) all.push_back(caf::actor_cast<caf::actor>(actor));
@@ -347,11 +346,11 @@ void company::end_actors() {
   for (const auto& actor : parts_.published.stop()) end(actor);
   end(membership);
   end(gateway);
-  for (const auto& thread : services().bursts.stop()) end(thread);
-  end(services().actors.continuation);
-  end(services().actors.tracer);
+  for (const auto& thread : parts_.bursts.stop()) end(thread);
+  end(parts_.actors.continuation);
+  end(parts_.actors.tracer);
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
-  if (!support::has_no_threads(*services().actors.system)) self->wait_for(all);
+  if (!support::has_no_threads(*parts_.actors.system)) self->wait_for(all);
   pass_workers_.reset();  // no burst runs any more
 }
 
@@ -362,13 +361,13 @@ void company::check_running() const {
 
 void company::tidy() {
   parts_.contexts.release_closed();
-  services().garbage.free_all();
+  parts_.garbage.free_all();
 }
 
 void company::introduce(company& other) {
-  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(other.services().actors.gateway);
-  services().directory.add(other.services().self.as_member(), gateway);
-  caf::anon_send(services().actors.gateway, contracts::peer_up{other.services().self.as_member(), gateway});
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(other.parts_.actors.gateway);
+  parts_.directory.add(other.parts_.self.as_member(), gateway);
+  caf::anon_send(parts_.actors.gateway, contracts::peer_up{other.parts_.self.as_member(), gateway});
 }
 
 }  // namespace troupe::nodes

@@ -50,7 +50,6 @@ class company {
   /// Whether the actors have an actor system of their own, which connects nodes.
   bool has_own_system() const noexcept { return own_system_ != nullptr; }
   node_parts& parts() noexcept { return parts_; }
-  services::node_services& services() noexcept { return parts_.services; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }
 
   /// As node::reload(). Returns why the policy can't be used, which the log has too; empty if it can, or if there is none.

@@ -31,18 +31,18 @@ namespace {
 /// The desks of a `gateway` actor. The actor binds each message to a desk.
 struct gateway_desks {
   gateway_desks(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership)
-      : here(parts.services),
-        transfers(self, here, parts.memory_reader),
+      : directory(parts.directory),
+        transfers(self, parts, parts.memory_reader),
         contexts(
-          self, here, parts.contexts,
+          self, parts, parts.contexts,
           [&rights = parts.rights](node_id who, const context_id& id) { return rights.has_part(who, id); },
           [this](const context_id& id) {
             calling.context_closed(id);
             workers.context_closed(id);
           }),
-        calling(self, here, membership, parts.contexts, parts.calls, transfers),
-        workers(self, here, parts.workers, transfers),
-        serving(self, here, membership, parts.rights, contexts, workers),
+        calling(self, parts, membership, parts.contexts, parts.calls, transfers),
+        workers(self, parts, parts.workers, transfers),
+        serving(self, parts, membership, parts.rights, contexts, workers),
         status(self, parts, membership, workers),
         members(self, parts, membership, contexts, [this](const contracts::peer_down& news) { went_down(news); }) {}
 
@@ -57,7 +57,7 @@ struct gateway_desks {
 
   contracts::gateway_actor::behavior_type handlers();
 
-  services::node_services& here;
+  membership::peer_directory& directory;
   transfers::transfer_desk transfers;
   passes::routing_desk contexts;
   calls::calling_desk calling;
@@ -115,11 +115,11 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](contracts::peer_up& news) { members.is_up(news); },
     [this](const contracts::peer_down& news) { members.went_down(news); },
     [this](const contracts::member_heard& news) { members.heard(news); },
-    [this](const contracts::member_out_of_reach& news) { here.directory.traffic.note_obstacle(news.who, news.reason); },
+    [this](const contracts::member_out_of_reach& news) { directory.traffic.note_obstacle(news.who, news.reason); },
   };
 }
 
-caf::result<caf::message> refuse_unknown(services::node_services& here, const caf::mailbox_element& came) {
+caf::result<caf::message> refuse_unknown(uses<with_log, with_counts> here, const caf::mailbox_element& came) {
   caf::error why = take_read_error({came.sender ? came.sender->id() : 0, came.mid.integer_value()});
   if (!why) why = take_read_error();  // CAF's own network tells no numbers
   if (why && to_exception(why).code() == errc::refused) services::note_refusal(here, to_exception(why).what(), came.sender);
@@ -152,7 +152,7 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
     set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
       if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
     });
-    set_default_handler([&here = parts_.services](caf::scheduled_actor* own, caf::message_view&) {
+    set_default_handler([here = uses<with_log, with_counts>(parts_)](caf::scheduled_actor* own, caf::message_view&) {
       return refuse_unknown(here, *own->current_mailbox_element());
     });
     return state.desks.emplace(this, parts_, std::exchange(membership_, {})).handlers();
@@ -167,7 +167,7 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
 }  // namespace
 
 contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership) {
-  auto& system = *parts.services.actors.system;
+  auto& system = *parts.actors.system;
   caf::actor_config config{&system.middleman().backend()};
   return system.spawn_class<gateway, caf::no_spawn_options>(config, parts, membership);
 }

@@ -5,6 +5,13 @@
 
 #include <caf/send.hpp>
 
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/device_maps.hpp>
+#include <troupe/actors/services/garbage.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/outbox.hpp>
+
 namespace troupe::nodes {
 
 caf::result<welcome> news_desk::greet(hello& greeting, caf::strong_actor_ptr& gateway) {
@@ -26,11 +33,11 @@ void news_desk::is_up(contracts::peer_up& news) {
   if (!gateway) return;
   if (news.again) {
     contexts_.is_up_again(id);
-    caf::anon_send(gateway, held_objects{here_.self.id(), parts_.objects.tether()->held_of(id)});
+    caf::anon_send(gateway, held_objects{here_.self.id(), here_.objects.tether()->held_of(id)});
   } else if (const auto problem = here_.maps.problem(news.who.name, id); !problem.empty()) {
     here_.log.warn("nodes", [&] { return problem + "; calls to it fail until the map is mended"; });
   }
-  if (!was_known) parts_.on_peer_up.tell(news.who.name, {});
+  if (!was_known) here_.news.on_peer_up.tell(news.who.name, {});
 }
 
 void news_desk::went_down(const contracts::peer_down& news) {
@@ -38,8 +45,8 @@ void news_desk::went_down(const contracts::peer_down& news) {
   const bool was_up = here_.directory.gateway(id) != nullptr;
   here_.directory.remove(id, news.period, news.reason, news.is_gone);
   on_down_(news);
-  if (news.is_gone) here_.garbage.add(parts_.objects.drop_owned_by(id));
-  if (was_up) parts_.on_peer_down.tell(news.who.name, news.reason);
+  if (news.is_gone) here_.garbage.add(here_.objects.drop_owned_by(id));
+  if (was_up) here_.news.on_peer_down.tell(news.who.name, news.reason);
   if (!news.is_gone) return;
   here_.outbox.residuals.forget(id);
   tell_gone(news.who, news.reason);
@@ -48,21 +55,21 @@ void news_desk::went_down(const contracts::peer_down& news) {
 void news_desk::heard(const contracts::member_heard& news) {
   const auto& name = news.who.name;
   if (news.is_up) {
-    if (here_.directory.know(news.who)) parts_.on_peer_up.tell(name, {});
+    if (here_.directory.know(news.who)) here_.news.on_peer_up.tell(name, {});
     return;
   }
-  if (here_.directory.forget(news.who.id, news.reason, news.is_gone)) parts_.on_peer_down.tell(name, news.reason);
+  if (here_.directory.forget(news.who.id, news.reason, news.is_gone)) here_.news.on_peer_down.tell(name, news.reason);
   if (news.is_gone) tell_gone(news.who, news.reason);
 }
 
 void news_desk::settle(const held_objects& news) {
-  here_.garbage.add(parts_.objects.settle(news.from, news.numbers));
+  here_.garbage.add(here_.objects.settle(news.from, news.numbers));
   contexts_.is_up_again(news.from);
 }
 
 void news_desk::tell_gone(const member& who, const std::string& reason) const {
-  parts_.on_peer_gone.tell(who.name, reason);
-  parts_.on_left.tell(who.name, reason);
+  here_.news.on_peer_gone.tell(who.name, reason);
+  here_.news.on_left.tell(who.name, reason);
 }
 
 }  // namespace troupe::nodes

@@ -19,15 +19,13 @@ namespace troupe::nodes {
 /// The desk of the `gateway` actor for news of members, and for what other nodes send to the membership.
 class news_desk {
  public:
+  using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_outbox,
+                     with_garbage>::and_also<with_objects, with_news>;
+
   /// `on_down`: called when a peer went down, after the directory knows so.
-  news_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
+  news_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
             passes::routing_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
-      : self_(self),
-        parts_(parts),
-        here_(parts.services),
-        membership_(membership),
-        contexts_(contexts),
-        on_down_(std::move(on_down)) {}
+      : self_(self), here_(here), membership_(membership), contexts_(contexts), on_down_(std::move(on_down)) {}
 
   caf::result<welcome> greet(hello& greeting, caf::strong_actor_ptr& gateway);
   /// Hands a message of another node to the membership, which answers with an `Answer`.
@@ -49,8 +47,7 @@ class news_desk {
   void tell_gone(const member& who, const std::string& reason) const;
 
   support::desk_actor self_;
-  node_parts& parts_;
-  services::node_services& here_;
+  const parts here_;
   const contracts::membership_actor membership_;
   passes::routing_desk& contexts_;
   const std::function<void(const contracts::peer_down&)> on_down_;

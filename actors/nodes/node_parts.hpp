@@ -1,24 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <caf/actor_control_block.hpp>
+#include <caf/fwd.hpp>
 
 #include <troupe/actors/calls/call_workers.hpp>
 #include <troupe/actors/calls/outgoing_calls.hpp>
 #include <troupe/actors/calls/peer_rights.hpp>
 #include <troupe/actors/contracts/membership.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 #include <troupe/actors/function_table.hpp>
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/burst_threads.hpp>
+#include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/device_maps.hpp>
+#include <troupe/actors/services/garbage.hpp>
+#include <troupe/actors/services/message_clock.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/services/outbox.hpp>
+#include <troupe/actors/services/running_work.hpp>
+#include <troupe/actors/services/uses.hpp>
+#include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/data_folder.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/service_end.hpp>
+#include <troupe/actors/support/work_times.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
 
 namespace troupe {
@@ -63,25 +84,66 @@ class peer_news_handler {
   handler notify_;
 };
 
-/// The parts of a node that the `gateway` actor and the public API share. Each part has its own lock: any thread may use any
-/// part, from the start of the node's actors to their end.
-struct node_parts {
-  node_parts(node& handle, settings options, std::function<void()> tidy);
+/// The user's functions for news about peers, by what has happened.
+struct peer_news {
+  explicit peer_news(const logging::node_log& log)
+      : on_peer_down(log, "on_peer_down"),
+        on_peer_gone(log, "on_peer_gone"),
+        on_peer_up(log, "on_peer_up"),
+        on_left(log, "until_left") {}
 
+  peer_news_handler on_peer_down;
+  peer_news_handler on_peer_gone;
+  peer_news_handler on_peer_up;
+  peer_news_handler on_left;
+};
+
+TROUPE_PART(objects, objects::object_store);
+TROUPE_PART(contexts, passes::open_contexts);
+TROUPE_PART(rights, const calls::peer_rights);
+TROUPE_PART(published, published_actors);
+TROUPE_PART(news, const peer_news);
+
+/// All parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors to their end. An actor or a
+/// desk gets what it uses (services/uses.hpp). The public API, and the handlers of requests, get all.
+struct node_parts {
+  /// `handle`: for the calls that run here; null in tests where none does. `tidy`: see garbage.
+  node_parts(node* handle, settings with, std::function<void()> tidy);
+
+  /// Sets the actor system of the node's actors. `multiplexer`: that of the system, null if it is not troupe's.
+  /// `arriving`: null if the system has no network. To be called before the first actor starts.
+  void live_on(caf::actor_system& system, network::shared_multiplexer* multiplexer, arriving_tensors* arriving);
+
+  const settings options;
+  const logging::node_log log;
+  services::node_identity self;
+  support::activity counts;
+  membership::peer_directory directory;
+  const services::device_maps maps;
+  tracing::trace_recorder recorder;
+  services::message_clock clock;
+  services::node_network network;
+  services::node_actors actors;
+  support::deadline_clock deadlines;
+  support::work_times times;
+  contracts::send_credits gradient_credits;
+  services::running_work running;
+  std::atomic<bool> is_ending{false};
+  services::burst_threads bursts;
+  std::atomic<engine::cpu_workers*> pass_workers{nullptr};  // they outlive the bursts of the node
+  std::optional<services::departures> departures;           // empty until live_on()
+  services::outbox outbox{options, self, directory, log, recorder, clock, departures};
+  services::garbage garbage;
   support::data_folder data;
-  services::node_services services;
   function_table functions;
   objects::object_store objects;
-  passes::open_contexts contexts{services};
-  calls::outgoing_calls calls{services, contexts};
+  passes::open_contexts contexts{*this};
+  calls::outgoing_calls calls{*this, contexts};
   calls::call_workers workers;
-  const calls::peer_rights rights{services, objects, contexts};
-  transfers::lazy_memory_reader memory_reader{services};
+  const calls::peer_rights rights{*this, objects, contexts};
+  transfers::lazy_memory_reader memory_reader{*this};
   published_actors published;
-  peer_news_handler on_peer_down{services.log, "on_peer_down"};
-  peer_news_handler on_peer_gone{services.log, "on_peer_gone"};
-  peer_news_handler on_peer_up{services.log, "on_peer_up"};
-  peer_news_handler on_left{services.log, "until_left"};
+  peer_news news{log};
   support::service_end end;
 };
 

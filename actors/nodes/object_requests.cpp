@@ -41,7 +41,7 @@ const engine::gradient_table& gradients_of(const call_arguments& arguments) {
 }
 
 void refuse_if_down(node_parts& here, node_id who) {
-  const auto& known = here.services.directory;
+  const auto& known = here.directory;
   if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
 
@@ -87,8 +87,8 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::cr
 
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::create_script& what) {
   // What a peer asks this node to ask itself counts as the peer's wish, and the policy was not asked about it.
-  const bool is_let_in = here.services.network.peers.policy != nullptr && arguments.caller != here.services.self.id();
-  const bool may = here.services.options.allow_scripts || is_let_in;
+  const bool is_let_in = here.network.peers.policy != nullptr && arguments.caller != here.self.id();
+  const bool may = here.options.allow_scripts || is_let_in;
   if (!arguments.from_itself && !may)
     throw support::refused_request(
       "TorchScript is code, and this node runs no code of other nodes; start the node with --allow-scripts "

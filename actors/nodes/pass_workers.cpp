@@ -3,12 +3,16 @@
 
 #include <optional>
 
+#include <troupe/actors/services/burst_threads.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/running_work.hpp>
+
 namespace troupe::nodes {
 
-pass_workers::pass_workers(services::node_services& here, std::size_t count)
+pass_workers::pass_workers(parts here, std::size_t count)
     : cpu_workers(count),
       here_(here),
-      threads_(*here.actors.system, count, std::nullopt, [&here](const std::function<void()>& work) {
+      threads_(*here.actors.system, count, std::nullopt, [here](const std::function<void()>& work) {
         const services::own_thread own(here.running, "a large function of a backward pass");
         const services::burst_threads::waiting_observer tells(here.bursts);
         work();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <troupe/actors/passes/lane_threads.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/engine/cpu_workers.hpp>
 
 namespace troupe::nodes {
@@ -17,8 +17,10 @@ namespace troupe::nodes {
 ///   PX-1  a worker counts as a thread of the node: a function on it can't stop the node.
 class pass_workers final : public engine::cpu_workers {
  public:
+  using parts = uses<with_actors, with_running, with_bursts, with_pass_workers>;
+
   /// Throws troupe::error (function_failed) if the system gives fewer threads.
-  pass_workers(services::node_services& here, std::size_t count);
+  pass_workers(parts here, std::size_t count);
   ~pass_workers() override;
 
   void post(std::function<void()> work) override { threads_.post(std::move(work)); }
@@ -27,7 +29,7 @@ class pass_workers final : public engine::cpu_workers {
  private:
   void call_worker(engine::serve_lane what) override { threads_.call_worker(std::move(what)); }
 
-  services::node_services& here_;
+  const parts here_;
   passes::lane_threads threads_;
 };
 

@@ -9,11 +9,16 @@
 #include <caf/sec.hpp>
 
 #include <troupe/actors/membership/node_connection.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/services/device_maps.hpp>
 #include <troupe/actors/services/meeting.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/activity.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/version.hpp>
@@ -62,7 +67,7 @@ caf::result<node_status> status_desk::of_peer(node_id who, std::int64_t left_ns)
 
 caf::result<caf::strong_actor_ptr> status_desk::find_published(const std::string& name) const {
   if (auto refused = why_not(&rights::role_rights::actors, "look for published actors")) return refused;
-  if (auto found = parts_.published.find(name)) return found;
+  if (auto found = here_.published.find(name)) return found;
   return make_error(errc::unknown_function, "node '" + here_.self.name() + "' has published no actor '" + name + "'");
 }
 
@@ -71,7 +76,7 @@ void status_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_
 /// Why the node of the message that the actor handles may not ask what it asks: an error, which is counted and logged. Nothing if the
 /// node may. `what`: for the text.
 caf::error status_desk::why_not(bool rights::role_rights::*right, const char* what) const {
-  const auto why = parts_.rights.why_not(self_->current_sender(), right, what);
+  const auto why = here_.rights.why_not(self_->current_sender(), right, what);
   if (why.empty()) return {};
   services::note_refusal(here_, why, self_->current_sender());
   return make_error(errc::refused, why);
@@ -85,12 +90,12 @@ node_status status_desk::with(std::vector<peer_status> peers) const {
   result.resident_bytes = support::resident_bytes();
   here_.counts.fill(result);
   result.calls_queued = workers_.waiting();
-  result.objects = parts_.objects.size();
+  result.objects = here_.objects.size();
   result.members_up = here_.directory.others_listed();
   result.maps = here_.maps.status();
   result.peers = std::move(peers);
   std::unordered_map<node_id, std::uint64_t> opened;
-  for (const auto& context : parts_.contexts.all()) ++opened[context.record->id().node];
+  for (const auto& context : here_.contexts.all()) ++opened[context.record->id().node];
   for (auto& each : result.peers) {
     each.contexts = opened[each.who.id];
     const auto gateway = here_.directory.gateway(each.who.id);

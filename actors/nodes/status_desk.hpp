@@ -24,9 +24,12 @@ namespace troupe::nodes {
 ///         members of a large cluster take no more room than their connections do; `members_up` counts all members.
 class status_desk {
  public:
-  status_desk(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership,
+  using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_actors,
+                     with_deadlines>::and_also<with_objects, with_contexts, with_rights, with_published>;
+
+  status_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
               const calls::worker_desk& workers)
-      : self_(self), parts_(parts), here_(parts.services), membership_(membership), workers_(workers) {}
+      : self_(self), here_(here), membership_(membership), workers_(workers) {}
 
   caf::result<node_status> own() const;
   caf::result<node_status> outline() const;
@@ -43,8 +46,7 @@ class status_desk {
   void ask(node_id who, std::chrono::milliseconds limit, caf::typed_response_promise<node_status> promise);
 
   support::desk_actor self_;
-  node_parts& parts_;
-  services::node_services& here_;
+  const parts here_;
   const contracts::membership_actor membership_;
   const calls::worker_desk& workers_;
   support::open_requests asked_;  // peers for their outlines

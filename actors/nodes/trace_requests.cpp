@@ -23,8 +23,8 @@ constexpr std::chrono::seconds patience{30};
 /// The steady clock of the named node minus that of this node, in nanoseconds.
 std::int64_t clock_of(node_parts& here, const std::string& name) {
   const support::logger_release lets_go;
-  caf::scoped_actor self{*here.services.actors.system};
-  const auto& membership = here.services.actors.membership;
+  caf::scoped_actor self{*here.actors.system};
+  const auto& membership = here.actors.membership;
   if (!membership) return 0;
   const auto fail = [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + name + "'"); };
   node_id id;
@@ -42,9 +42,9 @@ std::int64_t clock_of(node_parts& here, const std::string& name) {
 /// Replies with the spans of this node.
 call_reply serve(node_parts& here, call_arguments&, const requests::trace&) {
   const support::logger_release lets_go;
-  caf::scoped_actor self{*here.services.actors.system};
+  caf::scoped_actor self{*here.actors.system};
   call_reply reply;
-  self->request(here.services.actors.tracer, patience, support::collect_atom::value)
+  self->request(here.actors.tracer, patience, support::collect_atom::value)
     .receive([&](const tracing::trace_log& log) { reply.values["spans"] = tracing::pack(log); },
              [](const caf::error& reason) { throw to_exception(reason); });
   return reply;
@@ -58,7 +58,7 @@ call_reply serve(node_parts& here, call_arguments&, const requests::spans& what)
     span.begin_ns = tracing::time_minus(span.begin_ns, offset);
     span.end_ns = tracing::time_minus(span.end_ns, offset);
     span.track = "backward on " + what.node;
-    here.services.recorder.record(std::move(span));
+    here.recorder.record(std::move(span));
   }
   return {};
 }

@@ -10,8 +10,14 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/contracts/send_credits.hpp>
 #include <troupe/actors/future.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/departures.hpp>
+#include <troupe/actors/services/message_clock.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/outbox.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
@@ -30,7 +36,7 @@ namespace troupe::passes {
 namespace {
 
 /// To be called when all elements of the gradients are on the host, before they leave.
-void make_ready(services::node_services& here, propagate_gradients& message, node_id to, engine::way_back back) {
+void make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to, engine::way_back back) {
   here.outbox.compress(message.gradients, message.packings, to, back.format, back.stream);
   here.directory.traffic.sent(to, message.gradients, message.packings);
 }
@@ -38,7 +44,7 @@ void make_ready(services::node_services& here, propagate_gradients& message, nod
 /// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.
 class gradient_outlet : public engine::outlet {
  public:
-  explicit gradient_outlet(services::node_services& here)
+  explicit gradient_outlet(const burst_uses& here)
       : services_(here), peers_(here.directory), here_(here.self.id()), departures_(*here.departures) {
     TROUPE_EXPECT(here.departures);
   }
@@ -132,7 +138,9 @@ class gradient_outlet : public engine::outlet {
       std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
     if (arriving.events.empty()) return caf::anon_send(services_.actors.gateway, std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
-    auto compress = [&here = services_, leaving, back] { make_ready(here, leaving->message, leaving->to, back); };
+    auto compress = [here = uses<with_directory, with_outbox>(services_), leaving, back] {
+      make_ready(here, leaving->message, leaving->to, back);
+    };
     // After a failure the node may have ended: its services are not used.
     auto sent_on = [gateway = services_.actors.gateway, initiator, leaving, from = here_,
                     what = "gradients for node '" + peers_.name(id) + "', which come from " +
@@ -149,7 +157,7 @@ class gradient_outlet : public engine::outlet {
   }
 
   burst* work_ = nullptr;
-  services::node_services& services_;
+  const burst_uses services_;
   const membership::peer_directory& peers_;
   node_id here_;
   services::departures& departures_;
@@ -179,12 +187,12 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
 
 /// Null on a thread that has to be told when it blocks, and would not hear of a hook that waits on another thread: the thread of a call,
 /// whose worker slot is free while it waits, and a network thread.
-engine::cpu_workers* workers_for_this_thread(const services::node_services& here) {
+engine::cpu_workers* workers_for_this_thread(const burst_uses& here) {
   const auto* told = blocking_observer::current();
   return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;
 }
 
-void run_functions(burst& work, engine::graph_task& task, services::node_services& here) {
+void run_functions(burst& work, engine::graph_task& task, const burst_uses& here) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
   for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached] : work.deliveries) {
@@ -253,7 +261,7 @@ at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf) {
   return work->state->leaves.find(leaf);
 }
 
-void run_burst(burst& work, services::node_services& here) {
+void run_burst(burst& work, const burst_uses& here) {
   support::call_scope in_context(here.self.id(), work.context, {});
   in_context.run_pass(work, [&state = *work.state] { return state.task ? state.task->place_now() : program_place{}; });
   std::optional<support::anomaly_scope> anomaly;

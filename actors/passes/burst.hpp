@@ -15,18 +15,13 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_outcome.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
-
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
 
 namespace troupe::passes {
 
@@ -86,8 +81,12 @@ struct burst : shared_terms {
 engine::gradient_table gathered_by_burst(context_id context);
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
+/// What a burst uses of its node.
+using burst_uses = uses<with_self, with_directory, with_clock, with_actors, with_gradient_credits, with_pass_workers,
+                        with_departures, with_outbox>;
+
 /// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error goes to
 /// `failure`, with the names of the node and the function.
-void run_burst(burst& work, services::node_services& here);
+void run_burst(burst& work, const burst_uses& here);
 
 }  // namespace troupe::passes

@@ -9,11 +9,15 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/actors/support/work_times.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 
 namespace troupe::passes {
@@ -21,7 +25,7 @@ namespace troupe::passes {
 namespace {
 
 /// Sends the spans of a burst to the node that started the pass, for the trace of that node.
-void send_spans(services::node_services& here, node_id initiator, tracing::trace_span whole,
+void send_spans(uses<with_self, with_directory, with_recorder> here, node_id initiator, tracing::trace_span whole,
                 std::vector<tracing::trace_span> parts) {
   if (initiator == here.self.id()) {
     for (auto& span : parts) {
@@ -44,7 +48,7 @@ void send_spans(services::node_services& here, node_id initiator, tracing::trace
 
 }  // namespace
 
-void run_and_return(services::node_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
+void run_and_return(const run_uses& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
   const auto begin = support::steady_ns();
   const bool mine = work->context.node == here.self.id();
   const bool wanted = mine ? here.recorder.profiling() : work->state->record->is_profiled.load();

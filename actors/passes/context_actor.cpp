@@ -17,9 +17,14 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/garbage.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/logger_release.hpp>
@@ -33,7 +38,7 @@ constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
 }  // namespace
 
-context_desk::context_desk(support::desk_actor self, services::node_services& here, contracts::context_record_ptr record)
+context_desk::context_desk(support::desk_actor self, const context_uses& here, contracts::context_record_ptr record)
     : self_(self),
       here_(here),
       record_(std::move(record)),
@@ -170,7 +175,7 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
 using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
 class context_host final : public context_broker {
  public:
-  context_host(caf::actor_config& config, services::node_services* here, contracts::context_record_ptr record)
+  context_host(caf::actor_config& config, const context_uses* here, contracts::context_record_ptr record)
       : context_broker(config),
         here_(here),
         record_(std::move(record)),
@@ -185,17 +190,17 @@ class context_host final : public context_broker {
   }
 
  private:
-  services::node_services* here_;
+  const context_uses* here_;
   contracts::context_record_ptr record_;
   caf::actor gateway_;  // the actor ends with it; null after the first message
 };
 
 }  // namespace
 
-contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record) {
+contracts::context_actor spawn_context(const context_uses* here, contracts::context_record_ptr record) {
   const support::logger_release lets_go;
-  caf::actor_config config{&here.actors.system->middleman().backend()};
-  return here.actors.system->spawn_class<context_host, caf::lazy_init>(config, &here, std::move(record));
+  caf::actor_config config{&here->actors.system->middleman().backend()};
+  return here->actors.system->spawn_class<context_host, caf::lazy_init>(config, here, std::move(record));
 }
 
 }  // namespace troupe::passes

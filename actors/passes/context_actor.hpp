@@ -12,21 +12,19 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
-
 namespace troupe::passes {
+
+/// What a context and its passes use of their node.
+using context_uses = task_uses::and_also<with_log>;
 
 /// The handlers of a context actor: gathers the gradients of completed passes, starts passes, releases the context.
 class context_desk {
  public:
-  context_desk(support::desk_actor self, services::node_services& here, contracts::context_record_ptr record);
+  context_desk(support::desk_actor self, const context_uses& here, contracts::context_record_ptr record);
   ~context_desk();
   context_desk(const context_desk&) = delete;
   context_desk& operator=(const context_desk&) = delete;
@@ -53,7 +51,7 @@ class context_desk {
   void lose(const caf::error& reason);
 
   support::desk_actor self_;
-  services::node_services& here_;
+  const context_uses& here_;
   contracts::context_record_ptr record_;
   gate::own_actors::hold guard_;       // other nodes send it nothing but answers
   contracts::gradients_ptr gathered_;  // gradients of completed passes; null: none
@@ -63,7 +61,7 @@ class context_desk {
   std::vector<reader> readers_;            // requests that wait for the merge
 };
 
-/// Spawns the actor of a context: a broker in the network threads.
-contracts::context_actor spawn_context(services::node_services& here, contracts::context_record_ptr record);
+/// Spawns the actor of a context: a broker in the network threads. `here` has to outlive the actor.
+contracts::context_actor spawn_context(const context_uses* here, contracts::context_record_ptr record);
 
 }  // namespace troupe::passes

@@ -8,7 +8,11 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/passes/burst_runner.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/burst_threads.hpp>
+#include <troupe/actors/services/garbage.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/running_work.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -16,9 +20,9 @@ namespace troupe::passes {
 
 namespace {
 
-auto make_handlers(services::node_services& here) {
+auto make_handlers(uses<with_self, with_garbage> here) {
   return std::tuple{
-    [&here](contracts::merge_gradients& of) -> caf::result<contracts::gradients_ptr> {
+    [here](contracts::merge_gradients& of) -> caf::result<contracts::gradients_ptr> {
       try {
         c10::AutoGradMode record(of.more->has_graph());
         auto sum = std::make_shared<engine::gradient_table>(*of.all);
@@ -29,11 +33,11 @@ auto make_handlers(services::node_services& here) {
         return make_error(reason, "adding up gradients on node '" + here.self.name() + "'");
       }
     },
-    [&here](contracts::discarded& what) { here.garbage.free(std::move(what)); },
+    [here](contracts::discarded& what) { here.garbage.free(std::move(what)); },
   };
 }
 
-void run_one(services::node_services& here, contracts::burst_job what) {
+void run_one(const thread_uses& here, contracts::burst_job what) {
   const services::own_thread own(here.running, "a backward pass");
   const services::burst_threads::waiting_observer tells(here.bursts);
   run_and_return(here, std::move(what.work), what.owner);
@@ -41,9 +45,9 @@ void run_one(services::node_services& here, contracts::burst_job what) {
 
 }  // namespace
 
-contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) {
-  auto make = [&here](const contracts::burst_thread_actor& me) {
-    return std::tuple{[&here, me](contracts::burst_job& first) {
+contracts::burst_thread_actor spawn_burst_thread(const thread_uses& here) {
+  auto make = [here](const contracts::burst_thread_actor& me) {
+    return std::tuple{[here, me](contracts::burst_job& first) {
       services::burst_threads::order order{std::move(first)};
       while (order.next) {
         run_one(here, std::move(*order.next));
@@ -55,8 +59,8 @@ contracts::burst_thread_actor spawn_burst_thread(services::node_services& here) 
   return support::spawn_handlers<contracts::burst_thread_actor>(*here.actors.system, "troupe.backward", make);
 }
 
-contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here) {
-  auto make = [&here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
+contracts::cpu_continuation_actor spawn_cpu_continuation(uses<with_self, with_actors, with_garbage> here) {
+  auto make = [here](const contracts::cpu_continuation_actor&) { return make_handlers(here); };
   return support::spawn_handlers<contracts::cpu_continuation_actor>(*here.actors.system, "troupe.sums", make);
 }
 

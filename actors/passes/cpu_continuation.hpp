@@ -3,18 +3,15 @@
 
 #include <troupe/actors/contracts/workers.hpp>
 
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
+#include <troupe/actors/passes/burst_runner.hpp>
+#include <troupe/actors/services/uses.hpp>
 
 namespace troupe::passes {
 
 /// Spawns the actor. Throws std::system_error if the system gives no thread.
-contracts::cpu_continuation_actor spawn_cpu_continuation(services::node_services& here);
+contracts::cpu_continuation_actor spawn_cpu_continuation(uses<with_self, with_actors, with_garbage> here);
 
 /// Spawns one of the node's burst_threads. Throws std::system_error if the system gives no thread.
-contracts::burst_thread_actor spawn_burst_thread(services::node_services& here);
+contracts::burst_thread_actor spawn_burst_thread(const thread_uses& here);
 
 }  // namespace troupe::passes

@@ -13,12 +13,21 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/actors/contracts/send_credits.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/burst_runner.hpp>
+#include <troupe/actors/services/burst_threads.hpp>
+#include <troupe/actors/services/garbage.hpp>
 #include <troupe/actors/services/meeting.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/services/running_work.hpp>
+#include <troupe/actors/support/activity.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/actors/support/work_times.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -32,7 +41,7 @@ void set_deadline(support::deadline_clock& clock, const contracts::graph_task_ac
   });
 }
 
-graph_task_desk::graph_task_desk(support::desk_actor self, services::node_services& here, pass_terms_ptr terms)
+graph_task_desk::graph_task_desk(support::desk_actor self, const task_uses& here, pass_terms_ptr terms)
     : self_(self),
       here_(here),
       guard_(here.network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)),
@@ -156,13 +165,14 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
   const auto owner = me();
   // The thread that waits for the pass is idle and may run the burst. If that thread runs the last burst, no other thread has
   // to wake it at the end of the pass.
-  if (terms_->outcome && terms_->outcome->result().offer([to = &here_, work, owner] { run_and_return(*to, work, owner); }))
+  if (terms_->outcome &&
+      terms_->outcome->result().offer([to = run_uses(here_), work, owner] { run_and_return(to, work, owner); }))
     return;
-  auto run = [to = &here_, work, owner] {
-    const services::own_thread own(to->running, "a backward pass");
-    run_and_return(*to, work, owner);
+  auto run = [to = thread_uses(here_), work, owner] {
+    const services::own_thread own(to.running, "a backward pass");
+    run_and_return(to, work, owner);
   };
-  auto send = [to = &here_, work, owner] { to->bursts.post({work, owner}); };
+  auto send = [to = &here_.bursts, work, owner] { to->post({work, owner}); };
   if (!here_.network.run_soon(here_.times, "backward", std::move(run), send)) send();
 }
 
@@ -350,9 +360,9 @@ contracts::graph_task_actor::behavior_type handlers(graph_task_desk* desk) {
 
 }  // namespace
 
-contracts::graph_task_actor spawn_graph_task(services::node_services& here, pass_terms_ptr terms) {
+contracts::graph_task_actor spawn_graph_task(const task_uses& here, pass_terms_ptr terms) {
   const support::logger_release lets_go;
-  auto run = [&here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.actors.gateway)](
+  auto run = [here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.actors.gateway)](
                contracts::graph_task_actor::stateful_broker_pointer<graph_task_state> self) {
     support::close_mailbox_at_exit(self);
     support::live_as_long_as(self, gateway);

@@ -5,18 +5,27 @@
 
 #include <caf/send.hpp>
 
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_actor.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/garbage.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/support/activity.hpp>
 
 namespace troupe::passes {
 
 open_context open_contexts::open() {
-  const context_id id{here_.self.id(), opened_.fetch_add(1) + 1};
-  open_context made{std::make_shared<context_record>(id, here_.self.id(), here_.counts), {}};
-  made.actor = spawn_context(here_, made.record);
+  auto made = make({here_.self.id(), opened_.fetch_add(1) + 1});
   if (know(made)) return made;
   made.record->release();
   throw error(errc::stopping, "node '" + here_.self.name() + "' has stopped");
+}
+
+open_context open_contexts::make(const context_id& id) const {
+  auto record = std::make_shared<context_record>(id, here_.self.id(), here_.counts);
+  auto actor = spawn_context(&here_, record);
+  return {std::move(record), std::move(actor)};
 }
 
 bool open_contexts::know(const open_context& context) {

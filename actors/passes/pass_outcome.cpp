@@ -3,14 +3,15 @@
 
 #include <utility>
 
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 
 namespace troupe::passes {
 
-pass_outcome::pass_outcome(services::node_services& here, contracts::context_record_ptr record, pass_number pass,
-                           future<done> result)
+pass_outcome::pass_outcome(parts here, contracts::context_record_ptr record, pass_number pass, future<done> result)
     : here_(here),
       record_(std::move(record)),
       pass_(pass),

@@ -7,13 +7,8 @@
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/messages/errors.hpp>
-
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
 
 namespace troupe::passes {
 
@@ -23,7 +18,9 @@ namespace troupe::passes {
 ///   PO-2  the log has a line for the end of the pass before the user's future is complete.
 class pass_outcome {
  public:
-  pass_outcome(services::node_services& here, contracts::context_record_ptr record, pass_number pass, future<done> result);
+  using parts = uses<with_log, with_self, with_directory>;
+
+  pass_outcome(parts here, contracts::context_record_ptr record, pass_number pass, future<done> result);
 
   /// To be called by the thread that ran the last burst. True: the context record knows of the success, and the caller has to
   /// call tell().
@@ -53,7 +50,7 @@ class pass_outcome {
   std::string description() const;
   std::int64_t age_ns() const;
 
-  services::node_services& here_;
+  const parts here_;
   std::atomic<state> state_ = state::open;
   std::atomic<bool> told_ = false;
   contracts::context_record_ptr record_;

@@ -7,16 +7,19 @@
 
 #include <caf/send.hpp>
 
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/burst_runner.hpp>
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/engine/protocol/purse.hpp>
 
 namespace troupe::passes {
 
-void start_pass(services::node_services& here, const contracts::context_record_ptr& record,
-                const contracts::context_actor& owner, const contracts::backward_job_ptr& job) {
+void start_pass(const context_uses& here, const contracts::context_record_ptr& record, const contracts::context_actor& owner,
+                const contracts::backward_job_ptr& job) {
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
   if (!start) {
@@ -37,8 +40,8 @@ void start_pass(services::node_services& here, const contracts::context_record_p
   run_and_return(here, std::move(work), task);
 }
 
-contracts::graph_task_actor join_pass(services::node_services& here, const contracts::context_record_ptr& record,
-                                      pass_number number, bool keep_graph, bool create_graph) {
+contracts::graph_task_actor join_pass(const context_uses& here, const contracts::context_record_ptr& record, pass_number number,
+                                      bool keep_graph, bool create_graph) {
   if (record->id().node == here.self.id()) return record->task_of(number);
   auto start = record->follow(number);
   if (!start) return record->task_of(number);

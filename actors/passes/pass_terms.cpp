@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include <troupe/actors/services/node_services.hpp>
-
 namespace troupe::passes {
 
 error pass_is_running() {
@@ -40,8 +38,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   return terms;
 }
 
-pass_terms_ptr make_terms(services::node_services& here, const contracts::context_record_ptr& record,
-                          contracts::backward_job& job, context_record::start start) {
+pass_terms_ptr make_terms(pass_outcome::parts here, const contracts::context_record_ptr& record, contracts::backward_job& job,
+                          context_record::start start) {
   const auto number = start.number;
   auto peers = std::move(start.peers);
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));

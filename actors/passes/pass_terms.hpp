@@ -39,8 +39,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
                           bool create_graph, bool leads = false);
 
 /// The terms of a pass that a user starts on this node.
-pass_terms_ptr make_terms(services::node_services& here, const contracts::context_record_ptr& record,
-                          contracts::backward_job& job, context_record::start start);
+pass_terms_ptr make_terms(pass_outcome::parts here, const contracts::context_record_ptr& record, contracts::backward_job& job,
+                          context_record::start start);
 
 /// The error for a second pass while a pass runs.
 error pass_is_running();

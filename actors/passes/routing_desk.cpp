@@ -6,10 +6,13 @@
 
 #include <caf/send.hpp>
 
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/services/meeting.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -22,7 +25,7 @@ std::string without_part(const std::string& what, const context_id& id) {
 }
 
 template <class Message>
-contracts::graph_task_actor task_for(services::node_services& here, const open_context& context, const Message& message) {
+contracts::graph_task_actor task_for(const context_uses& here, const open_context& context, const Message& message) {
   return join_pass(here, context.record, message.pass, message.keep_graph, message.create_graph);
 }
 
@@ -32,8 +35,7 @@ open_context routing_desk::find_or_open(const context_id& id, node_id by) {
   auto known = contexts_.find(id);
   if (!known.actor && by.value != 0 && !here_.directory.gateway(by)) return known;  // GW-5
   if (known.actor || id.node == here_.self.id() || released_.contains(id) || !here_.directory.gateway(id.node)) return known;
-  known.record = std::make_shared<context_record>(id, here_.self.id(), here_.counts);
-  known.actor = spawn_context(here_, known.record);
+  known = contexts_.make(id);
   if (contexts_.know(known)) return known;
   caf::anon_send(known.actor, support::close_atom::value);
   return {};

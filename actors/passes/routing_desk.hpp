@@ -11,7 +11,6 @@
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/passes/released_contexts.hpp>
-#include <troupe/actors/services/node_services.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 
 namespace troupe::passes {
@@ -21,7 +20,7 @@ class routing_desk {
  public:
   /// `has_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a context was
   /// released.
-  routing_desk(support::desk_actor self, services::node_services& here, open_contexts& contexts,
+  routing_desk(support::desk_actor self, const context_uses& here, open_contexts& contexts,
                std::function<bool(node_id, const context_id&)> has_part, std::function<void(const context_id&)> on_closed)
       : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
 
@@ -66,7 +65,7 @@ class routing_desk {
   contracts::context_actor close(const context_id& id);
 
   support::desk_actor self_;
-  services::node_services& here_;
+  const context_uses here_;
   open_contexts& contexts_;
   const std::function<bool(node_id, const context_id&)> has_part_;
   const std::function<void(const context_id&)> on_closed_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/services/node_services_test.cpp, tests/actors/short_work_test.cpp
+// Tests: tests/actors/services/garbage_test.cpp, tests/actors/short_work_test.cpp
 #pragma once
 
 #include <atomic>

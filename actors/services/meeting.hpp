@@ -10,7 +10,9 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/contracts/membership.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 
@@ -22,11 +24,11 @@ inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
 /// Waits until the node is up here, within `limit`, and connects to it if it is a member. Then calls met(), or not_met(error).
 template <class F, class G>
-void meet(support::desk_actor self, node_services& here, const contracts::membership_actor& membership, node_id who,
+void meet(support::desk_actor self, uses<with_directory> here, const contracts::membership_actor& membership, node_id who,
           std::chrono::nanoseconds limit, F met, G not_met) {
   self->request(membership, limit + std::chrono::seconds(1), support::find_atom::value, who, std::int64_t{limit.count()})
     .then(
-      [&here, met = std::move(met)](contracts::peer_up& news) mutable {
+      [here, met = std::move(met)](contracts::peer_up& news) mutable {
         here.directory.add(news.who, std::move(news.gateway), news.period);
         met();
       },
@@ -36,8 +38,8 @@ void meet(support::desk_actor self, node_services& here, const contracts::member
 /// Sends a report about a pass to the node that has begun the pass, once that node is up here (GW-19). Of two reports the second may arrive
 /// first. The message has no sender, because the other node would make a proxy for a sender.
 template <class Report>
-void report_to(support::desk_actor self, node_services& here, node_id initiator, Report what) {
-  auto send = [&here, initiator, what = std::move(what)]() mutable {
+void report_to(support::desk_actor self, uses<with_directory, with_actors> here, node_id initiator, Report what) {
+  auto send = [here, initiator, what = std::move(what)]() mutable {
     const auto gateway = here.directory.gateway(initiator);
     if (!gateway) return false;
     here.directory.traffic.sent(initiator);

@@ -7,13 +7,15 @@
 #include <caf/actor_control_block.hpp>
 #include <caf/node_id.hpp>
 
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/logging/node_log.hpp>
+#include <troupe/actors/services/uses.hpp>
+#include <troupe/actors/support/activity.hpp>
 
 namespace troupe::services {
 
 /// Counts and logs what the node has refused. `sender`: the actor that has sent it, if it is known: a flood of one node then hides no line
 /// about another.
-inline void note_refusal(node_services& here, const std::string& why, const caf::strong_actor_ptr& sender) {
+inline void note_refusal(uses<with_log, with_counts> here, const std::string& why, const caf::strong_actor_ptr& sender) {
   ++here.counts.requests_refused;
   here.log.warn(
     "nodes", [&] { return "refused a message: " + why; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/services/node_services_test.cpp, tests/actors/wire_formats_test.cpp
+// Tests: tests/actors/services/outbox_test.cpp, tests/actors/wire_formats_test.cpp
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,5 @@ add_room(services
   garbage.cpp
   node_identity.cpp
   node_network.cpp
-  node_services.cpp
   outbox.cpp
   running_work.cpp)

@@ -8,7 +8,7 @@
 #include <caf/error.hpp>
 #include <caf/sec.hpp>
 
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/support/open_requests.hpp>
@@ -19,7 +19,7 @@ namespace troupe::services {
 /// deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels `alarm`
 /// earlier has to end the request too, or the handlers of the request stay in memory.
 template <class To, class... Parts>
-auto timed_request(support::desk_actor self, node_services& here, const To& to, std::chrono::milliseconds limit,
+auto timed_request(support::desk_actor self, uses<with_deadlines> here, const To& to, std::chrono::milliseconds limit,
                    support::deadline_clock::alarm& alarm, Parts&&... question) {
   auto handle = self->request(to, caf::infinite, std::forward<Parts>(question)...);
   alarm = here.deadlines.set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {

@@ -8,16 +8,18 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/expect.hpp>
 
 namespace troupe::transfers {
 
-contracts::memory_reader_actor spawn_memory_reader(services::node_services& here) {
-  const auto make = [&here](const contracts::memory_reader_actor&) {
-    return std::tuple{[&here](contracts::incoming_offer_ptr& job) {
+contracts::memory_reader_actor spawn_memory_reader(reader_uses here) {
+  const auto make = [here](const contracts::memory_reader_actor&) {
+    return std::tuple{[here](contracts::incoming_offer_ptr& job) {
       try {
         job->failure = here.network.arriving->read(job->offer, job->given);
       } catch (const std::exception& reason) {  // no memory for the tensor

@@ -7,24 +7,22 @@
 
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
-
-namespace troupe::services {
-
-struct node_services;
-
-}  // namespace troupe::services
+#include <troupe/actors/services/uses.hpp>
 
 namespace troupe::transfers {
 
+/// What the memory reader uses of its node.
+using reader_uses = uses<with_network, with_actors, with_deadlines>;
+
 /// Spawns a memory reader. Throws std::system_error if the system gives no thread.
-contracts::memory_reader_actor spawn_memory_reader(services::node_services& here);
+contracts::memory_reader_actor spawn_memory_reader(reader_uses here);
 
 /// The memory reader of a node. Any thread may use the object.
 ///   MY-1  the first offer starts the reader. A reader that had nothing to read for `idle_time` ends, and its thread with it; the
 ///         next offer starts another one.
 class lazy_memory_reader {
  public:
-  explicit lazy_memory_reader(services::node_services& here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
+  explicit lazy_memory_reader(reader_uses here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
       : here_(here), idle_time_(idle_time) {}
 
   /// Gives the offer to the reader. False after stop(). Throws std::system_error if the system gives no thread. Pre: the node has
@@ -39,7 +37,7 @@ class lazy_memory_reader {
   void watch();
   void end_if_unused(std::uint64_t offers);
 
-  services::node_services& here_;
+  const reader_uses here_;
   const std::chrono::nanoseconds idle_time_;
   std::mutex mutex_;  // guards the members below
   contracts::memory_reader_actor reader_;

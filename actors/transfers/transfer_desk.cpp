@@ -16,8 +16,13 @@
 #include <caf/unit.hpp>
 
 #include <troupe/actors/membership/node_connection.hpp>
+#include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/network/waiting_bytes.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/node_identity.hpp>
+#include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/parts_ahead.hpp>
 #include <troupe/messages/arriving_tensors.hpp>

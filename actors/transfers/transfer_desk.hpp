@@ -14,7 +14,7 @@
 #include <caf/result.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
-#include <troupe/actors/services/node_services.hpp>
+#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/support/open_requests.hpp>
 #include <troupe/actors/transfers/direct_memory.hpp>
@@ -27,7 +27,9 @@ namespace troupe::transfers {
 /// or are read out of the memory of the process that offers them (GW-8). `shipments` decides what leaves.
 class transfer_desk {
  public:
-  transfer_desk(support::desk_actor self, services::node_services& here, lazy_memory_reader& reader)
+  using parts = uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
+
+  transfer_desk(support::desk_actor self, const parts& here, lazy_memory_reader& reader)
       : self_(self), here_(here), reader_(reader) {}
 
   /// Whether some of these tensors are large and have to leave ahead of their message.
@@ -71,7 +73,7 @@ class transfer_desk {
   void look_for_room(const contracts::room_wish_ptr& what) const;
 
   support::desk_actor self_;
-  services::node_services& here_;
+  const parts here_;
   lazy_memory_reader& reader_;
   shipments shipments_;
   std::unordered_map<std::uint64_t, at::Tensor> elements_;             // of transfers, by number

@@ -108,9 +108,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_opens_no_context) {
   auto& contexts = troupe::parts_of(late).contexts;
   BOOST_CHECK_EXCEPTION(contexts.open(), troupe::error, says("node 'late' has stopped"));
   const troupe::context_id id{troupe::node_id{7}, 1};
-  auto& here = troupe::services_of(late);
-  const auto record = std::make_shared<troupe::passes::context_record>(id, here.self.id(), here.counts);
-  BOOST_TEST(!contexts.know({record, troupe::passes::spawn_context(here, record)}));
+  BOOST_TEST(!contexts.know(contexts.make(id)));
   BOOST_TEST(contexts.all().empty());
 }
 

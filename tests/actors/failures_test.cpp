@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(who_asks_for_a_part_of_a_pass_that_has_ended_is_told_at_onc
   const troupe::context pass(a);
   const auto record = troupe::parts_of(a).contexts.find(pass.id()).record;
   const auto part = troupe::passes::spawn_graph_task(
-    troupe::services_of(a), troupe::passes::make_terms(record, record->follow({1}).value(), false, false));
+    troupe::parts_of(a), troupe::passes::make_terms(record, record->follow({1}).value(), false, false));
   caf::scoped_actor self{a.system()};
   self->send(part, troupe::support::close_atom::value);
   self->wait_for(part);

@@ -27,7 +27,7 @@ using namespace troupe::test;
 
 namespace {
 
-settings with_pass_workers(const std::string& name, std::size_t count) {
+settings settings_with_workers(const std::string& name, std::size_t count) {
   auto result = loopback_settings(name);
   result.pass_workers = count;
   return result;
@@ -47,7 +47,7 @@ at::Tensor branches(const at::Tensor& x, const std::function<void()>& notify) {
 /// Node "a" has a part of the graph before and after that of node "b".
 struct nodes_with_workers {
   explicit nodes_with_workers(std::size_t pass_workers)
-      : a(with_pass_workers("a", pass_workers)), b(with_pass_workers("b", pass_workers)) {
+      : a(settings_with_workers("a", pass_workers)), b(settings_with_workers("b", pass_workers)) {
     b.functions().add("branches", [this](call_arguments& arguments) {
       return call_reply{{branches(arguments.tensors.at(0) * weight, [this] { of_b(); })}};
     });
@@ -166,12 +166,12 @@ BOOST_AUTO_TEST_CASE(hooks_in_a_pass_of_a_call_may_wait_for_calls) {
 // Without a measured grain every function would be handed over.
 BOOST_AUTO_TEST_CASE(know_how_long_a_hand_over_takes) {
   nodes_with_workers nodes(1);
-  BOOST_REQUIRE(services_of(nodes.a).pass_workers.load() != nullptr);
-  BOOST_TEST(services_of(nodes.a).pass_workers.load()->grain() > 0);
+  BOOST_REQUIRE(parts_of(nodes.a).pass_workers.load() != nullptr);
+  BOOST_TEST(parts_of(nodes.a).pass_workers.load()->grain() > 0);
 }
 
 BOOST_AUTO_TEST_CASE(of_more_than_1024_threads_are_refused) {
-  auto options = with_pass_workers("a", 1025);
+  auto options = settings_with_workers("a", 1025);
   BOOST_CHECK_EXCEPTION(node{options}, error, says("settings: pass_workers is 1025, expected 0 to 1024"));
 }
 

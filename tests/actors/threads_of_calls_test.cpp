@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context)
     record = troupe::parts_of(a).contexts.find(pass.id()).record;
     auto reply = a.peer("b").call("wait", {x});
     begun.get_future().wait();
-    caf::anon_send(troupe::services_of(a).actors.gateway,
+    caf::anon_send(troupe::parts_of(a).actors.gateway,
                    troupe::contracts::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
     BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("it went down"));
   }
@@ -264,13 +264,13 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) 
   begun.get_future().wait();
   std::vector<troupe::future<troupe::call_reply>> large;
   for (int i = 0; i < 8; ++i) large.push_back(a.peer("c").call("wait", {torch::ones({1 << 20})}));
-  caf::anon_send(troupe::services_of(a).actors.gateway,
+  caf::anon_send(troupe::parts_of(a).actors.gateway,
                  troupe::contracts::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
   for (auto& each : large) BOOST_CHECK_THROW(each.get(), troupe::error);
   BOOST_CHECK_THROW(waits.get(), troupe::error);
   BOOST_TEST(becomes_true([&] {
     a.status();
-    return answers_awaited::of(troupe::services_of(a).actors.gateway) == 0;
+    return answers_awaited::of(troupe::parts_of(a).actors.gateway) == 0;
   }));
   let_go.set_value();
   c = nullptr;

@@ -118,7 +118,7 @@ constexpr pass_number latest_pass{std::numeric_limits<std::uint64_t>::max()};
 /// Sends the call as it is. Throws what the node `to` answers.
 call_result answer_of(node& from, node& to, const call_request& call) {
   caf::scoped_actor self{from.system()};
-  const auto there = caf::actor_cast<caf::actor>(services_of(from).directory.gateway(to.id()));
+  const auto there = caf::actor_cast<caf::actor>(parts_of(from).directory.gateway(to.id()));
   call_result result;
   self->request(there, liar::patience, call)
     .receive([&](call_result& came) { result = std::move(came); }, [](const caf::error& why) { throw to_exception(why); });
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(the_spans_of_a_pass_come_from_roles_that_may_write_the_trac
     const auto has_come = [&] {
       caf::scoped_actor self{all.host.system()};
       bool found = false;
-      self->request(services_of(all.host).actors.tracer, liar::patience, support::collect_atom::value)
+      self->request(parts_of(all.host).actors.tracer, liar::patience, support::collect_atom::value)
         .receive(
           [&](const tracing::trace_log& log) {
             found = std::any_of(log.spans.begin(), log.spans.end(),
@@ -443,7 +443,7 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   const auto untold = all.heard([&] { answer_of(mallory, all.host, question); });
   BOOST_TEST(contains(untold, "has no part in the context"), untold);
   // Who may not even call this node in the context says that it holds a part of it.
-  const auto host = caf::actor_cast<caf::actor>(services_of(mallory).directory.gateway(all.host.id()));
+  const auto host = caf::actor_cast<caf::actor>(parts_of(mallory).directory.gateway(all.host.id()));
   caf::anon_send(host, context_joined{pass.id(), mallory.id()});
   caf::anon_send(host, participant_quiet{pass.id(), {1}, mallory.id(), protocol::whole_purse()});
   caf::anon_send(host,
@@ -523,12 +523,12 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   answer_of(visitor, all.host, call);
   gradients.from = "other";
   gradients.pass = latest_pass;
-  caf::anon_send(caf::actor_cast<caf::actor>(services_of(visitor).directory.gateway(all.host.id())), gradients);
+  caf::anon_send(caf::actor_cast<caf::actor>(parts_of(visitor).directory.gateway(all.host.id())), gradients);
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 2; }));
   // The opener itself takes part in no pass that it has not begun, from whichever node its gradients come.
   gradients.from = "host";
   gradients.pass = {7};
-  caf::anon_send(caf::actor_cast<caf::actor>(services_of(all.host).directory.gateway(all.guest.id())), gradients);
+  caf::anon_send(caf::actor_cast<caf::actor>(parts_of(all.host).directory.gateway(all.guest.id())), gradients);
   all.host.peer("guest").status();  // is answered after the gradients have been read
   BOOST_TEST(all.guest.status().pass_parts == 0U);
   pass.backward({y.sum()}, {.deadline = liar::patience}).get();
@@ -543,7 +543,7 @@ BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-
   host_and_guest all(mine, R"({"call": ["forward"]})");
   context pass(all.guest);
   all.there().call("forward", {at::ones({2}).requires_grad_()}).get();
-  const auto host = caf::actor_cast<caf::actor>(services_of(all.guest).directory.gateway(all.host.id()));
+  const auto host = caf::actor_cast<caf::actor>(parts_of(all.guest).directory.gateway(all.host.id()));
   for (std::uint64_t number = 1; number <= most_parts + 3; ++number) {
     caf::anon_send(host, prune{pass.id(), {number}, {}, protocol::whole_purse(), false, false});
     if (number % 512 == 0) all.there().call("forward", {at::ones({1})}).get();  // the host keeps up, and is up for the guest

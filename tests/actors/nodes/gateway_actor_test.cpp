@@ -67,12 +67,12 @@ struct stage_with_driver : stage {
               [this](support::close_atom) { searches.back().deliver(make_error(errc::unknown_peer, "the test says so")); }};
     });
     membership = caf::actor_cast<contracts::membership_actor>(asked);
-    services_of(home).actors.membership = membership;
+    parts_of(home).actors.membership = membership;
     gateway = caf::actor_cast<contracts::membership_host>(spawn(membership));
     gateways.insert(gateways.end(), {face, asked});
     home.functions().add("twice", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) * 2}}; });
   }
-  ~stage_with_driver() { services_of(home).actors.membership = contracts::membership_actor{}; }
+  ~stage_with_driver() { parts_of(home).actors.membership = contracts::membership_actor{}; }
 
   contracts::peer_up up(std::uint64_t period) {
     return {driver, caf::actor_cast<caf::strong_actor_ptr>(face), period > 1, period};
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_report_waits_for_an_initiator_that_is_not_up_again_here) 
   propagate_gradients unknown;  // gradients for tensors that "home" did not send fail the pass
   unknown.context = play.call().payload.context;
   unknown.pass = pass_number{1};
-  unknown.message = {99, services_of(play.home).self.id()};
+  unknown.message = {99, parts_of(play.home).self.id()};
   unknown.gradients = {at::ones({2})};
   unknown.from = "driver";
   caf::anon_send(caf::actor_cast<caf::actor>(play.gateway), std::move(unknown));
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_report_waits_for_an_initiator_that_is_not_up_again_here) 
 
 BOOST_AUTO_TEST_CASE(handles_at_once_what_a_connection_brings_unless_a_message_waits) {
   stage_with_driver play;
-  const auto& known = services_of(play.home).directory;
+  const auto& known = parts_of(play.home).directory;
   const auto gateway = caf::actor_cast<caf::actor>(play.gateway);
   play.all.run();  // from now on the gateway waits for messages
   caf::anon_send(gateway, play.up(1));

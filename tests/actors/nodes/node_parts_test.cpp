@@ -13,6 +13,8 @@
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/nodes/system_config.hpp>
 
+#include "actors/lone_parts.hpp"
+
 using namespace troupe;
 
 BOOST_AUTO_TEST_SUITE(parts_of_a_node)
@@ -42,6 +44,16 @@ BOOST_AUTO_TEST_CASE(the_handler_of_lost_peers_is_told_and_its_exceptions_go_no_
   BOOST_TEST(told == "b: it has left");
   handler.set([](const std::string&, const std::string&) { throw std::runtime_error("of the user"); });
   BOOST_CHECK_NO_THROW(handler.tell("b", "it has left"));
+}
+
+BOOST_AUTO_TEST_CASE(call_short_what_the_settings_call_short) {
+  for (const int limit : {0, 20}) {
+    auto options = test::lone_parts::named();
+    options.short_work = std::chrono::microseconds(limit);
+    test::lone_parts here(true, options);
+    here.parts.times.note("f", 10'000);
+    BOOST_TEST(here.parts.times.is_short("f") == (limit > 10));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

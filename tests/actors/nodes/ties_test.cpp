@@ -59,8 +59,7 @@ BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_nodes_that_joined_it) {
 
 BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_node_that_opened_it) {
   const context_id id{tied, 1};
-  const auto record = std::make_shared<passes::context_record>(id, here.id(), parts.services.counts);
-  BOOST_TEST(parts.contexts.know({record, passes::spawn_context(parts.services, record)}));
+  BOOST_TEST(parts.contexts.know(parts.contexts.make(id)));
   BOOST_TEST(shares_with(tied));
   BOOST_TEST(!shares_with(stranger));
 }

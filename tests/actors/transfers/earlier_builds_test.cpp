@@ -12,7 +12,7 @@
 #include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
-#include "actors/lone_services.hpp"
+#include "actors/lone_parts.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ struct sender_state {
   std::optional<troupe::transfers::transfer_desk> desk;
 };
 
-struct two_builds : troupe::test::lone_services {
+struct two_builds : troupe::test::lone_parts {
   template <class Handle, class Answer>
   Handle receiver(Answer answer) {
     const auto made = system.spawn([answer](caf::event_based_actor*) -> caf::behavior {
@@ -37,16 +37,16 @@ struct two_builds : troupe::test::lone_services {
   int times_taken(Answer answer) {
     troupe::member who;
     who.id = there;
-    services.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
+    parts.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
     int taken = 0;
     system.spawn([&](caf::stateful_actor<sender_state>* self) {
-      self->state.desk.emplace(self, services, reader).when_taken(there, [&] { ++taken; });
+      self->state.desk.emplace(self, parts, reader).when_taken(there, [&] { ++taken; });
     });
     run();
     return taken;
   }
 
-  troupe::transfers::lazy_memory_reader reader{services};
+  troupe::transfers::lazy_memory_reader reader{parts};
   std::uint64_t period = 0;
 };
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/actors/services/uses_test.cpp
+#pragma once
+
+#include <atomic>
+#include <optional>
+
+namespace troupe {
+
+struct settings;
+
+}  // namespace troupe
+
+namespace troupe::contracts {
+
+class send_credits;
+
+}  // namespace troupe::contracts
+
+namespace troupe::engine {
+
+class cpu_workers;
+
+}  // namespace troupe::engine
+
+namespace troupe::logging {
+
+class node_log;
+
+}  // namespace troupe::logging
+
+namespace troupe::membership {
+
+class peer_directory;
+
+}  // namespace troupe::membership
+
+namespace troupe::support {
+
+class deadline_clock;
+class work_times;
+struct activity;
+
+}  // namespace troupe::support
+
+namespace troupe::tracing {
+
+class trace_recorder;
+
+}  // namespace troupe::tracing
+
+namespace troupe::services {
+
+class burst_threads;
+class departures;
+class device_maps;
+class garbage;
+class message_clock;
+class node_identity;
+class outbox;
+class running_work;
+struct node_actors;
+struct node_network;
+
+}  // namespace troupe::services
+
+namespace troupe {
+
+/// Declares with_NAME, for a part of that name and type.
+#define TROUPE_PART(name, ...)                         \
+  struct with_##name {                                 \
+    template <class All>                               \
+    explicit with_##name(All& all) : name(all.name) {} \
+    __VA_ARGS__& name;                                 \
+  }
+
+// Any thread may use these parts, from the start of the node's actors to their end.
+TROUPE_PART(options, const settings);
+TROUPE_PART(log, const logging::node_log);
+TROUPE_PART(self, const services::node_identity);
+TROUPE_PART(counts, support::activity);
+TROUPE_PART(directory, membership::peer_directory);
+TROUPE_PART(maps, const services::device_maps);
+TROUPE_PART(recorder, const tracing::trace_recorder);
+TROUPE_PART(clock, services::message_clock);
+TROUPE_PART(network, const services::node_network);
+TROUPE_PART(actors, const services::node_actors);
+TROUPE_PART(deadlines, support::deadline_clock);
+TROUPE_PART(times, support::work_times);
+TROUPE_PART(gradient_credits, contracts::send_credits);  // bytes of gradients that are under way to other nodes (GW-14)
+TROUPE_PART(running, services::running_work);            // what calls and bursts run here now
+TROUPE_PART(is_ending, const std::atomic<bool>);         // then calls that have not begun are refused
+TROUPE_PART(bursts, services::burst_threads);
+TROUPE_PART(pass_workers, std::atomic<engine::cpu_workers*>);  // for large functions; null: they run on the threads of bursts
+TROUPE_PART(departures, std::optional<services::departures>);
+TROUPE_PART(outbox, services::outbox);
+TROUPE_PART(garbage, services::garbage);
+
+/// Exactly what a class or function uses of its node: `uses<with_log, with_clock>` has the members `log` and `clock`, references. It is made
+/// of the node's parts, or of any other `uses` that has all of these members; anything else does not compile.
+template <class... Parts>
+struct uses : Parts... {
+  template <class All>
+  uses(All& all) : Parts(all)... {}  // NOLINT(google-explicit-constructor)
+  uses(uses&) = default;             // else `All` would be the class itself
+  uses(const uses&) = default;
+  template <class... More>
+  using and_also = uses<Parts..., More...>;
+};
+
+}  // namespace troupe

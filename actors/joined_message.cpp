@@ -95,9 +95,9 @@ autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
 }
 
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
-  auto& services = parts_of(here);
+  auto& parts = parts_of(here);
   if (message.detached)
-    services.outbox.warn_detached("a message of an actor on node '" + services.directory.name(message.message.node) + "'");
+    parts.outbox.warn_detached("a message of an actor on node '" + parts.directory.name(message.message.node) + "'");
   return tensors_of(here, std::move(message));
 }
 

@@ -39,6 +39,7 @@
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/expect.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe::calls {
@@ -105,7 +106,8 @@ std::string name_and_role(node_id who, uses<with_directory, with_network> here) 
   return "node '" + here.directory.name(who) + "'" + (proven ? " of the role '" + proven->role + "'" : "");
 }
 
-std::string description(const contracts::incoming_call& job, const std::string& label, refusal_uses here) {
+std::string description(const contracts::incoming_call& job, const std::string& label,
+                        uses<with_directory, with_network> here) {
   const auto& payload = job.request.payload;
   return "'" + label + "' called by " + name_and_role(payload.message.node, here) +
          (payload.context ? " in context " + to_string(payload.context) : "");
@@ -123,7 +125,8 @@ auto subject_of(const contracts::incoming_call& job) {
   };
 }
 
-void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns, refusal_uses here) {
+void note_end(const contracts::incoming_call& job, const std::string& label, std::int64_t took_ns,
+              uses<with_log, with_directory, with_network> here) {
   const auto text = [&](const char* how) {
     return description(job, label, here) + ": " + how + " after " + support::duration_text(took_ns);
   };
@@ -136,7 +139,7 @@ void note_end(const contracts::incoming_call& job, const std::string& label, std
 
 /// Counts and logs what the node has refused to another node. Returns the error for that node.
 error refusal(const contracts::incoming_call& job, const std::string& label, const support::refused_request& why,
-              refusal_uses here) {
+              refusal_parts here) {
   const auto& request = job.request;
   if (request.from_itself) return why;
   ++here.counts.requests_refused;
@@ -154,7 +157,8 @@ void answer_unless_large(contracts::incoming_call& job) {
 
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
-  const auto& here = around.services;
+  TROUPE_EXPECT(around.handle != nullptr);
+  const auto& here = around.parts;
   auto& request = job.request;
   const auto label = label_of(request.what);
   const services::own_thread own(here.running, "the call of", label);
@@ -217,19 +221,19 @@ error no_worker_in_time(const contracts::incoming_call& job) {
                                         ": it waited for a worker of its node for as long");
 }
 
-void refuse_call(contracts::incoming_call& job, const error& why, refusal_uses here) {
+void refuse_call(contracts::incoming_call& job, const error& why, refusal_parts here) {
   here.log.info(
     "calls", [&] { return description(job, label_of(job.request.what), here) + ": refused: " + why.what(); }, subject_of(job));
   job.answer.deliver(make_error(why.code(), why.what()));
 }
 
-void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_uses here) {
+void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_parts here) {
   const auto told = refusal(job, label_of(job.request.what), why, here);
   job.answer.deliver(make_error(told.code(), told.what()));
 }
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
-  const auto& here = around.services;
+  const auto& here = around.parts;
   const auto depth = job->request.depth;
   run_call(*job, around);
   const auto to = job->request.payload.message.node;
@@ -256,7 +260,7 @@ contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
   auto make = [around](const contracts::call_worker_actor& self) {
     return std::tuple{[around, self](contracts::incoming_call_ptr& job) { serve_call(std::move(job), around, self); }};
   };
-  return support::spawn_handlers<contracts::call_worker_actor>(*around.services.actors.system, "troupe.call", std::move(make));
+  return support::spawn_handlers<contracts::call_worker_actor>(*around.parts.actors.system, "troupe.call", std::move(make));
 }
 
 }  // namespace troupe::calls

@@ -30,6 +30,7 @@ class call_workers {
   /// For the node's end: returns all workers. The caller ends them.
   std::vector<contracts::call_worker_actor> stop();
 
+  /// Of all calls, for as long as this object lives.
   const call_surroundings& surroundings() const noexcept { return here_; }
 
   /// How often `gateway` ends the workers that ran no call since the last time.

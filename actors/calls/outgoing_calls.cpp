@@ -68,12 +68,12 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   job->late = true;
   caf::anon_send(here_.actors.gateway, job);  // `gateway` fails the call at its deadline
   auto made_on = arriving.devices;
-  auto compress = [&here = here_, job] {
+  auto compress = [here = uses<with_outbox>(here_), job] {
     auto& payload = job->request.payload;
     here.outbox.compress(payload.tensors, payload.packings, job->to, payload.format);
   };
-  // After a failure the node may have ended: its services are not used then.
-  auto send = [&here = here_, gateway = here_.actors.gateway, job = std::move(job),
+  // After a failure the node may have ended: its parts are not used then.
+  auto send = [here = uses<with_directory>(here_), gateway = here_.actors.gateway, job = std::move(job),
                made_on = std::move(made_on)](std::exception_ptr failure) {
     auto& payload = job->request.payload;
     if (failure)

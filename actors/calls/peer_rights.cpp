@@ -106,7 +106,7 @@ template <class T>
 std::string peer_rights::why_not(const call_request& call, const T& what) const {
   const auto caller = call.payload.message.node;
   if constexpr (requires { what.owner; })
-    if (what.owner != caller) return "the call acts in the name of another node, '" + here_.directory.name(what.owner) + "'";
+    if (what.owner != caller) return "the call acts in the name of another node, '" + directory_.name(what.owner) + "'";
   if (here_.network.peers.policy == nullptr) return {};
   const auto refused = [](const std::string& right) { return "the policy does not let this role " + right; };
   if (const auto right = lacking(of(caller), what, call.target, objects_); !right.empty()) return refused(right);

@@ -10,6 +10,12 @@
 #include <troupe/actors/services/uses.hpp>
 #include <troupe/messages/messages.hpp>
 
+namespace troupe::membership {
+
+class peer_directory;
+
+}  // namespace troupe::membership
+
 namespace troupe::objects {
 
 class object_store;
@@ -34,10 +40,11 @@ namespace troupe::calls {
 ///         context, or gets a part in one, without a right.
 class peer_rights {
  public:
-  using parts = uses<with_options, with_self, with_directory, with_network, with_actors>;
+  using parts = uses<with_options, with_self, with_network, with_actors>;
 
-  peer_rights(const parts& here, const objects::object_store& objects, const passes::open_contexts& contexts)
-      : here_(here), objects_(objects), contexts_(contexts) {}
+  peer_rights(const parts& here, const membership::peer_directory& directory, const objects::object_store& objects,
+              const passes::open_contexts& contexts)
+      : here_(here), directory_(directory), objects_(objects), contexts_(contexts) {}
 
   /// What the role of the node may do.
   const rights::role_rights& of(node_id who) const;
@@ -54,6 +61,7 @@ class peer_rights {
   std::string why_not(const call_request& call, const T& what) const;
 
   const parts here_;
+  const membership::peer_directory& directory_;
   const objects::object_store& objects_;
   const passes::open_contexts& contexts_;
 };

@@ -115,7 +115,7 @@ void worker_desk::carry_out(const calls_taken::start& what) {
     return unmade_.push_back({{what.call, none}});
   }
   jobs_.erase(what.call);
-  auto run = [around = workers_.surroundings(), job, worker] { serve_call(job, around, worker); };
+  auto run = [&around = workers_.surroundings(), job, worker] { serve_call(job, around, worker); };
   auto send = [job, worker] { caf::anon_send(worker, job); };
   if (!here_.network.run_soon(here_.times, label_of(job->request.what), std::move(run), send)) send();
 }

@@ -100,7 +100,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
                   "node '" + parts_.self.name() +
                     "': its actor system has no middleman; load caf::io::middleman in the system's configuration");
     if (support::has_no_threads(*host)) parts_.deadlines.stand_still();
-    parts_.live_on(*host, nullptr, nullptr);
+    live_on(parts_, *host, nullptr, nullptr);
   } else
     start_system();
   try {
@@ -131,7 +131,7 @@ void company::start_system() {
       ++here.counts.connections_refused;
       here.log.warn("network", [&] { return "refused a connection: " + refused.why; });
     });
-  parts_.live_on(*own_system_, network_, &config_->arriving());
+  live_on(parts_, *own_system_, network_, &config_->arriving());
 }
 
 void company::start() {

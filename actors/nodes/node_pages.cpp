@@ -15,12 +15,12 @@
 namespace troupe::nodes {
 
 node_pages::node_pages(company& of) : of_(of) {
-  auto& services = of_.parts();
-  const auto [host, port] = parse_page_address(services.options.metrics);
+  auto& parts = of_.parts();
+  const auto [host, port] = parse_page_address(parts.options.metrics);
   server_ = std::make_unique<metrics::page_server>(host, port, [this](const std::string& path) { return make(path); });
   port_ = server_->port();
-  services.log.info("nodes",
-                    [&, name = host] { return "serves /healthz and /metrics at " + membership::address_text(name, port_); });
+  parts.log.info("nodes",
+                 [&, name = host] { return "serves /healthz and /metrics at " + membership::address_text(name, port_); });
 }
 
 node_pages::~node_pages() { end(); }

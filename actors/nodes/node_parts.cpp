@@ -51,28 +51,30 @@ void peer_news_handler::tell(const std::string& peer, const std::string& reason)
 
 node_parts::node_parts(node* handle, settings with, std::function<void()> tidy)
     : options(std::move(with)),
+      data(options.data_dir),
       log(options.name, options.log_level, options.log_file, options.log_format),
       self(options),
       maps(options.device_maps, self.as_member().devices, directory),
       times(std::chrono::nanoseconds(options.short_work).count()),
       gradient_credits(options.send_limit),
       garbage(std::move(tidy), network, actors, times, deadlines, running),
-      data(options.data_dir),
       objects(self.id(), self.name()),
       workers({handle, *this,
                [this](const request& what, call_arguments& arguments) { return serve_request(*this, what, arguments); }}) {}
 
-void node_parts::live_on(caf::actor_system& system, network::shared_multiplexer* multiplexer, arriving_tensors* arriving) {
-  actors.system = &system;
+void live_on(node_parts& parts, caf::actor_system& system, network::shared_multiplexer* multiplexer,
+             arriving_tensors* arriving) {
+  auto& network = parts.network;
+  parts.actors.system = &system;
   network.arriving = arriving;
   network.multiplexer = multiplexer;
   if (multiplexer != nullptr) network.peers = multiplexer->peers();
-  departures.emplace(
+  parts.departures.emplace(
     system, [own = network.peers.own](caf::actor_id courier) { return own->add(courier, gate::own_actors::kind::inner); });
   if (multiplexer == nullptr) return;
-  multiplexer->set_idle_work(garbage.tidy());
+  multiplexer->set_idle_work(parts.garbage.tidy());
   if (const auto& proof = multiplexer->gate().proof())
-    multiplexer->peers().introduce_self(proof->own(), self.id(), system.node());
+    multiplexer->peers().introduce_self(proof->own(), parts.self.id(), system.node());
 }
 
 }  // namespace troupe::nodes

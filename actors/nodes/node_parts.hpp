@@ -104,17 +104,15 @@ TROUPE_PART(rights, const calls::peer_rights);
 TROUPE_PART(published, published_actors);
 TROUPE_PART(news, const peer_news);
 
-/// All parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors to their end. An actor or a
-/// desk gets what it uses (services/uses.hpp). The public API, and the handlers of requests, get all.
+/// The list of all parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors to their end.
+/// Desks and actors get those that they use (services/uses.hpp). All parts go to what starts and ends the node, to its pages, to the public API
+/// and to the handlers of requests.
 struct node_parts {
   /// `handle`: for the calls that run here; null in tests where none does. `tidy`: see garbage.
   node_parts(node* handle, settings with, std::function<void()> tidy);
 
-  /// Sets the actor system of the node's actors. `multiplexer`: that of the system, null if it is not troupe's.
-  /// `arriving`: null if the system has no network. To be called before the first actor starts.
-  void live_on(caf::actor_system& system, network::shared_multiplexer* multiplexer, arriving_tensors* arriving);
-
   const settings options;
+  support::data_folder data;  // before the log, whose file may lie there
   const logging::node_log log;
   services::node_identity self;
   support::activity counts;
@@ -134,17 +132,21 @@ struct node_parts {
   std::optional<services::departures> departures;           // empty until live_on()
   services::outbox outbox{options, self, directory, log, recorder, clock, departures};
   services::garbage garbage;
-  support::data_folder data;
   function_table functions;
   objects::object_store objects;
   passes::open_contexts contexts{*this};
   calls::outgoing_calls calls{*this, contexts};
   calls::call_workers workers;
-  const calls::peer_rights rights{*this, objects, contexts};
+  const calls::peer_rights rights{*this, directory, objects, contexts};
   transfers::lazy_memory_reader memory_reader{*this};
   published_actors published;
   peer_news news{log};
   support::service_end end;
 };
+
+/// Sets the actor system of the node's actors. `multiplexer`: that of the system, null if it is not troupe's.
+/// `arriving`: null if the system has no network. To be called before the first actor starts.
+void live_on(node_parts& parts, caf::actor_system& system, network::shared_multiplexer* multiplexer,
+             arriving_tensors* arriving);
 
 }  // namespace troupe::nodes

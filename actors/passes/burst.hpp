@@ -15,7 +15,7 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_outcome.hpp>
-#include <troupe/actors/services/uses.hpp>
+#include <troupe/actors/passes/pass_parts.hpp>
 #include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -81,12 +81,8 @@ struct burst : shared_terms {
 engine::gradient_table gathered_by_burst(context_id context);
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
-/// What a burst uses of its node.
-using burst_uses = uses<with_self, with_directory, with_clock, with_actors, with_gradient_credits, with_pass_workers,
-                        with_departures, with_outbox>;
-
 /// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error goes to
 /// `failure`, with the names of the node and the function.
-void run_burst(burst& work, const burst_uses& here);
+void run_burst(burst& work, const burst_parts& here);
 
 }  // namespace troupe::passes

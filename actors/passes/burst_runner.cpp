@@ -48,7 +48,7 @@ void send_spans(uses<with_self, with_directory, with_recorder> here, node_id ini
 
 }  // namespace
 
-void run_and_return(const run_uses& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
+void run_and_return(const run_parts& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
   const auto begin = support::steady_ns();
   const bool mine = work->context.node == here.self.id();
   const bool wanted = mine ? here.recorder.profiling() : work->state->record->is_profiled.load();

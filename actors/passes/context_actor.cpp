@@ -38,11 +38,11 @@ constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
 }  // namespace
 
-context_desk::context_desk(support::desk_actor self, const context_uses& here, contracts::context_record_ptr record)
+context_desk::context_desk(support::desk_actor self, const context_parts* here, contracts::context_record_ptr record)
     : self_(self),
-      here_(here),
+      here_(*here),
       record_(std::move(record)),
-      guard_(here.network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)) {}
+      guard_(here->network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)) {}
 
 context_desk::~context_desk() { here_.deadlines.call_off(expiry_); }
 
@@ -175,7 +175,7 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
 using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
 class context_host final : public context_broker {
  public:
-  context_host(caf::actor_config& config, const context_uses* here, contracts::context_record_ptr record)
+  context_host(caf::actor_config& config, const context_parts* here, contracts::context_record_ptr record)
       : context_broker(config),
         here_(here),
         record_(std::move(record)),
@@ -185,19 +185,19 @@ class context_host final : public context_broker {
   behavior_type make_behavior() override {
     support::close_mailbox_at_exit(this);
     support::live_as_long_as(this, std::exchange(gateway_, nullptr));
-    auto& desk = state.desk = std::make_unique<context_desk>(this, *here_, std::move(record_));
+    auto& desk = state.desk = std::make_unique<context_desk>(this, here_, std::move(record_));
     return handlers(desk.get());
   }
 
  private:
-  const context_uses* here_;
+  const context_parts* here_;
   contracts::context_record_ptr record_;
   caf::actor gateway_;  // the actor ends with it; null after the first message
 };
 
 }  // namespace
 
-contracts::context_actor spawn_context(const context_uses* here, contracts::context_record_ptr record) {
+contracts::context_actor spawn_context(const context_parts* here, contracts::context_record_ptr record) {
   const support::logger_release lets_go;
   caf::actor_config config{&here->actors.system->middleman().backend()};
   return here->actors.system->spawn_class<context_host, caf::lazy_init>(config, here, std::move(record));

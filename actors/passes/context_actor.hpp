@@ -12,19 +12,17 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/actors/passes/graph_task_actor.hpp>
+#include <troupe/actors/passes/pass_parts.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 
 namespace troupe::passes {
 
-/// What a context and its passes use of their node.
-using context_uses = task_uses::and_also<with_log>;
-
 /// The handlers of a context actor: gathers the gradients of completed passes, starts passes, releases the context.
 class context_desk {
  public:
-  context_desk(support::desk_actor self, const context_uses& here, contracts::context_record_ptr record);
+  /// `here` has to outlive the desk: a node may have many contexts, and they share their parts.
+  context_desk(support::desk_actor self, const context_parts* here, contracts::context_record_ptr record);
   ~context_desk();
   context_desk(const context_desk&) = delete;
   context_desk& operator=(const context_desk&) = delete;
@@ -51,7 +49,7 @@ class context_desk {
   void lose(const caf::error& reason);
 
   support::desk_actor self_;
-  const context_uses& here_;
+  const context_parts& here_;  // of the node's contexts
   contracts::context_record_ptr record_;
   gate::own_actors::hold guard_;       // other nodes send it nothing but answers
   contracts::gradients_ptr gathered_;  // gradients of completed passes; null: none
@@ -62,6 +60,6 @@ class context_desk {
 };
 
 /// Spawns the actor of a context: a broker in the network threads. `here` has to outlive the actor.
-contracts::context_actor spawn_context(const context_uses* here, contracts::context_record_ptr record);
+contracts::context_actor spawn_context(const context_parts* here, contracts::context_record_ptr record);
 
 }  // namespace troupe::passes

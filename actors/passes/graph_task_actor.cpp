@@ -41,7 +41,7 @@ void set_deadline(support::deadline_clock& clock, const contracts::graph_task_ac
   });
 }
 
-graph_task_desk::graph_task_desk(support::desk_actor self, const task_uses& here, pass_terms_ptr terms)
+graph_task_desk::graph_task_desk(support::desk_actor self, const task_parts& here, pass_terms_ptr terms)
     : self_(self),
       here_(here),
       guard_(here.network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)),
@@ -166,9 +166,9 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
   // The thread that waits for the pass is idle and may run the burst. If that thread runs the last burst, no other thread has
   // to wake it at the end of the pass.
   if (terms_->outcome &&
-      terms_->outcome->result().offer([to = run_uses(here_), work, owner] { run_and_return(to, work, owner); }))
+      terms_->outcome->result().offer([to = run_parts(here_), work, owner] { run_and_return(to, work, owner); }))
     return;
-  auto run = [to = thread_uses(here_), work, owner] {
+  auto run = [to = thread_parts(here_), work, owner] {
     const services::own_thread own(to.running, "a backward pass");
     run_and_return(to, work, owner);
   };
@@ -360,7 +360,7 @@ contracts::graph_task_actor::behavior_type handlers(graph_task_desk* desk) {
 
 }  // namespace
 
-contracts::graph_task_actor spawn_graph_task(const task_uses& here, pass_terms_ptr terms) {
+contracts::graph_task_actor spawn_graph_task(const task_parts& here, pass_terms_ptr terms) {
   const support::logger_release lets_go;
   auto run = [here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.actors.gateway)](
                contracts::graph_task_actor::stateful_broker_pointer<graph_task_state> self) {

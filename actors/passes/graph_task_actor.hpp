@@ -14,9 +14,9 @@
 #include <troupe/actors/contracts/gateway.hpp>
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
-#include <troupe/actors/passes/burst_runner.hpp>
+#include <troupe/actors/passes/burst.hpp>
+#include <troupe/actors/passes/pass_parts.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
-#include <troupe/actors/services/uses.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/engine/protocol/initiator.hpp>
@@ -28,14 +28,11 @@ namespace troupe::passes {
 /// How long the initiator waits for the answers to an abort. The pass ends without the answer of a node that takes longer.
 inline constexpr std::chrono::milliseconds abort_deadline{1000};
 
-/// What a graph task and its bursts use of their node.
-using task_uses = thread_uses::and_also<with_network, with_deadlines, with_garbage>;
-
 /// The handlers of a graph task. protocol::participant decides about this node's part in the pass and, on the node that started the pass,
 /// protocol::initiator about the whole pass. The desk carries out what the two decide, and holds the tensors.
 class graph_task_desk {
  public:
-  graph_task_desk(support::desk_actor self, const task_uses& here, pass_terms_ptr terms);
+  graph_task_desk(support::desk_actor self, const task_parts& here, pass_terms_ptr terms);
   ~graph_task_desk();
   graph_task_desk(const graph_task_desk&) = delete;
   graph_task_desk& operator=(const graph_task_desk&) = delete;
@@ -95,7 +92,7 @@ class graph_task_desk {
   contracts::graph_task_actor me() const { return self_.handle<contracts::graph_task_actor>(); }
 
   support::desk_actor self_;
-  const task_uses here_;
+  const task_parts here_;
   gate::own_actors::hold guard_;  // other nodes answer its questions, and send it nothing else
   pass_terms_ptr terms_;
   part part_;
@@ -113,6 +110,6 @@ void set_deadline(support::deadline_clock& clock, const contracts::graph_task_ac
                   const support::deadline_clock::alarm& reserved);
 
 /// Spawns the graph task: a broker in the network threads.
-contracts::graph_task_actor spawn_graph_task(const task_uses& here, pass_terms_ptr terms);
+contracts::graph_task_actor spawn_graph_task(const task_parts& here, pass_terms_ptr terms);
 
 }  // namespace troupe::passes

@@ -7,6 +7,7 @@
 
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_actor.hpp>
+#include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/services/garbage.hpp>
 #include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_identity.hpp>
@@ -26,6 +27,11 @@ open_context open_contexts::make(const context_id& id) const {
   auto record = std::make_shared<context_record>(id, here_.self.id(), here_.counts);
   auto actor = spawn_context(&here_, record);
   return {std::move(record), std::move(actor)};
+}
+
+contracts::graph_task_actor open_contexts::join(const contracts::context_record_ptr& record, pass_number number,
+                                                bool keep_graph, bool create_graph) const {
+  return join_pass(here_, record, number, keep_graph, create_graph);
 }
 
 bool open_contexts::know(const open_context& context) {

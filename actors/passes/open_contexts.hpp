@@ -12,8 +12,8 @@
 
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
-#include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/pass_parts.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 
@@ -33,15 +33,18 @@ struct open_context {
 ///   OC-3  of one other node at most `most_of_one` contexts are open here. Their records count their parts in passes together (CR-6).
 class open_contexts {
  public:
-  explicit open_contexts(const context_uses& here) : here_(here) {}
+  explicit open_contexts(const context_parts& here) : here_(here) {}
 
   static constexpr std::size_t most_of_one = 65'536;
 
   /// Opens a context of this node; the `gateway` actor finds the context by find(). Throws troupe::error (stopping) after
   /// stop().
   open_context open();
-  /// The context with an actor, which nobody finds yet.
+  /// A context with its actor, which find() does not know yet.
   open_context make(const context_id& id) const;
+  /// As join_pass().
+  contracts::graph_task_actor join(const contracts::context_record_ptr& record, pass_number number, bool keep_graph,
+                                   bool create_graph) const;
   /// Adds a context of another node; for the `gateway` actor. False after stop(), and if the node has `most_of_one` contexts here: the
   /// context is not added, and the caller drops its handles.
   bool know(const open_context& context);
@@ -70,7 +73,7 @@ class open_contexts {
   bool is_full(node_id opener) const;
   void erase(std::unordered_map<context_id, open_context>::iterator which);
 
-  const context_uses here_;  // of the actors too
+  const context_parts here_;  // the context actors point to it
   std::atomic<std::uint64_t> opened_{0};
   mutable std::mutex mutex_;  // guards the members below
   std::unordered_map<context_id, open_context> open_;

@@ -18,7 +18,7 @@
 
 namespace troupe::passes {
 
-void start_pass(const context_uses& here, const contracts::context_record_ptr& record, const contracts::context_actor& owner,
+void start_pass(const context_parts& here, const contracts::context_record_ptr& record, const contracts::context_actor& owner,
                 const contracts::backward_job_ptr& job) {
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
@@ -40,8 +40,8 @@ void start_pass(const context_uses& here, const contracts::context_record_ptr& r
   run_and_return(here, std::move(work), task);
 }
 
-contracts::graph_task_actor join_pass(const context_uses& here, const contracts::context_record_ptr& record, pass_number number,
-                                      bool keep_graph, bool create_graph) {
+contracts::graph_task_actor join_pass(const context_parts& here, const contracts::context_record_ptr& record,
+                                      pass_number number, bool keep_graph, bool create_graph) {
   if (record->id().node == here.self.id()) return record->task_of(number);
   auto start = record->follow(number);
   if (!start) return record->task_of(number);

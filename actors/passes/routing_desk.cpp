@@ -7,9 +7,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/membership/peer_directory.hpp>
-#include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/services/node_network.hpp>
@@ -25,8 +23,8 @@ std::string without_part(const std::string& what, const context_id& id) {
 }
 
 template <class Message>
-contracts::graph_task_actor task_for(const context_uses& here, const open_context& context, const Message& message) {
-  return join_pass(here, context.record, message.pass, message.keep_graph, message.create_graph);
+contracts::graph_task_actor task_for(const open_contexts& all, const open_context& context, const Message& message) {
+  return all.join(context.record, message.pass, message.keep_graph, message.create_graph);
 }
 
 }  // namespace
@@ -83,7 +81,7 @@ caf::result<discovered> routing_desk::walk(discover& question) {
     refuse(why);
     return make_error(errc::refused, why);
   }
-  if (auto task = task_for(here_, context, question)) return self_->delegate(task, std::move(question));
+  if (auto task = task_for(contexts_, context, question)) return self_->delegate(task, std::move(question));
   return make_error(errc::pass_aborted, "the pass is over on this node");
 }
 
@@ -169,7 +167,7 @@ void routing_desk::to_pass(Message& message, const std::string& sender) {
     refuse(why);
     return say_failed(message, sender, errc::refused, why);
   }
-  if (auto task = task_for(here_, context, message)) self_->send(task, std::move(message));
+  if (auto task = task_for(contexts_, context, message)) self_->send(task, std::move(message));
 }
 
 std::string routing_desk::without_room(const context_id& id) const {

@@ -18,9 +18,11 @@ namespace troupe::passes {
 /// The desk of the `gateway` actor that opens and releases contexts, and that routes the messages of passes to graph tasks.
 class routing_desk {
  public:
+  using parts = uses<with_log, with_self, with_counts, with_directory, with_network, with_actors>;
+
   /// `has_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a context was
   /// released.
-  routing_desk(support::desk_actor self, const context_uses& here, open_contexts& contexts,
+  routing_desk(support::desk_actor self, const parts& here, open_contexts& contexts,
                std::function<bool(node_id, const context_id&)> has_part, std::function<void(const context_id&)> on_closed)
       : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
 
@@ -65,7 +67,7 @@ class routing_desk {
   contracts::context_actor close(const context_id& id);
 
   support::desk_actor self_;
-  const context_uses here_;
+  const parts here_;
   open_contexts& contexts_;
   const std::function<bool(node_id, const context_id&)> has_part_;
   const std::function<void(const context_id&)> on_closed_;

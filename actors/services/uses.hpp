@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <optional>
 
 namespace troupe {
@@ -66,15 +67,17 @@ struct node_network;
 
 namespace troupe {
 
-/// Declares with_NAME, for a part of that name and type.
+/// Declares a part that classes can name. TROUPE_PART(log, const logging::node_log) declares `struct with_log`, which has one member, the
+/// reference `log`, and is made of anything that has a member `log`.
 #define TROUPE_PART(name, ...)                         \
   struct with_##name {                                 \
     template <class All>                               \
+    requires requires(All & all) { all.name; }         \
     explicit with_##name(All& all) : name(all.name) {} \
     __VA_ARGS__& name;                                 \
   }
 
-// Any thread may use these parts, from the start of the node's actors to their end.
+// nodes/node_parts.hpp declares those that only desks of nodes/ use. Any thread may use a part, from the start of the node's actors to their end.
 TROUPE_PART(options, const settings);
 TROUPE_PART(log, const logging::node_log);
 TROUPE_PART(self, const services::node_identity);
@@ -96,14 +99,14 @@ TROUPE_PART(departures, std::optional<services::departures>);
 TROUPE_PART(outbox, services::outbox);
 TROUPE_PART(garbage, services::garbage);
 
-/// Exactly what a class or function uses of its node: `uses<with_log, with_clock>` has the members `log` and `clock`, references. It is made
-/// of the node's parts, or of any other `uses` that has all of these members; anything else does not compile.
+/// What a class or function uses of its node: `uses<with_log, with_clock>` has the references `log` and `clock`. It is made of node_parts, or of
+/// another `uses` that has all of these; of one that lacks any it can't be made. It is small: copy it into what outlives the call.
 template <class... Parts>
 struct uses : Parts... {
   template <class All>
-  uses(All& all) : Parts(all)... {}  // NOLINT(google-explicit-constructor)
-  uses(uses&) = default;             // else `All` would be the class itself
-  uses(const uses&) = default;
+  requires(std::constructible_from<Parts, All&>&&...) uses(All& all) : Parts(all)... {}  // NOLINT(google-explicit-constructor)
+
+  /// These parts and more.
   template <class... More>
   using and_also = uses<Parts..., More...>;
 };

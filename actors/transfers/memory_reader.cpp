@@ -17,7 +17,7 @@
 
 namespace troupe::transfers {
 
-contracts::memory_reader_actor spawn_memory_reader(reader_uses here) {
+contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here) {
   const auto make = [here](const contracts::memory_reader_actor&) {
     return std::tuple{[here](contracts::incoming_offer_ptr& job) {
       try {

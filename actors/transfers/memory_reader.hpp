@@ -11,18 +11,17 @@
 
 namespace troupe::transfers {
 
-/// What the memory reader uses of its node.
-using reader_uses = uses<with_network, with_actors, with_deadlines>;
-
 /// Spawns a memory reader. Throws std::system_error if the system gives no thread.
-contracts::memory_reader_actor spawn_memory_reader(reader_uses here);
+contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here);
 
 /// The memory reader of a node. Any thread may use the object.
 ///   MY-1  the first offer starts the reader. A reader that had nothing to read for `idle_time` ends, and its thread with it; the
 ///         next offer starts another one.
 class lazy_memory_reader {
  public:
-  explicit lazy_memory_reader(reader_uses here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
+  using parts = uses<with_network, with_actors, with_deadlines>;
+
+  explicit lazy_memory_reader(parts here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
       : here_(here), idle_time_(idle_time) {}
 
   /// Gives the offer to the reader. False after stop(). Throws std::system_error if the system gives no thread. Pre: the node has
@@ -37,7 +36,7 @@ class lazy_memory_reader {
   void watch();
   void end_if_unused(std::uint64_t offers);
 
-  const reader_uses here_;
+  const parts here_;
   const std::chrono::nanoseconds idle_time_;
   std::mutex mutex_;  // guards the members below
   contracts::memory_reader_actor reader_;

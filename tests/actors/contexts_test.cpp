@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/troupe.hpp>
 

@@ -25,7 +25,7 @@ constexpr std::chrono::seconds patience{10};
 struct lone_parts {
   explicit lone_parts(bool networked = false, settings options = named())
       : parts(nullptr, std::move(options), [this] { tidy(); }), all(networked) {
-    parts.live_on(system, nullptr, networked ? &arriving : nullptr);
+    nodes::live_on(parts, system, nullptr, networked ? &arriving : nullptr);
     parts.actors.gateway = caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway));
   }
   ~lone_parts() {

@@ -38,8 +38,7 @@ struct fixture : test::lone_parts {
     return made;
   }
 
-  passes::open_contexts contexts{parts};
-  calls::outgoing_calls calls{parts, contexts};
+  calls::outgoing_calls& calls = parts.calls;
 };
 
 }  // namespace
@@ -82,7 +81,7 @@ BOOST_FIXTURE_TEST_CASE(that_failed_keep_their_first_failure, fixture) {  // OG-
 // A message names no more failed passes than its receiver takes.
 BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) {
   parts.directory.add({"there", node_id{2}, "127.0.0.1", 1}, caf::actor_cast<caf::strong_actor_ptr>(gateway));
-  const auto context = contexts.open();
+  const auto context = parts.contexts.open();
   const auto fail_a_pass = [&] { context.record->end(context.record->begin(true)->number, false); };
   for (std::size_t i = 0; i < max_entries; ++i) fail_a_pass();
   const auto taken = made(context.record->id());
@@ -95,7 +94,7 @@ BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) 
   BOOST_CHECK_EXCEPTION(refused_call->reply.get(), error, [](const error& refused) {
     return refused.code() == errc::misuse && std::string(refused.what()).find("131073 passes") != std::string::npos;
   });
-  contexts.stop();
+  parts.contexts.stop();
   end(context.actor);
 }
 

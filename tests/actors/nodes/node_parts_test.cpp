@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include <troupe/actors/nodes/system_config.hpp>
 
 #include "actors/lone_parts.hpp"
+#include "actors/temporary_folder.hpp"
 
 using namespace troupe;
 
@@ -44,6 +46,16 @@ BOOST_AUTO_TEST_CASE(the_handler_of_lost_peers_is_told_and_its_exceptions_go_no_
   BOOST_TEST(told == "b: it has left");
   handler.set([](const std::string&, const std::string&) { throw std::runtime_error("of the user"); });
   BOOST_CHECK_NO_THROW(handler.tell("b", "it has left"));
+}
+
+// DA-3
+BOOST_AUTO_TEST_CASE(a_log_file_may_lie_in_a_new_data_folder) {
+  const test::temporary_folder folder;
+  auto options = test::lone_parts::named();
+  options.data_dir = folder / "data";
+  options.log_file = folder / "data/log";
+  const nodes::node_parts parts(nullptr, options, [] {});
+  BOOST_TEST(std::filesystem::exists(options.log_file));
 }
 
 BOOST_AUTO_TEST_CASE(call_short_what_the_settings_call_short) {

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/passes/context_actor.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 
 #include "actors/deterministic_system.hpp"

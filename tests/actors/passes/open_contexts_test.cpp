@@ -38,7 +38,7 @@ struct fixture : test::lone_parts {
     return count;
   }
 
-  open_contexts contexts{parts};
+  open_contexts& contexts = parts.contexts;
 };
 
 }  // namespace
@@ -106,7 +106,7 @@ BOOST_FIXTURE_TEST_CASE(leave_nothing_once_they_were_stopped, fixture) {  // OC-
 // OC-1: the thread that closes does not release.
 BOOST_AUTO_TEST_CASE(of_a_node_with_a_network_are_released_by_another_thread) {
   test::lone_parts here(true);
-  open_contexts contexts(here.parts);
+  auto& contexts = here.parts.contexts;
   std::promise<std::thread::id> where;
   here.tidy = [&] {
     contexts.release_closed();

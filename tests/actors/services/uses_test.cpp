@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <atomic>
+#include <concepts>
 
 using namespace troupe;
 
@@ -23,7 +24,9 @@ concept knows_workers = requires(T& all) {
   all.pass_workers;
 };
 static_assert(knows_workers<both> && !knows_workers<one>);
-static_assert(std::is_same_v<one::and_also<with_pass_workers>, both>);
+static_assert(std::convertible_to<parts&, both> && std::convertible_to<const both&, one>);
+static_assert(!std::convertible_to<const one&, both> && !std::convertible_to<int&, one>);
+static_assert(std::same_as<one::and_also<with_pass_workers>, both>);
 
 }  // namespace
 

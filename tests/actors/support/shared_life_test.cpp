@@ -32,7 +32,7 @@ struct fixture : test::lone_parts {
   void spawn() {
     auto terms = std::make_shared<passes::pass_terms>();
     terms->part.emplace(std::set<message_id>{});
-    context = passes::spawn_context(&here, record);
+    context = parts.contexts.make({parts.self.id(), 1}).actor;
     task = passes::spawn_graph_task(parts, terms);
     caf::anon_send(context,
                    support::gradients_atom::value);  // a lazy actor runs for the first time when its first message comes
@@ -41,7 +41,6 @@ struct fixture : test::lone_parts {
   /// How many actors run, without `other`.
   std::size_t running() { return system.registry().running() - before; }
 
-  const passes::context_uses here{parts};
   std::size_t before = system.registry().running();
   caf::actor other = system.spawn([] { return caf::behavior{[](int) {}}; });
   contracts::context_record_ptr record =

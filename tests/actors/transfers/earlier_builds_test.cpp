@@ -9,7 +9,6 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_actor.hpp>
 
-#include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
 #include "actors/lone_parts.hpp"
@@ -40,13 +39,12 @@ struct two_builds : troupe::test::lone_parts {
     parts.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
     int taken = 0;
     system.spawn([&](caf::stateful_actor<sender_state>* self) {
-      self->state.desk.emplace(self, parts, reader).when_taken(there, [&] { ++taken; });
+      self->state.desk.emplace(self, parts, parts.memory_reader).when_taken(there, [&] { ++taken; });
     });
     run();
     return taken;
   }
 
-  troupe::transfers::lazy_memory_reader reader{parts};
   std::uint64_t period = 0;
 };
 

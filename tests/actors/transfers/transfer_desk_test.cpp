@@ -20,7 +20,6 @@
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
-#include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 #include "actors/lone_parts.hpp"
@@ -67,7 +66,7 @@ struct refusing_receiver : troupe::test::lone_parts {
   void with_desk(F run_it) {
     if (!sender)
       sender = system.spawn([this](caf::stateful_actor<offering_state>* self) -> caf::behavior {
-        self->state.desk.emplace(self, parts, reader);
+        self->state.desk.emplace(self, parts, parts.memory_reader);
         return {
           [self](std::function<void(troupe::transfers::transfer_desk&)>& what) { what(*self->state.desk); },
           [self](troupe::support::room_atom, const troupe::contracts::room_wish_ptr& what) { self->state.desk->wish(what); }};
@@ -75,7 +74,6 @@ struct refusing_receiver : troupe::test::lone_parts {
     gateway->send(sender, std::function<void(troupe::transfers::transfer_desk&)>(std::move(run_it)));
   }
 
-  troupe::transfers::lazy_memory_reader reader{parts};
   caf::actor sender;
   troupe::member who;
   caf::strong_actor_ptr receiver;

@@ -19,46 +19,37 @@ troupe::settings named(const std::string& name) {
 }
 
 // readme:begin
-/// The half that lives on the other node. Its peers see `forward` and its parameters.
-class encoder : public troupe::module {
- public:
-  explicit encoder(const troupe::attributes& values)
-      : layer_(troupe::get<std::int64_t>(values, "inputs"), troupe::get<std::int64_t>(values, "width")) {}
+/// The half of the model that lives on the other node.
+struct encoder : troupe::module {
+  torch::nn::Linear layer{1, 32};
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
     if (method != "forward") throw std::invalid_argument("expected the method 'forward', got '" + method + "'");
-    return {{torch::tanh(layer_->forward(arguments.tensor(0)))}};
+    return {{torch::tanh(layer->forward(arguments.tensor(0)))}};
   }
-
-  troupe::named_tensors parameters() override { return {{"weight", layer_->weight}, {"bias", layer_->bias}}; }
-
- private:
-  torch::nn::Linear layer_;
+  troupe::named_tensors parameters() override { return {{"weight", layer->weight}, {"bias", layer->bias}}; }
 };
 
-void train() {
+double train(const torch::Tensor& inputs, const torch::Tensor& targets) {
   troupe::node stage{named("stage")};  // usually a process of its own, on another machine
-  troupe::add_module_type(stage, "encoder", [](auto& values) { return std::make_shared<encoder>(values); });
+  troupe::add_module_type(stage, "encoder", [](auto&) { return std::make_shared<encoder>(); });
 
   troupe::node driver{named("driver")};
   driver.join("127.0.0.1", stage.port());
-  auto half = driver.peer("stage").create("encoder", {{"inputs", 1}, {"width", 32}});
+  auto half = driver.peer("stage").create("encoder");
   torch::nn::Linear head(32, 1);
   troupe::optimizer optimizer{driver, {"adam", {{"lr", 0.02}}}, {half}, {{"weight", head->weight}, {"bias", head->bias}}};
 
-  auto inputs = torch::linspace(-3, 3, 64).unsqueeze(1);
-  auto targets = torch::sin(inputs);
-  double loss = 1;
+  double loss = 0;
   for (int step = 0; step < 200; ++step) {
-    troupe::context context{driver};                               // one forward and its backward pass
-    auto hidden = half.call("forward", {inputs}).get().tensor(0);  // a tensor with a recv_backward behind it
+    troupe::context context{driver};                               // one forward pass and its backward pass
+    auto hidden = half.call("forward", {inputs}).get().tensor(0);  // computed on the other node, joined to the graph here
     auto error = torch::mse_loss(head(hidden), targets);
     context.backward({error}).get();  // runs on both nodes
     optimizer.step(context);          // each parameter is stepped where it lives
     loss = error.item<double>();
   }
-  std::printf("loss after 200 steps: %.4f\n", loss);
-  if (!(loss < 0.01)) throw std::runtime_error("expected a loss below 0.01");
+  return loss;
 }
 // readme:end
 
@@ -66,7 +57,10 @@ void train() {
 
 int main() try {
   torch::manual_seed(1);
-  train();
+  const auto inputs = torch::linspace(-3, 3, 64).unsqueeze(1);
+  const double loss = train(inputs, torch::sin(inputs));
+  std::printf("loss after 200 steps: %.4f\n", loss);
+  if (!(loss < 0.01)) throw std::runtime_error("expected a loss below 0.01");
 } catch (const std::exception& failure) {
   std::fprintf(stderr, "two_nodes: %s\n", failure.what());
   return 1;

@@ -42,8 +42,8 @@ bool current_pass_needs_output(const torch::autograd::Node& function, std::size_
 /// The function that runs now; null if no function runs, for example in a final callback.
 engine::node_pointer current_function();
 
-/// True if neither the current pass nor a pass around it has inputs, or is distributed: each runs its whole graph, and leaves get
-/// their gradients in `.grad`. Checkpointing by nested passes of backward() relies on this. True if no pass runs.
+/// True if the current pass and all passes around it run their whole graphs and put the gradients of leaves into `.grad`: none
+/// has inputs, none is distributed. Checkpointing by nested passes of backward() relies on this. True if no pass runs.
 bool is_checkpoint_valid();
 
 }  // namespace troupe

@@ -75,8 +75,8 @@ void graph_task::drop(std::size_t index) {
   self.skip(std::move(unused));
 }
 
-// No gradient comes along these edges, so the functions that they lead to wait for fewer gradients. A function to which only such
-// edges lead never runs, and its outputs are handled in the same way.
+// No gradient comes along these edges, so the functions that they lead to wait for fewer gradients. A function to which only
+// such edges lead never runs, and its outputs are handled in the same way.
 void graph_task::implementation::skip(std::vector<std::uint32_t> unused) {
   while (!unused.empty()) {
     const std::uint32_t edge = unused.back();
@@ -98,8 +98,8 @@ const recv_backward* graph_task::implementation::as_recv(const plan::vertex& ver
   return dynamic_cast<const recv_backward*>(vertex.function);
 }
 
-// A recv that gets no gradient tells the node that sent the tensors, which then waits no longer. A recv that the discovery has not
-// reached tells nothing: there its send is pruned.
+// A recv that gets no gradient tells the node that sent the tensors, which then waits no longer. A recv that the discovery has
+// not reached tells nothing, because its send is pruned.
 bool graph_task::implementation::tells_of_no_gradient(std::uint32_t index) const {
   return as_recv(graph.vertices[index]) != nullptr && !reach.has_passed_by(index);
 }

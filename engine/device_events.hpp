@@ -21,15 +21,15 @@ void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 /// An event after all that `stream` has been given.
 std::shared_ptr<c10::Event> recorded(const c10::Stream& stream);
 
-/// When accelerators will have made tensors: an event for each device. Nobody waits on the host.
-///   DE-1  after record(tensor) and wait(tensor), work that the waiting thread queues on its current stream finds the elements that the
-///         recording thread's current stream had made, or had waited for.
-///   DE-2  the memory of a tensor that was waited for is not given to another tensor before that work has run.
+/// Events that happen when accelerators have made tensors, one for each device. Streams wait for them, threads do not.
+///   DE-1  after record(tensor) and wait(tensor), work that the waiting thread queues on its current stream finds the elements
+///         that the recording thread's current stream had made, or had waited for.
+///   DE-2  the memory of a tensor that was waited for is given to no other tensor before the work of DE-1 has run.
 /// Threads may call wait() at the same time.
 class device_events {
  public:
-  /// Notes what the current stream of the tensor's device has been given. One event serves all tensors of a device: clear() comes first
-  /// where the stream has got more since then.
+  /// Notes what the current stream of the tensor's device has been given. One event serves all tensors of a device. So clear()
+  /// has to be called first if the stream has got more work since the last record().
   void record(const at::Tensor& tensor);
   void wait(const at::Tensor& tensor) const;
 

@@ -14,9 +14,10 @@ namespace troupe::engine {
 ///   TB-2  a gradient in the table shares no storage with a tensor outside. A gradient is stored without a copy only if
 ///         nothing else refers to it.
 ///   TB-3  a gradient that was handed out, by find() or with a copy of the table, does not change any more: later gradients
-///         are summed into new memory. Only a gradient to which nothing else refers is added to in place, and no gradient of an
-///         accelerator that was handed out: a stream may still read it.
-///   TB-4  after made_here(), find() and merge() order the current streams of their threads after those that made the gradients.
+///         are summed into new memory. Sums are made in place only if nothing else refers to the gradient, and never in an
+///         accelerator's gradient that was handed out.
+///   TB-4  after made_here(), the current streams of a thread that calls find() or merge() wait for the streams that made the
+///         gradients.
 class gradient_table {
  public:
   /// Adds to the gradient of the leaf, with the bits of libtorch's AccumulateGrad. The first gradient is stored unchanged if
@@ -24,8 +25,8 @@ class gradient_table {
   /// first gradient is cloned. Each later gradient is added.
   void accumulate(const at::Tensor& leaf, at::Tensor gradient);
 
-  /// Notes that the current streams of the calling thread have made the gradients, or wait for them. To be called before the table
-  /// is handed to another thread.
+  /// Notes that the current streams of the calling thread have made the gradients, or wait for them. To be called before the
+  /// table is handed to another thread.
   void made_here();
 
   /// Adds all gradients of `other`, which is empty afterwards. The current streams of the calling thread make the sums.

@@ -17,7 +17,8 @@ namespace troupe::engine {
 class plan;
 
 /// One execution of backward on one node: the state machine of the engine. A graph task has one owner at a time and no locks.
-/// Another thread may become the owner between two calls.
+/// Another thread may become the owner between two calls. libtorch numbers records by thread, so a pass that creates a graph
+/// or is observed needs one thread (GT-7).
 ///   GT-1  a function runs at most once, after it has got all gradients that will reach it.
 ///   GT-2  the gradients of one input are summed in the serial order of the plan, in whatever order sends are delivered.
 ///   GT-3  a function that only dropped sends reach never runs. The function's hooks never run either.
@@ -27,20 +28,19 @@ class plan;
 ///         a stack is full.
 ///   GT-6  a change that a function or its hooks make to the thread's state is undone when the function ends. A change that
 ///         final callbacks make is undone when the task ends. thread_state.hpp lists what belongs to the thread's state.
-///   GT-7  with workers, results have the same bits as without. Functions that end a graph (accumulation, recvs) and small
-///         functions stay on the thread of run(). A pass that creates a graph or is observed (anomaly mode, profiler) stays on
-///         that thread entirely, because its records are numbered by thread. A pass that leaves out outputs stays on that
-///         thread too, because of GT-8.
+///   GT-7  with workers, results have the same bits as without. Small functions and those that end a graph (accumulation,
+///         recvs) stay on the thread of run(). So does all of a pass that creates a graph, is observed (anomaly mode,
+///         profiler) or leaves out outputs.
 ///   GT-8  libtorch's functions compute exactly those outputs that the pass uses.
 ///   GT-9  a task that ends while functions still wait for gradients, as in a graph with a cycle, throws instead of calling
 ///         its final callbacks. Functions that only dropped sends reach do not count.
-///   GT-10  a tensor that no function of the pass leads to gets no gradient, as in one process, though other tensors of its message
-///         do: what lies behind it runs no more than what a dropped send reaches, and the tensor's own hooks do not run. An undefined
-///         gradient that a function has returned is another thing: it is delivered.
-///   GT-11  with an outlet, hooks and a user's functions run inside a graph task of libtorch: callbacks that they queue with libtorch's
-///         Engine::queue_callback() run at the end of the pass on this node.
-///   GT-12  with an outlet, a function that has hooks, or is a user's, begins only when each gradient that reached a leaf before has been
-///         added: with workers too.
+///   GT-10  a tensor to which no function of the pass leads gets no gradient, even if other tensors of its message get one.
+///          Its hooks and the functions behind it do not run (as in GT-3). An undefined gradient that a function has returned
+///          is delivered.
+///   GT-11  with an outlet, hooks and a user's functions run inside a graph task of libtorch. Callbacks that these queue with
+///          libtorch's Engine::queue_callback() run at the end of the pass on this node.
+///   GT-12  with an outlet, a user's function, or a function with hooks, begins only after each gradient that has reached a
+///          leaf was added, with workers too.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);
@@ -49,7 +49,8 @@ class graph_task {
   graph_task& operator=(graph_task&&) noexcept;
 
   /// Delivers the gradients of send `index`, which become the outputs of the send. Each send is delivered or dropped once.
-  /// `unreached`, if not empty: which of them the pass does not reach on the node that sends them; those outputs are dropped (GT-10).
+  /// `unreached`: empty, or for each gradient whether the pass does not reach its tensor on the node that sends the gradients;
+  /// such an output is dropped (GT-10).
   /// Throws c10::Error if the count or a shape is wrong; the text has the function's name and the shapes.
   void deliver(std::size_t index, std::vector<at::Tensor> gradients, const std::vector<bool>& unreached = {});
 

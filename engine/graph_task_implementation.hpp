@@ -32,7 +32,7 @@ class reach_walk {
   /// The messages of those recvs that no earlier call has found. `from` may contain plan::none.
   std::vector<message_id> operator()(const plan& graph, std::vector<std::uint32_t> from);
 
-  /// Whether there was a walk that has not visited the vertex.
+  /// True if a walk has run, and no walk has visited the vertex.
   bool has_passed_by(std::uint32_t vertex) const { return !visited_.empty() && !visited_[vertex]; }
 
  private:

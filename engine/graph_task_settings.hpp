@@ -22,9 +22,10 @@ class gradient_table;
 class warning_relay;
 struct recv_backward;
 
-/// Takes the gradients that reach a recv_backward while a graph task runs. `unreached`: one per gradient, or empty: whether no function
-/// of the pass leads to the tensor. Such a gradient is undefined; that of a tensor that is reached may be undefined too. `more`: other
-/// functions of the task are ready, or run in lanes.
+/// Takes the gradients that reach a recv_backward while a graph task runs.
+/// `unreached`: empty, or for each gradient whether no function of the pass leads to its tensor. Such a gradient is undefined.
+/// Gradients of other tensors may be undefined too.
+/// `more`: other functions of the task are ready, or run in lanes.
 class outlet {
  public:
   virtual ~outlet() = default;

@@ -12,7 +12,8 @@
 ///         post-hooks before, the new post-hooks get no inputs, as in libtorch.
 namespace troupe::engine {
 
-/// Calls the tensor pre-hooks, then the hooks of retained gradients. `unreached`, if given: whether an input's hooks are left out.
+/// Calls the tensor pre-hooks, then the hooks of retained gradients. `unreached`, if given: whether an input's hooks are left
+/// out.
 void call_tensor_hooks(torch::autograd::Node& function, torch::autograd::variable_list& inputs,
                        const std::vector<bool>* unreached = nullptr);
 

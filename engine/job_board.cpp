@@ -42,7 +42,7 @@ struct job_board::state {
   std::mutex ownership;
   std::atomic<bool> closed{false};  // changes under the ownership
 
-  std::mutex mutex;  // guards the members below
+  std::mutex mutex;  // guards done, left and served_meanwhile
   std::condition_variable changed;
   std::vector<std::unique_ptr<job>> done;
   std::atomic<std::size_t> done_count{0};
@@ -109,7 +109,7 @@ void job_board::state::go_on() noexcept {
     if (closed || !call.go_on) return ring_owner(std::lock_guard(mutex));
     const job_board::ownership own(ownership, std::try_to_lock);
     if (!own) return;
-    if (closed) continue;  // meanwhile: who left a job to this thread has to find it looking again
+    if (closed) continue;  // meanwhile: a worker may have left its job to this thread, so the loop looks again
     board.added_ = 0;
     try {
       as_in_the_pass([&] { call.go_on(board); });
@@ -129,7 +129,7 @@ void job_board::state::wake_owner(std::unique_ptr<job> which) noexcept {
   ring_owner(lock);
 }
 
-// There is news already.
+// Called after news has come.
 void job_board::state::ring_owner(const std::lock_guard<std::mutex>& /*of `mutex`*/) noexcept {
   if (served_meanwhile != nullptr) served_meanwhile->ring();
   changed.notify_all();

@@ -30,20 +30,21 @@ struct job {
   std::exception_ptr failure;
 };
 
-/// The functions of one pass that lanes run, and the ownership of the pass: the right to change its state machine, which one thread has
-/// at a time. The thread of the pass gives the ownership up while it waits or runs a long function. Meanwhile a worker that has
-/// finished a job takes the ownership and goes on with the pass: so a lane gets its next function although the thread of the pass is
-/// busy. collect(), add() and take() need the ownership.
-///   JB-1  a job runs with the pass's thread-local state (grad mode included), number of libtorch threads and rounding mode, and, if
-///         the pass uses an accelerator, with the current devices and streams of the pass's thread. So does `go_on`. A worker has its
-///         own again after the job.
-///   JB-2  take() gives jobs in the order in which they were added, those for the CPU before those for accelerators: a thread that
-///         waits for an accelerator computes nothing.
-///   JB-3  no job runs after the destructor, and no `go_on`. A job that has not begun before the destructor never runs.
-///   JB-4  for each job that a worker has finished, `go_on` or collect() of the thread of the pass follows: a worker leaves a finished
-///         job only to a thread that has the ownership, and such a thread looks again after it has given the ownership up.
-///   JB-5  wait() also ends when a `go_on` has added jobs, for the thread of the pass to run one. It goes on only if there is one job and
-///         the worker of this `go_on` runs it next (LV-4). So a pass never waits for a worker that is busy with something else.
+/// The functions of one pass that lanes run, and the ownership of the pass: the right to change its state machine, which one
+/// thread has at a time. The thread of the pass gives the ownership up while it waits or runs a long function. Meanwhile a
+/// worker that has finished a job takes the ownership and goes on with the pass. So a lane gets its next function although the
+/// thread of the pass is busy. collect(), add() and take() need the ownership.
+///   JB-1  a job and `go_on` run with what the pass's thread has: thread-local state (grad mode included), number of libtorch
+///         threads, rounding mode and, if the pass uses an accelerator, current devices and streams. Afterwards the worker has
+///         its own again.
+///   JB-2  take() gives jobs in the order in which they were added, those for the CPU before those for accelerators: a thread
+///         that waits for an accelerator computes nothing.
+///   JB-3  after the destructor no job and no `go_on` runs. A job that has not begun by then never runs.
+///   JB-4  each job that a worker has finished is taken over, by `go_on` or by the pass's thread in collect(). A worker leaves
+///         a finished job only to a thread that has the ownership. That thread looks again after it has given the ownership
+///         up.
+///   JB-5  wait() also ends when a `go_on` has added jobs, for the thread of the pass to run one, except when the worker of
+///         this `go_on` runs the only job next (LV-4). So no pass waits for a worker that is busy with something else.
 class job_board {
  public:
   using ownership = std::unique_lock<std::mutex>;
@@ -78,12 +79,14 @@ class job_board {
   /// Whether a job was handed over and has not come back.
   bool has_away() const noexcept { return away_ > 0; }
 
-  /// For `go_on`: wakes the thread of the pass. A job that it has to see may be handed to it; take_left() gives the job.
+  /// For `go_on`: wakes the thread of the pass. `left`: a job that this thread has to see, which take_left() then gives; or
+  /// null.
   void wake(std::unique_ptr<job> left = nullptr);
   std::unique_ptr<job> take_left();
 
-  /// Gives the ownership up and blocks until a job has finished, jobs were added (JB-5) or wake() was called. Returns false at once if no
-  /// job is away. A thread that serves a lane serves it meanwhile (LV-2). A pass runs what take() gives before it waits (EW-2).
+  /// Gives the ownership up and blocks until a job has finished, jobs were added (JB-5) or wake() was called. Returns false at
+  /// once if no job is away. A thread that serves a lane serves it meanwhile (LV-2). A pass runs what take() gives before it
+  /// waits (EW-2).
   bool wait(ownership& own);
 
  private:

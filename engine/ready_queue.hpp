@@ -9,11 +9,10 @@ namespace troupe::engine {
 
 /// The ready functions of one graph task. The next function is the one of the highest rank and, among functions of that rank,
 /// of the highest sequence number.
-///   RQ-1  equal entries come out in the order of libtorch's queue (a binary heap of the standard library). So on one thread
-///         the order of a pass, hooks included, is libtorch's even for equal entries. Nested passes are an exception:
-///         libtorch's heap then also holds ready functions of the outer passes, and equal entries may come out in another
-///         order.
-/// The key has no nesting depth, because a nested pass is a graph task of its own and ends before the function that started it.
+///   RQ-1  equal entries come out in the order of libtorch's queue (a binary heap of the standard library). So on one thread a
+///         pass has libtorch's order, hooks included. In nested passes equal entries may come out in another order.
+/// The key has no nesting depth, because a nested pass is a graph task of its own and ends before the function that started
+/// it. In libtorch, one heap holds the ready functions of a nested pass and of the passes around it.
 class ready_queue {
  public:
   struct entry {

@@ -132,9 +132,10 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
   }
 }
 
-// Called by a worker, and by the thread of the pass before it is away. Hands the outputs of finished functions on, and functions that are
-// then ready over: the large ones, and all of accelerators while the thread of the pass is in a function. All else is left to that thread,
-// functions with code of a user too: they may look at the gradients that this thread has still to add to those of leaves (GT-12).
+// Called by a worker, and by the thread of the pass before it runs a job alone. Hands on the outputs of finished functions. Of
+// the functions that are then ready, hands over the large ones and, while the thread of the pass is in a function, all of
+// accelerators. All others are left to that thread, and so are functions with a user's code: they may look at leaves to which
+// that thread has still to add gradients (GT-12).
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -170,8 +171,9 @@ bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index
   return true;
 }
 
-// Null for a small function, for the end of a graph, and for a function of an accelerator without a lane. While the thread of the pass is in
-// a function, a small function of an accelerator has a lane too; one of the CPU would cost more by it than it gains.
+// Null for a small function, for the end of a graph, and for a function of an accelerator without a lane. While the thread of
+// the pass is in a function, a small function of an accelerator has a lane too. A small function of the CPU would lose more by
+// a lane than it gains.
 lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;

@@ -64,7 +64,7 @@ class running_pass {
     return function_ == plan::none ? nullptr : graph_.vertices[function_].function;
   }
 
-  /// True if neither this pass nor a pass around this pass has inputs, or keeps the gradients of leaves out of `.grad`.
+  /// True if this pass and all passes around it have no inputs, and put the gradients of leaves into `.grad`.
   bool all_of_each_graph_runs() const noexcept;
 
   const graph_task_settings& settings() const noexcept { return settings_; }
@@ -81,8 +81,8 @@ class running_pass {
   running_pass* outer_;
 };
 
-/// Until the end of the scope, `outer` is the innermost pass of the calling thread, and `around` are its surroundings. Used on a thread that
-/// continues the work of a waiting thread.
+/// Until the end of the scope, `outer` is the innermost pass of the calling thread, and `around` are its surroundings. Used on
+/// a thread that continues the work of a waiting thread.
 class same_passes {
  public:
   same_passes(running_pass* outer, surroundings* around) noexcept;

@@ -22,8 +22,8 @@ namespace troupe::engine {
 /// that runs the pass, except for run_elsewhere(). devices/streams.hpp implements the interface and lists its promises.
 class stream_order {
  public:
-  /// By stream, an event after all that a function has queued on the stream. Without an event for a stream, the work that the stream
-  /// has got later counts as work of the function too.
+  /// By stream, an event after all that a function has queued on the stream. Without an event for a stream, the work that the
+  /// stream has got later counts as work of the function too.
   using events = std::vector<std::pair<c10::Stream, std::shared_ptr<c10::Event>>>;
 
   virtual ~stream_order() = default;
@@ -36,8 +36,8 @@ class stream_order {
   virtual void enter(const plan::vertex& function) = 0;
   virtual void leave() noexcept = 0;
 
-  /// For a function whose inputs were taken within enter() and leave(): runs `work`, which makes `outputs`, on the streams of the
-  /// function. Called on the thread of a worker, whose current streams are those of the caller.
+  /// For a function whose inputs were taken within enter() and leave(): runs `work`, which makes `outputs`, on the streams of
+  /// the function. Called on the thread of a worker, whose current streams are those of the caller.
   virtual events run_elsewhere(const plan::vertex& function, const std::vector<at::Tensor>& outputs,
                                const std::function<void()>& work) const = 0;
 
@@ -109,7 +109,8 @@ class entered_stream {
   stream_order* order_;
 };
 
-/// What knows the accelerators of this process. devices/streams.cpp registers itself in every program that links troupe::streams.
+/// What knows the accelerators of this process. devices/streams.cpp registers itself in every program that links
+/// troupe::streams.
 struct accelerator_support {
   std::unique_ptr<stream_order> (*make_order)(const plan& graph);  // null: all functions run on the CPU
   std::optional<c10::DeviceType> (*type)();                        // none: the process has no accelerator
@@ -120,7 +121,8 @@ void register_accelerators(const accelerator_support& how) noexcept;
 ///   AS-1  a program without accelerator_support refuses a graph with a function on an accelerator, and names the function.
 std::unique_ptr<stream_order> make_stream_order(const plan& graph);
 
-/// The type of the devices whose work a stream order orders; none if this process has no accelerator, or no accelerator_support.
+/// The type of the devices whose work a stream order orders; none if this process has no accelerator, or no
+/// accelerator_support.
 std::optional<c10::DeviceType> type_with_stream_order();
 
 }  // namespace troupe::engine

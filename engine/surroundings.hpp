@@ -4,9 +4,10 @@
 
 namespace troupe::engine {
 
-/// What a thread works for, beyond its passes. The layers above the engine derive from it and set it.
-///   SR-1  a thread that goes on with the work of a thread that waits has the surroundings of that thread: a fresh stack, a thread of libtorch.
-///         A worker that runs a function of a pass has those of the thread of the pass. Several threads may so have one object.
+/// What a thread works for, beyond its passes. The layers above the engine derive a class from this struct, and set `current`.
+///   SR-1  a thread that goes on with the work of a waiting thread (a fresh stack, a thread of libtorch) has the surroundings
+///         of the waiting thread. A worker that runs a function of a pass has those of the pass's thread. So several threads
+///         may have one object.
 struct surroundings {
   static inline thread_local surroundings* current = nullptr;
 };

@@ -21,6 +21,7 @@ namespace troupe::engine {
 
 /// Restores libtorch's thread-local state to what it was at construction. libtorch sets the whole state around each function,
 /// which takes longer than all else that troupe does for a function. The keeper checks for changes instead.
+/// Containers are: modes, default hooks or the reason that disables these hooks, layers, observers, group of graph execution.
 ///   TH-1  restore() checks for changes of: grad, inference and forward grad mode, multithreading, view replay, whether
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
 ///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
@@ -30,10 +31,9 @@ namespace troupe::engine {
 ///   TH-4  not checked, because a check would cost too much: autocast's types of other devices, debug info, the warning
 ///         handler, objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors
 ///         below the topmost ones. If nothing else has changed, a change of these stays.
-///   TH-5  when restore() sets the rest back, the state in TH-4 may be set back too. That depends on the containers: modes,
-///         default hooks or the reason that disables these hooks, layers, observers, group of graph execution. If some
-///         container held something at construction, all of TH-4 except the warning handler is set back too. If all containers
-///         were empty, the state in TH-4 stays, except that default hooks are removed.
+///   TH-5  when restore() sets the rest back, and some container held something at construction, all of TH-4 except the
+///         warning handler is set back too. If all containers were empty, the state in TH-4 stays, except that default hooks
+///         are removed.
 class thread_state_keeper {
  public:
   thread_state_keeper();
@@ -70,8 +70,8 @@ class thread_state_keeper {
     alignas(16) std::array<std::uint64_t, sizeof(Value) / sizeof(std::uint64_t)> bytes_;
   };
 
-  // What restore() checks in any case, and the values that state::set_back() sets. The keeper uses state::set_back() only if all
-  // containers (TH-5) were empty when the keeper was made.
+  // What restore() checks in any case, and the values that state::set_back() sets. The keeper uses state::set_back() only if
+  // all containers (TH-5) were empty when the keeper was made.
   struct state {
     state();
     bool is_changed() const {

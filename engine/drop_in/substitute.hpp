@@ -28,11 +28,11 @@ struct pass_request {
 /// Runs a request on libtorch's engine.
 using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine&, const pass_request&);
 
-/// Runs a pass on troupe's engine, inside a pass of libtorch's engine that has one private function.
-///   SU-1  everything that libtorch keeps for each thread is the same as in a pass of libtorch's engine: current graph task,
-///         exec info, functions in the graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings,
-///         depth of nested passes. The thread is the same too: where libtorch would continue a nested pass on a thread of its
-///         pool, that thread runs the pass. Passes of troupe's own API nest in such a pass as in any other.
+/// Runs a pass on troupe's engine, inside a pass of libtorch's engine that has one private function. Where libtorch would
+/// continue a nested pass on a thread of its pool, that thread runs the pass.
+///   SU-1  what libtorch keeps for each thread is as in a pass of its own engine: graph task, exec info, functions in the
+///         graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes. The
+///         thread is the same too. Passes of troupe's API may nest in such a pass.
 ///   SU-2  exceptions come out unchanged, also those that are no std::exception.
 ///   SU-3  these passes go to libtorch's engine before any function has run: a pass with functions on an accelerator, a pass in
 ///         anomaly mode, a pass that libtorch refuses, a pass that compiled autograd replaces, and a pass of a single function.

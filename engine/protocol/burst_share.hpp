@@ -22,8 +22,8 @@ struct failure {
   std::string text;
 };
 
-/// A node's place in the tree of calls of a context. A node joins a context by the first call that comes. The caller is the parent, and the
-/// node is a child of its caller. The node that opened the context is the root, and starts all passes.
+/// A node's place in the tree of calls of a context. A node joins a context by the first call that comes. The caller is the
+/// parent, and the node is a child of its caller. The node that opened the context is the root, and starts all passes.
 struct call_tree_place {
   node_id parent;  // empty on the root and on the children of the root: these report to the root in any case
   boost::container::flat_set<node_id> children;  // empty on the root
@@ -31,9 +31,10 @@ struct call_tree_place {
 using call_tree_place_ptr = std::shared_ptr<const call_tree_place>;
 
 /// What a burst takes along, and what the burst has given away.
-///   BS-1  the messages of the burst and what is left carry together what the burst took along (PU-1). The last message carries all of it.
-///   BS-2  only the last message to the parent answers the parent, and only if no child has to answer this node: the subtree of this node is
-///         done then.
+///   BS-1  the burst's messages, and what is left in the burst, together carry what the burst took along (PU-1). The last
+///         message carries all that is left.
+///   BS-2  only the last message to the parent answers the parent, and only if no child has to answer this node: the subtree
+///         of this node is done then.
 struct burst_share {
   purse carried;
   bool settles = false;       // no send is waiting: the node is settled if the burst leaves nothing to run

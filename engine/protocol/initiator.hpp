@@ -25,16 +25,17 @@ namespace troupe::protocol {
 /// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
 /// will never come, and the initiator starts a discovery. The initiator asks this node which recvs the roots of the pass lead
 /// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
-/// The walk goes wherever gradients go, so the walk reaches all nodes that have begun. Each answer says whether the node is settled.
-/// All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
+/// The walk goes wherever gradients go, so the walk reaches all nodes that have begun. Each answer says whether the node is
+/// settled. All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
 ///   IN-1  the pass completes exactly once. The pass succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
 ///         is down or has run out of time.
-///   IN-3  one discovery is enough. After the discovery the initiator sends a prune message to every unsettled node that the discovery
-///         has reached.
-///   IN-4  in fast mode nothing is pruned: a pass with an unused send fails as soon as everything else is done. Then the discovery only
-///         finds the nodes on which sends wait, for the error.
-///   IN-5  an abort reaches all nodes that have begun: each answer names the nodes to which gradients were sent, and these are asked too.
+///   IN-3  one discovery is enough. After the discovery the initiator sends a prune message to every unsettled node that the
+///         discovery has reached.
+///   IN-4  in fast mode nothing is pruned: a pass with an unused send fails as soon as everything else is done. The discovery
+///         then only finds the nodes on which sends wait, for the text of the error.
+///   IN-5  an abort reaches all nodes that have begun: each answer names the nodes to which gradients were sent, and these are
+///         asked too.
 class initiator {
  public:
   /// `participants`: the nodes known to have joined the context, this one included. `prunes`: false in fast mode.
@@ -66,7 +67,7 @@ class initiator {
   /// The pass is over: result() says how.
   struct complete {
     std::vector<node_id>
-      not_done;  // of a pass that ran out of time: the nodes that have not answered that they were done with it
+      not_done;  // of a pass that ran out of time: the nodes that have not said that they were done with the pass
   };
   using effect = std::variant<walk_roots, ask_discover, send_prune, ask_abort, await_aborts, name_unused, complete>;
   /// What to do after an event, in this order. What is for `here` is for the participant on this node.
@@ -76,12 +77,12 @@ class initiator {
   /// An answer of node `from` to walk_roots or to one ask_discover. `settled`: no send of that node waits.
   effects found(node_id from, const std::vector<message_id>& recvs, bool settled);
   effects failed(node_id from, errc code, std::string text);
-  /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients. `settled`: it has no part in the pass, or was
-  /// done with it.
+  /// Node `from` has answered an abort, and has named the nodes to which it had sent gradients. `settled`: node `from` has no
+  /// part in the pass, or was done with the pass.
   effects aborted(node_id from, const std::vector<node_id>& sent_to, bool settled);
   /// Node `who` is down. The pass fails if that node takes part. The initiator expects no more answers from that node.
   effects peer_down(node_id who, std::string text);
-  /// The time of the pass is up, or the time for the answers to aborts.
+  /// The time of the pass is up, or, during an abort, the time for the answers.
   effects deadline_passed(std::string text);
 
   /// Empty while the pass runs and after success.
@@ -109,8 +110,8 @@ class initiator {
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;
   std::set<node_id>
-    unsettled_;  // nodes that have said so in a discovery, and nodes that were asked to abort and have not said that they are
-                 // settled
+    unsettled_;  // nodes that said in a discovery that a send waits, and nodes that were asked to abort and have not said that
+                 // they are settled
   std::size_t asked_ = 0;  // walks and discoveries that are not answered yet
   bool late_ = false;      // the pass has run out of time
   std::set<node_id> down_;

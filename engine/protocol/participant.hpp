@@ -23,26 +23,29 @@ namespace troupe::protocol {
 enum class walk_from { roots, sends };
 
 /// One node's part in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
-/// Functions run in bursts on a worker. While a burst or a walk is away, events that arrive wait here. In a discovery, a walk finds the
-/// recvs that functions of this node lead to.
+/// Functions run in bursts on a worker. While a burst or a walk is away, events that arrive wait here. In a discovery, a walk
+/// finds the recvs that functions of this node lead to.
 ///
-/// A node that has nothing to run reports that it is quiet, and its weight goes up the tree of calls to the initiator. A node waits for the
-/// answers of its children before that, so one report stands for a whole subtree. In a cluster where each node calls a few others, no
-/// node gets more than a few reports.
-///   PA-1  weight that came in is in the purse, with the burst, on its way to a peer, or reported. Weight is never lost and never made.
+/// A node that has nothing to run reports that it is quiet, and its weight goes up the tree of calls to the initiator. Before
+/// the report, the node waits for the answers of its children, so one report stands for a whole subtree. In a cluster where
+/// each node calls a few others, no node gets more than a few reports. A tree has no cycle, so the lowest node that waits gets
+/// its answer.
+///   PA-1  weight that came in is in the purse, with the burst, on its way to a peer, or reported. Weight is never lost and
+///         never made.
 ///   PA-2  a send is delivered at most once, and never after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as no burst is away.
-///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits, the purse that leaves at the end of the node's
-///         last burst counts the node.
+///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits at the end of the node's last
+///         burst, the purse that leaves there counts the node.
 ///   PA-5  a walk starts only when no burst is away. The initiator may ask for a walk before that, because the weight of a
 ///         burst may reach the initiator before the burst comes back to the participant.
-///   PA-6  a quiet node keeps weight only while a child to which it sent gradients has not answered all of these. A quiet node whose children
-///         have answered has answered its parent. Calls make a tree, so the lowest node that waits gets its answer: when nothing is
-///         left to run and no message is under way, no node keeps weight.
+///   PA-6  a quiet node keeps weight only while a child has not answered all gradients that the node sent to it. A quiet node
+///         whose children have answered has answered its parent. When nothing is left to run and no message is under way, no
+///         node keeps weight.
 ///   PA-7  at most one burst or walk is away. Each comes back with one call of returned() or walked().
 class participant {
  public:
-  /// Run a burst: deliver the gradients that came since the last burst, then leave out the sends in `drops`, which get none.
+  /// Run a burst: deliver the gradients that came since the last burst, then drop the sends in `drops`, which get no
+  /// gradients.
   struct run_burst {
     burst_share share;
     std::vector<message_id> drops;
@@ -98,19 +101,21 @@ class participant {
     std::uint32_t answers = 0;
   };
 
-  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`: whether this node
-  /// has started the pass; its part then ends with close() alone.
+  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`:
+  /// whether this node has started the pass; the part then ends with close() alone.
   explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
   effects start(purse all);
-  /// Gradients for a send of this node have come. They wait for the next burst. After the call they are of no use if the part is over().
+  /// Gradients for a send of this node have come, and wait for the next burst. If the part is over() after the call, nobody
+  /// needs these gradients.
   effects gradients(message_id send, purse carried, sender from);
   /// Another node reports that it is quiet, to this node as its parent.
   effects reported(purse carried, sender from);
   /// The discovery has ended. Of the sends that still wait, only those in `live` will get gradients.
   effects prune(const std::set<message_id>& live, purse carried);
-  /// The burst came back. `why`: it failed. A walk that failed comes back in this way too, with an empty share.
+  /// The burst came back. `why`: why the burst failed, if it did. A walk that failed comes back in this way too, with an empty
+  /// share.
   effects returned(burst_share back, std::optional<failure> why = {});
   /// The walk came back.
   effects walked(std::vector<message_id> recvs);
@@ -170,12 +175,12 @@ class participant {
   bool asks_roots_ = false;        // a walk from the roots is due
   std::size_t questions_ = 0;      // for the next walk from sends
   std::vector<message_id> walk_sends_;
-  std::size_t walking_ = 0;  // questions that the walk that is away answers; 0: it began at the roots
+  std::size_t walking_ = 0;  // questions that the walk that is away will answer; 0: the walk began at the roots
   bool aborts_ = false;      // an abort waits for its answer
   bool gathers_ = false;     // somebody waits for the gradients of the leaves
   bool settled_ = false;
   std::uint32_t from_parent_ = 0;  // messages with gradients that came from the parent
-  std::uint32_t answered_ = 0;     // of these
+  std::uint32_t answered_ = 0;     // how many of from_parent_ were answered
   std::map<node_id, exchange> children_;
   std::size_t open_ = 0;  // children that have to answer
   std::set<node_id> sent_to_;

@@ -28,14 +28,15 @@ void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
   }
 }
 
-// As add_part for each of `more`, which ascends, in linear time: adds the parts up from the smallest on, as the digits of a number.
+// As add_part for each of `more`, which ascends, in linear time: adds the parts from the smallest on, as one adds the digits
+// of numbers.
 void add_parts(std::vector<std::uint32_t>& weight, const std::vector<std::uint32_t>& more) {
   std::vector<std::uint32_t> all;
   all.reserve(weight.size() + more.size());
   std::merge(weight.begin(), weight.end(), more.begin(), more.end(), std::back_inserter(all));
   weight.clear();
   std::uint32_t exponent = 0;
-  std::size_t carried = 0;  // parts of `exponent` that came of smaller ones
+  std::size_t carried = 0;  // parts of `exponent` that were made of smaller ones
   for (auto at = all.rbegin(); at != all.rend() || carried > 0;) {
     if (carried == 0) exponent = *at;
     auto count = carried;

@@ -9,7 +9,7 @@
 /// carries a part of the weight. When the initiator has the whole weight again, no message and no burst of the pass is left.
 ///   PU-1  split and merge keep the sum: the part that is given away and the part that stays add up to the former weight.
 ///   PU-2  a purse without weight counts no nodes. Counts travel with weight, so a whole purse counts all nodes.
-///   PU-3  the time of each function grows with the length of the weights, and hardly faster: another node may send long ones.
+///   PU-3  the time of each function grows hardly faster than the length of the weights: another node may send long weights.
 namespace troupe::protocol {
 
 /// The purse that a pass starts with: weight 1.
@@ -27,10 +27,10 @@ inline bool all_settled(const purse& from) noexcept { return from.begun == from.
 /// Adds `other` to `into`.
 void merge(purse& into, purse other);
 
-/// Gives away parts of the weight of one purse, one after another.
-///   PU-4  the exponents of n parts, and of what is left, are at most 1 + 2 log2(n) above the lowest exponent of the purse. So a purse of many
-///         parts is short, of whatever nodes they come: the nth part is about 1 / (2 n^2) of the purse, and all parts together are less than
-///         the purse. With halves the exponents would grow with n.
+/// Gives away parts of the weight of one purse, one after another. The nth part is about 1 / (2 n^2) of the purse, and all
+/// parts together are less than the purse. If each part were a half, exponents would grow with n.
+///   PU-4  the exponents of n parts, and of what is left, are at most 1 + 2 log2(n) above the lowest exponent of the purse. So
+///         a purse of many parts is short, of whatever nodes the parts come.
 class splitter {
  public:
   /// `from`, the same purse each time, keeps the rest and the counts. `from` must have weight.

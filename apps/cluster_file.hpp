@@ -10,7 +10,8 @@
 
 namespace troupe::apps {
 
-/// One node of a cluster file: its settings, and how its process is started. With `ssh` the host is 0.0.0.0 unless the file says another.
+/// One node of a cluster file: its settings, and how its process is started. With `ssh`, the node listens on 0.0.0.0 unless
+/// the file names another host.
 struct cluster_node : settings {
   std::size_t threads = 1;  // threads of libtorch inside one operation
   std::string ssh;          // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
@@ -18,17 +19,17 @@ struct cluster_node : settings {
   std::string folder;       // working folder there; empty: where ssh or this process starts
   std::vector<std::string> options;  // more options of `troupe node`
 
-  /// The address or host name by which others reach the node: `advertise`, else `host`, else the host in `ssh`. Empty if the file
-  /// names none, because the node listens on all addresses of this host.
+  /// The address or host name by which others reach the node: `advertise`, else `host`, else the host in `ssh`. Empty if the
+  /// file names none, because the node listens on all addresses of this host.
   std::string reached_at() const;
 };
 
 /// The nodes of a small cluster, in the order in which they start. All other nodes join the first one.
 ///   {"nodes": [{"name": "stage1", "port": 4001}, {"name": "stage2", "workers": 2, "threads": 2}]}
-/// Each option of a node but `--join` is a field, which docs/options.md names.
+/// Each option of a node is a field, except `--join`; docs/options.md names the fields.
 ///   CF-1  a mistake throws std::runtime_error with the file, the field, what was expected and what the file has.
 ///   CF-2  nothing is guessed: an unknown field is a mistake. Two nodes with the same name or address are a mistake too.
-///   CF-3  a destination of ssh and a program are no options ("-oProxyCommand=...").
+///   CF-3  the fields `ssh` and `program` can't hold an option, such as "-oProxyCommand=...".
 ///   CF-4  a device map leads to a node of the file, and each of its devices has a name that libtorch knows.
 struct cluster_file {
   std::string origin;  // the file's path, for error texts

@@ -38,8 +38,8 @@ inline bool is_same_node(const member& a, const member& b) {
   return a.name == b.name || (a.host == b.host && a.port == b.port);
 }
 
-/// Removes the peers that are gone and were started again: peers with the name or address of node `self`, of a peer that is not gone,
-/// or of a peer that is gone since a later time. `seen` gives the peer_status of an element.
+/// Removes peers that are gone and were replaced: those with the name or address of node `self`, of a peer that is not gone,
+/// or of a peer that went later. `seen` gives the peer_status of an element.
 template <class Element, class Seen>
 void remove_replaced(std::vector<Element>& all, const member& self, Seen seen) {
   const auto replaces = [&](const peer_status& one, const peer_status& other) {
@@ -73,8 +73,8 @@ struct status_rates {
 std::string bytes_text(double bytes);
 
 /// The nodes of a cluster, as a person or a program wants to see them.
-///   CV-1  a node is listed once: a node that is gone is left out if a node of its name or address is up or unreachable, or is gone
-///         since a later time.
+///   CV-1  a node is listed once: a node that is gone is left out if another of its name or address is up, is unreachable, or
+///         went later.
 ///   CV-2  a node that is up and did not answer is listed with the reason, and so is a node that is not up.
 class cluster_view {
  public:
@@ -82,7 +82,7 @@ class cluster_view {
     member who;
     std::string state;      // "up", "unreachable" or "gone"
     double for_s = 0;       // how long the node has been in this state
-    std::string transport;  // how the asked node reaches this one; of the asked node itself empty
+    std::string transport;  // how the asked node reaches this one; empty for the asked node itself
     std::string problem;    // why the node is not up or did not answer
     std::optional<node_status> status;
     std::optional<status_rates> rates;

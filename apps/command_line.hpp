@@ -67,14 +67,16 @@ inline constexpr std::array<std::string_view, 4> proof_and_policy{"--certificate
 inline constexpr option_names proof(proof_and_policy.data(), 3);
 inline constexpr std::array<std::string_view, 3> log_options{"--log-level", "--log-file", "--log-format"};
 
-/// Adds options of a node (troupe/actors/node_options.hpp) to a command. `to`: where their values go, and what the help shows as
-/// defaults; it has to live as long as the command. `group`: of the help; null: the group of the option.
+/// Adds options of a node (troupe/actors/node_options.hpp) to a command. `to`: gets the values, and has the defaults that the
+/// help shows; it has to live as long as the command. `group`: the group of the options in the help; null: the usual group of
+/// each.
 void add_node_options(CLI::App& command, settings& to, option_names names, const char* group = nullptr);
 
-/// The arguments of a command that make these settings what they are in `of`.
+/// The arguments that give the settings of a command the values that they have in `of`.
 std::vector<std::string> node_arguments(const settings& of, option_names names);
 
-/// The name of the node that the kit is for; the settings' own name without a kit. Throws troupe::error if the kit can't be read.
+/// The name of the node that the kit is for; the settings' own name without a kit. Throws troupe::error if the kit can't be
+/// read.
 std::string name_in_kit(const settings& of);
 
 }  // namespace troupe::apps

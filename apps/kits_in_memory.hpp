@@ -17,8 +17,8 @@ namespace troupe::apps {
 /// A kit that came by stdin and is in memory alone: no disk of this host ever has its private key.
 class kit_from_stdin {
  public:
-  /// Reads from `input` up to the end of the kit's second certificate, and not a byte more. Throws std::runtime_error if the input
-  /// ends before, has more bytes than a kit, or `patience` is over.
+  /// Reads from `input` up to the end of the kit's second certificate, and not a byte more. Throws std::runtime_error if the
+  /// input ends before, has more bytes than a kit, or `patience` is over.
   explicit kit_from_stdin(int input = 0, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
   /// A path by which this process opens the kit, for as long as this object lives.
@@ -28,8 +28,8 @@ class kit_from_stdin {
   support::owned_descriptor memory_;
 };
 
-/// An authority and kits that exist as long as `troupe launch` runs: they are in memory alone, so nothing is left of them however
-/// the process ends.
+/// An authority and kits that exist as long as `troupe launch` runs: they are in memory alone, so nothing is left of them
+/// however the process ends.
 class launch_certificates {
  public:
   /// Throws troupe::error or std::system_error.

@@ -27,12 +27,12 @@ std::string describe_exit(int status);
 /// Child processes that live no longer than this object, and no longer than the process that started them.
 ///   PG-1  the kernel kills a child when the parent dies, however the parent dies (also by `kill -9`).
 ///   PG-2  a child runs in a process group of its own, so Ctrl-C in a terminal reaches the parent only.
-///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin unless start() names another, and with none of the
-///         parent's other open files.
+///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin unless start() names another, and with none of
+///         the parent's other open files.
 ///   PG-4  `poll` reports the end of each child once, after the last line that the child wrote. Children that `stop_all` ended
 ///         are not reported.
 ///   PG-5  after `stop_all` no child is left, not even one that ignores SIGTERM or is stopped.
-///   PG-6  so it is on a kernel without close_range (before Linux 5.9) and pidfd_open (before Linux 5.3), too.
+///   PG-6  the promises hold on a kernel without close_range (before Linux 5.9) and pidfd_open (before Linux 5.3) too.
 /// Safe to use from any thread.
 class process_group {
  public:
@@ -47,8 +47,8 @@ class process_group {
   /// not block for long and must not throw.
   using line_sink = std::function<void(const std::string& name, const std::string& line)>;
 
-  /// Without a sink, children write to the stdout and stderr of this process. `errors` gets the lines of stderr in place of `sink`:
-  /// messages for a person, which are then no part of what a child prints as its result.
+  /// Without a sink, children write to the stdout and stderr of this process. `errors` gets the lines of stderr in place of
+  /// `sink`. These are messages for a person, and no part of what a child prints as its result.
   explicit process_group(line_sink sink = {}, line_sink errors = {});
   /// Stops all children, with two seconds of grace.
   ~process_group();
@@ -74,9 +74,9 @@ class process_group {
   struct life;
   struct child;
 
-  // On `thread_`, which starts, listens to and reaps the children. PR_SET_PDEATHSIG watches the thread that forked, not the process, so
-  // that thread has to live as long as the group. Other threads use `children_` under the mutex only, so a signal never goes to a process
-  // number that was already reaped.
+  // Runs on `thread_`, which starts, listens to and reaps the children. PR_SET_PDEATHSIG watches the thread that forked, not
+  // the process, so that thread has to live as long as the group. Other threads use `children_` under the mutex only, so no
+  // signal goes to a process number that was already reaped.
   void run();
   void wait_for_news();
   pid_t start_here(std::string name, const std::vector<std::string>& arguments, int input);

@@ -14,19 +14,20 @@
 
 namespace troupe::apps {
 
-/// Blocks SIGINT, SIGTERM and SIGHUP on the calling thread and on the threads that it starts, and ignores SIGPIPE. To be called first
-/// in main, before any other thread exists: a signal on a thread that does not block it would end the process.
+/// Blocks SIGINT, SIGTERM and SIGHUP on the calling thread and on the threads that it starts, and ignores SIGPIPE. To be called
+/// first in main, before any other thread exists: a signal on a thread that does not block it would end the process.
 void block_stop_signals();
 
-/// Waits for SIGINT, SIGTERM and SIGHUP (blocked by block_stop_signals) on a thread of its own. A process has at most one such object
-/// at a time. SIGHUP comes when the terminal of the process is gone. To services it means that they have to read their files again.
+/// Waits for SIGINT, SIGTERM and SIGHUP (blocked by block_stop_signals) on a thread of its own. A process has at most one such
+/// object at a time. SIGHUP comes when the terminal of the process is gone. To services it means that they have to read their
+/// files again. A person who repeats a signal ends a program whose stop hangs. But a repetition may also be a copy: the
+/// terminal sends a signal to all processes, and wrapper programs then pass the signal on.
 ///   SI-1  the callback runs once, at the first signal, on that thread. The callback may take locks and allocate memory.
 ///   SI-2  `wait` returns for a signal that came before the call, and for one that comes later.
-///   SI-3  a second signal that comes `patience` after the first, or later, ends the process at once with 128 + its number, so
-///         that a person can end a program whose stop hangs. A second signal that comes sooner changes nothing, because it may
-///         be a copy of the first: the terminal sends a signal to all processes, and wrapper programs then pass the signal on.
-///   SI-4  with `on_hangup` SIGHUP does not stop: on_hangup runs for it, on that thread. Without it, SIGHUP stops as SIGINT does, but has no
-///         effect in a process that was started with SIGHUP ignored, as by nohup.
+///   SI-3  a second signal that comes `patience` after the first, or later, ends the process at once with 128 + its number. A
+///         second signal that comes sooner changes nothing.
+///   SI-4  with `on_hangup`, SIGHUP does not stop the program: on_hangup runs, on that thread. Without `on_hangup`, SIGHUP
+///         stops as SIGINT does, but has no effect in a process that was started with SIGHUP ignored, as by nohup.
 class stop_signal {
  public:
   /// `on_signal` gets the signal's number. Both functions must be brief and must not throw.
@@ -63,10 +64,12 @@ class stop_signal {
   std::thread thread_;
 };
 
-/// To be called first in main, before any thread exists. As process 1 of a container, this function goes on in a child. Process 1
-/// itself only does what the kernel expects of it, and never returns from here. Elsewhere the function does nothing.
+/// To be called first in main, before any thread exists. In process 1 of a container, this function forks and returns in the
+/// child alone. Process 1 itself then does only what the kernel expects of process 1. In other processes the function does
+/// nothing.
 ///   FP-1  process 1 reaps every process of the container whose parent has ended, so that no zombie stays.
-///   FP-2  process 1 passes signals on, and ends as the child does: with its exit status, or 128 + the signal that has ended the child.
+///   FP-2  process 1 passes signals on, and ends as the child does: with its exit status, or 128 + the signal that has ended
+///         the child.
 void leave_first_process();
 
 /// Limits how long a stop takes, whatever the program is doing.

@@ -11,8 +11,8 @@ namespace troupe::apps {
 
 /// Starts a child as process_group promises (PG-1 to PG-3). The kernel kills the child when the calling *thread* ends, so call
 /// this function from a thread that lives as long as the child may. `output` becomes stdout of the child, `errors` its
-/// stderr; -1 keeps that of this process. `input` becomes its stdin; -1: an empty stdin. Throws std::system_error if the program
-/// cannot be started.
+/// stderr; -1 keeps that of this process. `input` becomes its stdin; -1: an empty stdin. Throws std::system_error if the
+/// program cannot be started.
 pid_t spawn_process(const std::vector<std::string>& arguments, int output, int errors, int input);
 
 }  // namespace troupe::apps

@@ -9,7 +9,8 @@
 
 namespace troupe::apps {
 
-/// Watches the other end of stdin, which another program holds as long as this process shall live. What comes is not used.
+/// Watches the other end of stdin, which another program holds as long as this process shall live. The bytes that come are not
+/// used.
 ///   QS-1  the callback runs once, on a thread of the object: when stdin has ended, or has brought no byte for `patience`.
 class stdin_watch {
  public:

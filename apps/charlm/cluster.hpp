@@ -25,7 +25,8 @@ struct stage_process {
 /// Throws std::runtime_error if the file names no port for the node, which then can't be joined.
 void check_has_port(const cluster_file& file, const cluster_node& which);
 
-/// Joins a node of the file. Throws std::runtime_error if another node is at its address, and troupe::error if it can't be reached.
+/// Joins a node of the file. Throws std::runtime_error if another node is at its address, and troupe::error if it can't be
+/// reached.
 void join_node(node& driver, const cluster_file& file, const cluster_node& which,
                std::optional<std::chrono::milliseconds> deadline = {});
 
@@ -33,21 +34,22 @@ void join_node(node& driver, const cluster_file& file, const cluster_node& which
 ///   SN-1  no process that was started outlives this object.
 ///   SN-2  a lost stage is reported with its name. If this program started its process, the report also has the process number
 ///         and how the process ended.
-///   SN-3  bring_back() makes up again what can be made up from here: processes that this program started and that have ended
-///         are started again, and the addresses of running nodes that are known from the start are dialled.
+///   SN-3  bring_back() starts again the processes that this program started and that have ended, and dials the addresses of
+///         running nodes that are known from the start.
 ///   SN-4  join() and bring_back() end by the time that they are given, however many nodes are frozen.
 class stage_nodes {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Starts `count` processes named stage1, stage2, ... that join the driver, and log, beat and trace as the driver does. Throws std::runtime_error with the node's name
-  /// if a process ends or is not up in time. Returns early if a stop was asked for.
+  /// Starts `count` processes named stage1, stage2, ... that join the driver, and log, beat and trace as the driver does.
+  /// Throws std::runtime_error with the node's name if a process ends or is not up in time. Returns early if a stop was asked
+  /// for.
   static stage_nodes start(node& driver, std::size_t count, const stop_signal& stop, const stage_process& process = {});
   /// Joins the nodes of a cluster file. Throws troupe::error at `until` at the latest.
   static stage_nodes join(node& driver, const cluster_file& file, clock::time_point until = clock::time_point::max());
-  /// Joins the cluster of the running node at `address` ("host:port"), as above. The stages are the nodes with these names, in this order;
-  /// without names they are all nodes of the cluster that are up, in the order of their names. Throws troupe::error (unknown_peer) if
-  /// a node with one of the names is not up.
+  /// Joins the cluster of the running node at `address` ("host:port"), as above. The stages are the nodes with these names, in
+  /// this order; without names they are all nodes of the cluster that are up, in the order of their names. Throws troupe::error
+  /// (unknown_peer) if a node with one of the names is not up.
   static stage_nodes join(node& driver, const std::string& address, std::vector<std::string> names,
                           clock::time_point until = clock::time_point::max());
   /// Leaves out the nodes that can't make modules of stage_type: the drivers of other runs, for example.
@@ -62,7 +64,8 @@ class stage_nodes {
 
   /// The names of the stages that are not up now.
   std::vector<std::string> missing(const node& driver) const;
-  /// Tries to bring back the stages that are not up. Blocks for a second or two for each of them at most, and until that time at most.
+  /// Tries to bring back the stages that are not up. Blocks for at most a second or two for each stage, and at most until
+  /// `until`.
   void bring_back(node& driver, clock::time_point until = clock::time_point::max());
 
   /// Ends the started processes. Processes that are left after the grace time are killed.

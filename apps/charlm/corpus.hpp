@@ -24,7 +24,7 @@ struct batch {
 ///   CX-2  the batch of a step depends on the seed and the step alone, so a run can continue from any step.
 ///   CX-3  a text without a validation block or without a training window throws std::runtime_error, which names what is
 ///         missing.
-///   CX-4  a corpus takes hardly more memory than its text: tokens are made of the characters that are asked for.
+///   CX-4  a corpus takes hardly more memory than its text: only characters that are asked for are turned into tokens.
 class corpus {
  public:
   static constexpr std::size_t block_length = 2000;

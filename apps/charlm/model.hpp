@@ -24,7 +24,8 @@ struct stage_position {
 ///   SG-1  stages with one seed have the same parameters, however many stages there are: `count` stages in a row are the whole
 ///         model.
 ///   SG-2  an input of another shape or dtype throws std::runtime_error with the expected shape.
-///   SG-3  the parameters are on the device of the stage, with the values that they have on the CPU; an input comes from any device.
+///   SG-3  the parameters are on the device of the stage, with the values that they have on the CPU; an input comes from any
+///         device.
 class stage : public torch::nn::Module {
  public:
   stage(const model_shape& shape, stage_position position, std::uint64_t seed, c10::Device device = c10::kCPU);

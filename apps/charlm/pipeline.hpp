@@ -26,12 +26,12 @@ struct step_result {
 ///         beginning and the end of one context's passes, stages that would wait work for another context.
 ///   PI-2  gradients are summed in the order of the micro-batches, so they have the bits of a single process.
 ///   PI-3  activations and gradients go from stage to stage. This node sends tokens and gets losses.
-///   PI-4  activations and gradients of a step travel as `recipe::wire` says, or exactly if the step's gradients are kept to be compared.
-///         Evaluations are exact.
+///   PI-4  activations and gradients of a step travel as `recipe::wire` says, or exactly if the step's gradients are kept to be
+///         compared. Evaluations are exact.
 class pipeline {
  public:
-  /// Creates one stage on each of the peers, in order, each on this device of its node. Each peer has to reach the next one. Blocks.
-  /// Throws troupe::error.
+  /// Creates one stage on each of the peers, in order, each on device `device` of its node. Each peer has to reach the next
+  /// one. Blocks. Throws troupe::error.
   pipeline(node& here, const std::vector<peer>& where, const model_shape& shape, const recipe& how,
            const std::string& device = "cpu");
 

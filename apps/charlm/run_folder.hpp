@@ -11,10 +11,10 @@
 namespace troupe::apps::charlm {
 
 /// The folder of a run, and the names of its files.
-///   RF-1  one process at a time may use the folder: a second process throws std::runtime_error. On a file system without locks
-///         (flock) the folder has a run as long as its file `.lock` exists, which then outlives a run that was killed.
-///   RF-2  set_aside loses nothing of any earlier run: the files of the run move to a new folder, `previous-1/`, `previous-2/` and so
-///         on. Files that no run writes are left alone, also by remove_run.
+///   RF-1  one process at a time may use the folder: a second process throws std::runtime_error. On a file system without
+///         locks (flock), a folder with a file `.lock` counts as used, even after a run that was killed.
+///   RF-2  set_aside loses nothing of any earlier run: the files of the run move to a new folder, `previous-1/`, `previous-2/`
+///         and so on. Files that no run writes are left alone, also by remove_run.
 ///   RF-3  a folder that cannot be made, cannot be written or has too little room throws std::runtime_error with the folder
 ///         and the reason.
 class run_folder {

@@ -15,13 +15,14 @@ namespace troupe::apps::charlm {
 
 inline constexpr const char* stage_type = "charlm.stage";
 
-/// The attributes with which a node creates a stage: the model's shape, which stage of how many, the seed of the parameters, and the
-/// device of the node that computes.
+/// The attributes with which a node creates a stage: the model's shape, which stage of how many, the seed of the parameters,
+/// and the device of the node that computes.
 attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed,
                             const std::string& device = "cpu");
 
 /// The module of a stage. Its methods are:
-///   `follow`    tells a stage that is not the last one which stage is next: the value `next` is a reference (remote_module::lend)
+///   `follow`    tells a stage that is not the last one which stage is next: the value `next` is a reference
+///               (remote_module::lend)
 ///   `forward`   takes the input of the stage and the targets, and the value `share`; returns character_loss(logits, targets,
 ///               share). A stage that is not the last one calls the next stage, so the input of a stage never passes through
 ///               the node that calls the first stage. The loss comes back on the CPU, whichever device the stages are on.

@@ -15,15 +15,15 @@ namespace troupe::apps::charlm {
 ///         stages are away than before, and every 30 s.
 ///   SW-2  the wait ends when no stage is away, when a stop is asked for, and when the patience is over. The patience counts
 ///         from the construction, over all waits.
-///   SW-3  a person is told why the stages can't be made ready: at once, when the reason is another one, and every 30 s. Two reasons
-///         that differ in numbers alone, as in times and addresses, are the same.
+///   SW-3  a person is told why the stages can't be made ready: at once, when the reason changes, and every 30 s. Reasons that
+///         differ only in numbers, such as times, count as the same.
 class stage_wait {
  public:
   using clock = std::chrono::steady_clock;
 
   struct parts {
     std::function<std::vector<std::string>()> away;     // the names of the stages that are not up
-    std::function<void(clock::time_point)> bring_back;  // tries to bring them back, until that time at most
+    std::function<void(clock::time_point)> bring_back;  // tries to bring these stages back, at most until that time
     std::function<void(const std::string&)> tell;       // gets lines for a person
   };
 
@@ -34,7 +34,7 @@ class stage_wait {
   /// The stages are up, but can't be made ready for this reason. The caller tries again.
   void tell_failure(const std::string& why);
   clock::time_point end() const { return begun_ + patience_; }
-  /// The error for a person when the patience is over, and this stood in the way last.
+  /// The text of the error when the patience is over. `why`: what stood in the way last.
   std::string over_text(const std::string& why) const;
   clock::duration left() const { return end() - clock::now(); }
   bool is_over() const { return left() <= clock::duration::zero(); }

@@ -26,8 +26,8 @@ struct text {
   std::string bytes;
   std::string origin;
 
-  /// Reads a UTF-8 file, or the regular files of a folder in the order of their names. Links in the folder are left out. `tell` gets
-  /// a line before a long text is read.
+  /// Reads a UTF-8 file, or the regular files of a folder in the order of their names. Links in the folder are left out. `tell`
+  /// gets a line before a long text is read.
   static text read(const std::string& path, const std::function<void(const std::string&)>& tell = {},
                    std::size_t most = most_bytes);
   /// Reads a text from bytes; `origin` names the text in error texts.

@@ -17,11 +17,11 @@ stage_wait training_run::wait_for_stages() {
     std::chrono::seconds(options_.retry_wait)};
 }
 
-/// From the first meeting with the stages to the end of the training. If a stage is away, waits until all are up and goes back to the
-/// last checkpoint, as often as the options say. Returns false if a stop came first.
+/// From the first meeting with the stages to the end of the training. If a stage is away, waits until all are up and goes back
+/// to the last checkpoint, as often as the options say. Returns false if a stop came first.
 bool training_run::train_to_end() {
   std::optional<stage_wait> wait;  // while a stage is away
-  std::string why;                 // what stood in the way last; not what an attempt saw that had no time for it
+  std::string why;                 // what stood in the way last, of an attempt that had time
   for (std::int64_t retry = 0; !stopped();) {
     const bool had_time = wait && wait->left() > std::chrono::seconds(1);
     try {

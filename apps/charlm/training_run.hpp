@@ -44,9 +44,9 @@ struct training_data {
   double trigram;  // loss of the trigram model, nats per character
 };
 
-/// Whether the error may be one of a stage that is away, does not answer or stops, and may come back. `has_begun`: whether the stages
-/// have been ready before. A stage that held the driver for gone has dropped what the driver made there: it then has no such object and
-/// no such context any more.
+/// Whether the error may come from a stage that is away, does not answer or stops, and may come back. `has_begun`: whether the
+/// stages have been ready before. A stage that held the driver for gone has dropped what the driver made there, and then knows
+/// no such object and no such context.
 inline bool is_lost_stage(const error& failure, bool has_begun) {
   const auto code = failure.code();
   const bool is_away =
@@ -83,8 +83,8 @@ class training_run {
   std::optional<std::string> sample();
   std::string collected_trace();
   void write_files(double validation_loss, const std::string& sample);
-  /// The folder of this run below the data folder of each node; empty if the driver writes all parts of checkpoints. Stages that this
-  /// program starts have --node-checkpoints as their data folder.
+  /// The folder of this run below the data folder of each node; empty if the driver writes all parts of checkpoints. Stages
+  /// that this program starts have --node-checkpoints as their data folder.
   std::string node_folder() const {
     if (options_.node_checkpoints.empty()) return {};
     return options_.starts_stages() ? state_.run : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();

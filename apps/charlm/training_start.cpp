@@ -167,7 +167,8 @@ void training_run::make_stages() {
   if (options_.verify_steps > 0) pipeline_->expect_one_thread();
 }
 
-/// Makes the stages, as they were at the last checkpoint, or at the start if there is none. The first time, the folder is opened too.
+/// Makes the stages, as they were at the last checkpoint, or at the start if there is none. The first time, the folder is
+/// opened too.
 void training_run::get_ready(stage_nodes::clock::time_point until) {
   meet_stages(until);
   if (stopped()) return;

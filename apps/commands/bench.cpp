@@ -71,8 +71,8 @@ struct measured_node {
   std::string problem{};
 };
 
-/// From each node to each other one; among more nodes than `most_nodes_for_all_ways`, to the next in their order. And from this command's
-/// node to each.
+/// From each node to each other one; among more nodes than `most_nodes_for_all_ways`, to the next in their order. And from
+/// this command's node to each.
 std::vector<measured_way> ways_between(const std::string& here, const std::vector<std::string>& nodes) {
   std::vector<measured_way> all;
   for (const auto& node : nodes) all.push_back({here, node});
@@ -83,7 +83,7 @@ std::vector<measured_way> ways_between(const std::string& here, const std::vecto
   return all;
 }
 
-/// Calls `work`. Returns why it failed; empty if it did not.
+/// Calls `work`. Returns why it failed; empty on success.
 template <class Work>
 std::string problem_of(Work work) {
   try {
@@ -153,7 +153,7 @@ class cluster_bench {
     return result;
   }
 
-  /// The cluster of a node: all that are up. Those that this node holds for unreachable are told.
+  /// Measures all nodes of a cluster that are up. Of the others, lists those that the node at `address` holds for unreachable.
   void join(const std::string& address) {
     const auto [host, port] = parse_address(address);
     const auto first = here_.join(host, port, time_to_join);
@@ -162,7 +162,7 @@ class cluster_bench {
       if (!each.up && !each.gone) nodes_.push_back({each.who.name, {}, "it is unreachable: " + each.reason});
   }
 
-  /// The nodes of a file. One that can't be reached is told, and the others are measured.
+  /// Measures the nodes of a file. A node that can't be reached is listed, and the others are measured.
   void join(const cluster_file& file) {
     for (const auto& each : file.nodes) {
       charlm::check_has_port(file, each);
@@ -224,7 +224,7 @@ class cluster_bench {
   const stop_signal& stop_;
   node here_;
   std::vector<std::string> names_;     // of the nodes to measure
-  mutable std::mutex mutex_;           // guards the rest
+  mutable std::mutex mutex_;           // guards left_out_, nodes_ and ways_
   std::vector<std::string> left_out_;  // nodes without the module type
   std::vector<measured_node> nodes_;
   std::vector<measured_way> ways_;
@@ -291,7 +291,7 @@ std::string cluster_bench::tables() const {
   return text_table(nodes, 1) + (ways.size() > 1 ? "\n" + text_table(ways, 3) : "") + (lines.empty() ? "" : "\n" + lines);
 }
 
-/// A line for each way and node that gives much less than the better ones: than a quarter of all do at least.
+/// A line for each way and node that gives less than a third of what the best quarter gives.
 std::vector<std::string> cluster_bench::remarks() const {
   std::vector<double> rates;
   std::vector<double> calls;

@@ -76,8 +76,8 @@ void write_kit_of(const certificates::kit& made, const std::string& file, bool r
               certificates::until_of(made.certificate.get()).c_str());
 }
 
-/// Throws std::runtime_error unless the file of a kit can be made in its folder. Called before a certificate is made: the authority keeps it
-/// in its books. `out`: what --out says.
+/// Throws std::runtime_error unless the file of a kit can be made in its folder. Called before a certificate is made: the
+/// authority keeps it in its books. `out`: what --out says.
 void expect_writable(const std::string& file, const std::string& out) {
   const auto folder = std::filesystem::path(out).parent_path();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)

@@ -38,13 +38,14 @@ void add_launch_command(CLI::App& app);
 ///   SD-1  the command asks from outside the cluster: the node's peers do not notice it.
 ///   SD-2  the command ends by its deadline, with status 1 and one line, if nobody listens, nobody answers, or the address is
 ///         not a node's.
-///   SD-3  each peer is shown once, in JSON too: one that is gone only if no other of its name or address has come since.
+///   SD-3  each peer is shown once, in JSON too. A peer that is gone is shown only if no other of its name or address has come
+///         since.
 ///   SD-4  with --watch, after the first answer, the command goes on when the node does not answer: it says so and asks again.
 void add_status_command(CLI::App& app);
 
-/// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures what the nodes of a running cluster and the ways between them give,
-/// one after the other.
-///   BM-1  a node or way that can't be measured is told with its reason, the others are measured, and the exit status is 1.
+/// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures the nodes of a running cluster and the ways between them, one
+/// after the other.
+///   BM-1  a node or way that can't be measured is shown with the reason. The others are measured, and the exit status is 1.
 void add_bench_command(CLI::App& app);
 
 /// Adds `troupe certs`: makes, renews, revokes and shows the certificates with which the nodes of a cluster prove who they are.

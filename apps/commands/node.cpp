@@ -97,7 +97,7 @@ class stay {
 
  private:
   std::atomic<bool> joined_{false};
-  std::mutex mutex_;                        // guards the next two
+  std::mutex mutex_;                        // guards link_ and is_hung_up_
   std::shared_ptr<nodes::node_link> link_;  // null before the node has read its files
   bool is_hung_up_ = false;                 // while link_ was null
 };
@@ -137,11 +137,12 @@ void* open(const std::string& file) {
   fail(file, "can't be loaded (" + reason + "); expected a shared library for this machine" + how_to_build);
 }
 
-/// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until the
-/// process ends. A name without a slash is a file of the working folder, or is searched where the system searches libraries.
-///   LB-1  load_library() throws std::runtime_error if the file is missing or is no library, uses a symbol that nothing defines, exports no
-///         such function, or was built with another troupe, or if the function throws. The text of the error names the file. It says which
-///         file was expected, why this one is none, and what the user can do.
+/// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until
+/// the process ends. A name without a slash is a file of the working folder, or is searched where the system searches
+/// libraries.
+///   LB-1  load_library() throws std::runtime_error if the file is missing or is no library, uses a symbol that nothing
+///         defines, exports no such function, was built with another troupe, or if the function throws. The text names the
+///         file, what was expected, what is wrong, and what to do.
 ///   LB-2  the function of a library that was built with another troupe, libtorch or CAF adds nothing.
 void load_library(node& here, const std::string& file) {
   void* const library = open(file);

@@ -74,8 +74,8 @@ void print_epoch(std::int64_t epoch, double loss) {
   std::fflush(stdout);
 }
 
-/// Throws std::runtime_error unless files can be written to the folder, which is made if it is not there. Called before the first step:
-/// the losses of a run that nobody can write are lost.
+/// Throws std::runtime_error unless files can be written to the folder, which is made if it is not there. Called before the
+/// first step: the losses of a run that nobody can write are lost.
 void expect_folder(const std::string& folder) {
   if (folder.empty()) return;
   std::error_code problem;

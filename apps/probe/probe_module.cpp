@@ -76,7 +76,7 @@ double gigaflops(seconds length) {
 /// Another node names the length, so it may be anything.
 seconds within(seconds length) { return length > shortest ? std::min(length, longest) : shortest; }
 
-/// The value that `share` of the values keep; 0 if there are too few to tell.
+/// The value that `share` of the values do not exceed; 0 if there are too few to tell.
 double kept(const std::vector<double>& values, double share) {
   return static_cast<double>(values.size()) * (1 - share) < 1 - 1e-9 ? 0 : percentile(values, share);
 }

@@ -13,13 +13,13 @@
 namespace troupe::apps::split {
 
 /// Numbers that are normally distributed, with mean 0 and deviation 1: noise and first weights. Copies draw from one source.
-///   NN-1  without a seed the numbers come from the system's random numbers (random(4)), and nobody else can compute them. libtorch's
-///         generator would not do: it uses 32 bits of its seed, and a party could try all of them.
+/// libtorch's generator uses 32 bits of its seed, and a party could try all of them.
+///   NN-1  without a seed the numbers come from the system's random numbers (random(4)), and nobody else can compute them.
 class normal_numbers {
  public:
   static constexpr std::int64_t greatest_seed = 0xFFFFFFFF;  // of libtorch's generator
 
-  /// `seed`: two sources with one seed give the same numbers, for tests. Nothing: nobody knows the numbers.
+  /// `seed`: for tests, because two sources with one seed give the same numbers. Without a seed, nobody knows the numbers.
   explicit normal_numbers(std::optional<std::uint64_t> seed);
 
   /// Throws std::system_error if the system gives no random numbers. `sizes`: of the tensor of float32.
@@ -30,9 +30,9 @@ class normal_numbers {
   std::shared_ptr<std::random_device> system_;
 };
 
-/// What a party does to what it sends across the cut: activations one way, their gradients the other way. Clipping and Gaussian noise are
-/// the parts of which differential privacy is made. What privacy they give is not computed here: that depends on the data, on how often
-/// a row is sent, and on how batches are drawn.
+/// What a party does to what it sends across the cut: activations one way, their gradients the other way. Clipping and
+/// Gaussian noise are the parts of which differential privacy is made. How much privacy they give is not computed here: that
+/// depends on the data, on how often a row is sent, and on how batches are drawn.
 struct cut_options {
   double clip = 0;   // largest norm (L2) of a row; longer rows are made shorter. 0: no clipping
   double noise = 0;  // standard deviation of the noise that is added to each number, in multiples of `clip`; needs a clip
@@ -45,8 +45,8 @@ class cut {
 
   /// The rows as they cross the cut. `rows`: [rows, columns]. Differentiable: the gradient is that of clipping; noise has none.
   at::Tensor shielded(const at::Tensor& rows);
-  /// The same rows. In the backward pass their gradient is clipped and noised before it goes on. With noise that happens once: a second
-  /// backward pass fails, as the mean of many gradients with a noise of their own would have little of it.
+  /// The same rows. In the backward pass their gradient is clipped and noised before it goes on. With noise, a second backward
+  /// pass fails: the mean of many gradients, each with a noise of its own, would have little noise.
   at::Tensor with_shielded_gradient(const at::Tensor& rows);
 
  private:

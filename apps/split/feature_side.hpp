@@ -17,7 +17,8 @@
 
 namespace troupe::apps::split {
 
-/// How both parties go through the data. Batches are drawn from a permutation of the rows, which `batch_seed` and the epoch determine.
+/// How both parties go through the data. Batches are drawn from a permutation of the rows, which `batch_seed` and the epoch
+/// determine.
 struct course {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
@@ -47,8 +48,8 @@ class feature_side {
 
   feature_side(node& here, std::string label_node, const table& features, course how, patience with);
 
-  /// Trains for one epoch. Returns the mean loss of its rows. Throws troupe::error if a step failed more often than `patience` allows, and
-  /// at once if the other side refuses it. `on_retry`: called before a step is tried again.
+  /// Trains for one epoch. Returns the mean loss of its rows. Throws troupe::error if a step failed more often than `patience`
+  /// allows, and at once if the other side refuses a step. `on_retry`: called before a step is tried again.
   double train(std::int64_t epoch, const std::function<void(const failed_step&)>& on_retry);
 
  private:
@@ -68,8 +69,8 @@ class feature_side {
   double loss_ = 0;
 };
 
-/// Both halves in this process, without a network: what the two parties together should get. `noise_of_labels`: the seed of the label
-/// side's noise. Returns the mean loss of each epoch.
+/// Both halves in this process, without a network: what the two parties together should get. `noise_of_labels`: the seed of the
+/// label side's noise. Returns the mean loss of each epoch.
 std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
                                 const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch);

@@ -13,8 +13,8 @@ namespace troupe::apps::split {
 /// Numbers of a row that cross the cut.
 inline constexpr std::int64_t width_of_cut = 8;
 
-/// Two layers of a network, and what makes them better. The half of the party with features ends in `width_of_cut` numbers, and the
-/// half of the party with labels begins with them.
+/// Two layers of a network, and the step that trains them. The half of the party with features ends in `width_of_cut` numbers,
+/// and the half of the party with labels begins with them.
 class half {
  public:
   /// `seed`: of the first weights; see normal_numbers.
@@ -23,7 +23,8 @@ class half {
   /// `rows`: [rows, in]. Returns [rows, out].
   at::Tensor forward(const at::Tensor& rows) const;
   const std::vector<at::Tensor>& parameters() const noexcept { return parameters_; }
-  /// A step of stochastic gradient descent. `gradients`: one for each parameter, in their order; undefined: the parameter stays.
+  /// A step of stochastic gradient descent. `gradients`: one for each parameter, in their order; undefined: the parameter
+  /// stays.
   void step(double rate, at::TensorList gradients);
 
  private:

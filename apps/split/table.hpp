@@ -25,8 +25,8 @@ table read_table(const std::string& file);
 /// As read_table(), for a file with one column of labels, each 0 or 1.
 table read_labels(const std::string& file);
 
-/// Writes an example to the folder: features.csv with 16 numbers of each person, and labels.csv with 0 or 1. Nobody can tell the label
-/// from one number alone. Throws std::runtime_error, also if one of the files is there already.
+/// Writes an example to the folder: features.csv with 16 numbers of each person, and labels.csv with 0 or 1. Nobody can tell
+/// the label from one number alone. Throws std::runtime_error, also if one of the files is there already.
 void write_example(const std::string& folder, std::int64_t rows, std::uint64_t seed);
 
 }  // namespace troupe::apps::split

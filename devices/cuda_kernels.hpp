@@ -22,8 +22,9 @@ int gpu_count();
 /// function, any number of times.
 bool load_cuda_kernels();
 
-/// troupe's own kernels (devices/cuda/functions.hpp), and libtorch's: the first call loads both. Null without a GPU, and if troupe was
-/// built without nvcc; the caller then computes without them. Throws as load_cuda_kernels() does. Any thread may call this function.
+/// troupe's own kernels (devices/cuda/functions.hpp), and libtorch's: the first call loads both. Null without a GPU, and if
+/// troupe was built without nvcc; the caller then computes without them. Throws as load_cuda_kernels() does. Any thread may
+/// call this function.
 const cuda::functions* own_cuda_kernels();
 
 /// Loads a library of kernels and checks its version. The library stays loaded. Throws as load_cuda_kernels() does.

@@ -39,7 +39,8 @@ class device_map {
   /// Reads names of devices, as settings::device_maps has them. Throws troupe::error (misuse).
   static device_map of(const std::map<std::string, std::string>& names);
 
-  /// Throws troupe::error (misuse) if one of the two is in the map already on its side, or is a device whose tensors do not travel.
+  /// Throws troupe::error (misuse) if one of the two is in the map already on its side, or is a device whose tensors do not
+  /// travel.
   void add(entry next);
 
   bool empty() const noexcept { return entries_.empty(); }
@@ -70,20 +71,20 @@ c10::Device device_named(const std::string& text);
 std::string why_impossible(const device_map& map, const std::vector<c10::Device>& here, const std::vector<c10::Device>& there,
                            const std::string& other);
 
-/// The devices to which a map leads tensors, one for each tensor; empty if all are the CPU. The CPU leads to the CPU unless the map says
-/// another device. Throws troupe::error (unsupported_tensor) for a tensor of another device that the map does not have. The text begins
-/// with `what`; `other` is the name of the other node. Pre: the map is not empty.
+/// The devices to which a map leads tensors, one for each tensor; empty if all are the CPU. The CPU leads to the CPU unless the
+/// map says another device. Throws troupe::error (unsupported_tensor) for a tensor of another device that the map does not
+/// have. The text begins with `what`; `other` is the name of the other node. Pre: the map is not empty.
 std::vector<c10::Device> destinations(const std::vector<at::Tensor>& tensors, const device_map& map, const std::string& what,
                                       const std::string& other);
 
-/// Replaces the devices of a result, as the other node has named them, by those of this node: the map in the other direction. Empty
-/// `devices`: all tensors were on the CPU. Throws as destinations() does. Pre: the map is not empty.
+/// Replaces the devices of a result, as the other node has named them, by those of this node: the map in the other direction.
+/// Empty `devices`: all tensors were on the CPU. Throws as destinations() does. Pre: the map is not empty.
 std::vector<c10::Device> way_back(const std::vector<at::Tensor>& tensors, std::vector<c10::Device> devices,
                                   const device_map& map, const std::string& what, const std::string& other);
 
-/// The device of this name, as in cpu or cuda:0, ready to compute: CUDA's kernels are loaded (devices/cuda_kernels.hpp). Throws
-/// troupe::error(misuse) with the devices of this process, if it is none of them. After this call with a GPU, a forked process has to
-/// call exec before it uses a GPU.
+/// The device of this name, as in cpu or cuda:0, ready to compute: CUDA's kernels are loaded (devices/cuda_kernels.hpp). If
+/// this process has no such device, throws troupe::error(misuse) that lists the devices of the process. After this call with a
+/// GPU, a forked process has to call exec before it uses a GPU.
 c10::Device usable_device(const std::string& name);
 
 }  // namespace troupe::devices

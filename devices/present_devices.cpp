@@ -11,8 +11,8 @@ namespace troupe::devices {
 
 namespace {
 
-// libtorch looks once in a process whether CUDA is there, when it is first asked, and keeps the answer. So it is not asked before some
-// accelerator is registered: CUDA's kernels may still be loaded then.
+// libtorch looks once in a process whether CUDA is there, when it is first asked, and keeps the answer. So it is not asked
+// before some accelerator is registered: CUDA's kernels may still be loaded then.
 bool any_registered() {
   for (const auto type : {c10::kCUDA, c10::kHIP, c10::kXPU, c10::kMTIA, c10::kPrivateUse1, c10::kMPS, c10::kHPU})
     if (c10::impl::hasDeviceGuardImpl(type)) return true;

@@ -38,7 +38,8 @@ at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
   return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
 }
 
-// The ways of tensors that arrive, one for the accelerators of the process. Never destroyed: tensors may arrive until the process ends.
+// The ways of tensors that arrive, one for the accelerators of the process. Never destroyed: tensors may arrive until the
+// process ends.
 host_buffers& arrival_buffers(c10::DeviceType type) {
   static auto* const all = new host_buffers(type, staging::default_budget);
   return *all;
@@ -112,7 +113,7 @@ struct host_buffers::shelf {
 
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
-  mutable std::mutex mutex;                        // guards the members below
+  mutable std::mutex mutex;                        // guards idle and used
   std::map<std::size_t, std::deque<buffer>> idle;  // by size; the buffer that came back first is at the front
   usage used;
 };

@@ -19,14 +19,15 @@
 namespace troupe::devices {
 
 /// Page-locked host memory that transfers use again and again, because locking pages is slow and locked memory is scarce.
+/// While a transfer fills a buffer, the next tensor gets another buffer, or ordinary memory if the budget allows no other
+/// buffer.
 ///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed to make room. A tensor that
-///         still does not fit gets ordinary memory. So a budget that is used up makes nothing wait and nothing fail.
-///   HB-2  a buffer serves one tensor at a time. The buffer may serve the next tensor when the last reference to that tensor is
-///         gone, whichever thread dropped the reference.
+///         still does not fit gets ordinary memory, so nothing waits and nothing fails.
+///   HB-2  a buffer serves one tensor at a time. The buffer may serve the next tensor when the last reference to that tensor
+///         is gone, whichever thread dropped the reference.
 ///   HB-3  a buffer has at most twice the bytes asked for, and at least one page.
-///   HB-4  a buffer that a transfer still fills serves no other tensor and is not freed, even if its own tensor is gone.
-///         No thread waits for that transfer: the next tensor gets another buffer, or ordinary memory if the budget allows no
-///         other buffer. If the pool ends before the transfer, the memory of the buffer is lost.
+///   HB-4  a buffer that a transfer still fills serves no other tensor and is not freed, even if its own tensor is gone. No
+///         thread waits for that transfer. If the pool ends before the transfer, the memory of the buffer is lost.
 ///   HB-5  tensors may outlive the pool.
 /// Any thread may use the pool.
 class host_buffers {
@@ -95,10 +96,10 @@ bool is_stageable(const at::Tensor& tensor);
 c10::Stream arrival_stream(c10::Device device);
 
 /// Moves tensors that arrived to these devices, one for each tensor.
-///   AV-1  the copies are queued on the arrival streams of the devices, from page-locked memory: they do not wait for work that other
-///         streams have got before. The current streams of the devices wait for the copies.
-///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for the process)
-///         is spent. The tensors that arrived may change at once.
+///   AV-1  the copies are queued on the arrival streams of the devices, from page-locked memory. So the copies do not wait for
+///         work that other streams have got before. The current streams of the devices wait for the copies.
+///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for
+///         the process) is spent. The tensors that arrived may change at once.
 /// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied, and
 /// troupe::error(function_failed) if a device fails or has no memory left. The text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);

@@ -27,10 +27,10 @@ namespace troupe::devices {
 ///   SO-4  a sum is never made in memory that another stream may still be reading.
 ///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
 ///   SO-6  if everything is on one stream, no event is recorded.
-///   SO-7  a function that a lane runs on another thread is ordered in the same way. What else the lane has queued on the stream
-///         meanwhile keeps no consumer waiting.
-///   SO-8  if a leaf's gradient is accumulated on another stream than the one on which a function has made it, the process gets one
-///         warning, as from libtorch (at::Context::setWarnOnAccumulateGradStreamMismatch).
+///   SO-7  a function that a lane runs on another thread is ordered in the same way. No consumer waits for other work that the
+///         lane has queued on the stream meanwhile.
+///   SO-8  if a leaf's gradient is accumulated on another stream than the one on which a function has made it, the process
+///         gets one warning, as from libtorch (at::Context::setWarnOnAccumulateGradStreamMismatch).
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);

@@ -28,8 +28,8 @@ struct tensor_piece;
 ///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
 ///   AT-2  only elements that came without a gap, from the first byte to the last, are handed out.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
-///   AT-4  of one sender at most limit_sender() bytes and transfers wait, and its transfers announce at most `announced_factor` times
-///         as many bytes. A piece beyond that ends its transfer.
+///   AT-4  of one sender, at most as many bytes and transfers wait as limit_sender() allows, and transfers announce at most
+///         `announced_factor` times as many bytes. A piece beyond that ends its transfer.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. Each takes at least one page of
@@ -71,7 +71,7 @@ class arriving_tensors {
     std::uint64_t total = 0;
     std::uint64_t came = 0;
   };
-  /// What the transfers of one sender that were not taken come to.
+  /// The sums over those transfers of one sender that were not taken yet.
   struct account {
     std::uint64_t came = 0;
     std::uint64_t announced = 0;
@@ -95,7 +95,7 @@ class arriving_tensors {
   found_arrival end(found_arrival which);
   void end(const key& which);
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards memory_, arrivals_, waiting_, most_of_sender_ and most_transfers_
   tensor_memory memory_;
   std::map<key, arrival> arrivals_;
   std::map<std::uint64_t, account> waiting_;  // by sender, of those that have transfers

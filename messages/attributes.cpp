@@ -25,7 +25,7 @@ std::string names_in(const attributes& from) {
   return names.empty() ? "none" : names;
 }
 
-/// The entries of a list; 0 for a value that is none.
+/// The entries of a list; 0 for a value that is no list.
 std::size_t entries_of(const attribute& x) {
   return std::visit(
     [](const auto& value) -> std::size_t {

@@ -48,8 +48,8 @@ struct attribute_kind<std::vector<std::string>> : known_attribute_kind<std::vect
 
 }  // namespace detail
 
-/// A plain value that travels beside tensors: a truth, an integer, a floating-point number or a string, or a list of integers, of
-/// floating-point numbers or of strings. A string may hold any bytes. Large lists travel as tensors.
+/// A plain value that travels beside tensors: a bool, an integer, a floating-point number or a string, or a list of integers,
+/// of floating-point numbers or of strings. A string may hold any bytes. Large lists travel as tensors.
 struct attribute {
   std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
                std::vector<std::string>>
@@ -95,13 +95,14 @@ using attributes = std::map<std::string, attribute>;
 /// The bytes of the text or of the entries of a value; 0 for a value that is neither a text nor a list.
 std::size_t bytes_of(const attribute& x);
 
-/// Throws troupe::error (misuse) if there are more values than a message may have, or longer ones (message_size.hpp). Entries of lists
-/// count as values. The text begins with `what`.
+/// Throws troupe::error (misuse) if there are more values than a message may have, or longer ones (message_size.hpp). Entries
+/// of lists count as values. The text begins with `what`.
 void check_can_travel(const attributes& values, std::string_view what);
 
 namespace detail {
 
-/// The value of that name, which has the type that `expected` has; null if the name is missing. Converts into `expected` if need be.
+/// The value of that name, which has the type that `expected` has; null if the name is missing. Converts into `expected` if
+/// need be.
 const attribute* find_attribute(const attributes& from, const std::string& name, attribute& expected);
 [[noreturn]] void attribute_is_missing(const attributes& from, const std::string& name, const attribute& expected);
 /// Throws troupe::error (misuse): the number does not fit into an integer with so many bits.
@@ -135,9 +136,9 @@ constexpr void check_attribute_type() {
 
 }  // namespace detail
 
-/// The value of that name, as a bool, an integer of any size, a floating-point number or a std::string, or as a std::vector of the last
-/// three. Throws troupe::error (misuse) if the name is missing, if its value is of another type, or if an integer does not fit. An integer
-/// is accepted where a floating-point number is asked for, in lists too.
+/// The value of that name, as a bool, an integer of any size, a floating-point number or a std::string, or as a std::vector of
+/// the last three. Throws troupe::error (misuse) if the name is missing, if its value is of another type, or if an integer does
+/// not fit. An integer is accepted where a floating-point number is asked for, in lists too.
 template <class T>
 T get(const attributes& from, const std::string& name) {
   detail::check_attribute_type<T>();

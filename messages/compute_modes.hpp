@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// autocast of one kind of device, which is on.
+/// A kind of device for which autocast is on, and the dtype of autocast there.
 struct autocast_mode {
   c10::DeviceType device = c10::DeviceType::CPU;
   c10::ScalarType dtype = c10::ScalarType::BFloat16;

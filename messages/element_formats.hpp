@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The elements of the wire formats (wire_format.hpp): loops over half_floats.hpp and int8_blocks.hpp, which have the bits, for the host.
-/// Compilers make vector instructions of them.
-///   EF-1  narrow_* and widen_* are the functions of half_floats.hpp for each element, except for what is multiplied.
+/// The elements of the wire formats (wire_format.hpp) on the host: loops over the functions of half_floats.hpp and
+/// int8_blocks.hpp, which define the bits. Compilers make vector instructions of these loops.
+///   EF-1  narrow_* and widen_* give what the functions of half_floats.hpp give for each element, apart from the factors.
 ///   EF-2  quantise() and dequantise() are the functions of int8_blocks.hpp for each block.
-///   EF-3  what a format can't hold is told: quantise() and narrow_bfloat16() return false.
+///   EF-3  quantise() and narrow_bfloat16() return false if the format can't hold an element.
 namespace troupe::element_formats {
 
 /// Returns false if a finite element became infinite.
@@ -23,8 +23,8 @@ void narrow_float16(const float* from, std::uint16_t* to, std::size_t count, flo
 /// Multiplies each element by both factors. (Two factors, because one float32 can't hold each power of two that is needed.)
 void widen_float16(const std::uint16_t* from, float* to, std::size_t count, float factor, float second_factor);
 
-/// Writes blocks_of(count) scales. `residual`: null, or `count` elements. Returns false if an element, with its residual, is infinite
-/// or NaN; what was written then has no meaning.
+/// Writes blocks_of(count) scales. `residual`: null, or `count` elements. Returns false if an element, with its residual, is
+/// infinite or NaN; what was written then has no meaning.
 bool quantise(const float* from, float* residual, std::int8_t* to, float* scales, std::size_t count);
 void dequantise(const std::int8_t* from, const float* scales, float* to, std::size_t count);
 

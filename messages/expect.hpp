@@ -19,10 +19,10 @@ namespace troupe {
 
 }  // namespace troupe
 
-/// Checks what the caller of a function has to see to (`Pre:`), or what a class says of its own state, in every build. A broken condition
-/// ends the process: to go on would lose data without a word. Where a nanosecond counts, `assert` of <cassert> is used instead, which the
-/// presets dev, asan, tsan and fuzz check.
-// A macro alone has the text of the condition.
+/// Checks, in every build, a condition that a caller has to meet (`Pre:`), or that the state of a class always meets. A broken
+/// condition ends the process, because going on would lose data silently. Where a nanosecond counts, `assert` of <cassert> is
+/// used instead, which the presets dev, asan, tsan and fuzz check.
+// Only a macro has the text of the condition.
 // NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
 #define TROUPE_EXPECT(condition) \
   ((condition) ? static_cast<void>(0) : ::troupe::end_for_broken_condition(#condition, __FILE__, __LINE__, __func__))

@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-/// Before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain function.
+/// Before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain
+/// function.
 #ifdef __CUDACC__
 #define TROUPE_HOST_DEVICE __host__ __device__
 #else

@@ -69,8 +69,8 @@ unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
   return format::WireTypeForFieldType(static_cast<format::FieldType>(type));
 }
 
-// Counts entries of lists, by field, numbers of all lists, and fields that the type does not know. libprotobuf keeps a field of another
-// kind than that of its number as one that it does not know.
+// Counts entries of lists, by field, numbers of all lists, and fields that the type does not know. libprotobuf keeps a field of
+// another kind than that of its number as one that it does not know.
 class entry_count {
  public:
   bool is_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {

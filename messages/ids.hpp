@@ -33,7 +33,7 @@ struct message_id {
   auto operator<=>(const message_id&) const = default;
 };
 
-/// No node counts its messages so far. A message with a higher number is refused.
+/// No node sends this many messages. A message with a higher number is refused.
 inline constexpr std::uint64_t highest_message_number = std::uint64_t{1} << 63;
 
 /// Where in a context's program something happens; the same on every run. The place of a call is the place of its caller, then

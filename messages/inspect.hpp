@@ -13,8 +13,8 @@
 /// How messages travel. On the wire a message is: the length of its header (4 bytes) and of its payload (8 bytes), both
 /// little-endian; the header (messages/troupe.proto); the elements of its tensors. Promises to every reader:
 ///   WI-1  reading never throws and never crashes, whatever the bytes are; a bad message gives malformed_message,
-///   WI-2  sizes and counts (message_size.hpp) are checked before memory is allocated: for each byte of header at most 48 bytes, and
-///         together less than 256 MiB; and the elements once,
+///   WI-2  sizes and counts (message_size.hpp) are checked before memory is allocated: at most 48 bytes for each byte of
+///         header, less than 256 MiB together, and the elements once,
 ///   WI-3  header fields and payload that this version does not know are skipped,
 ///   WI-4  the message that is read equals the message that was sent, bit for bit, including the strides of dense tensors,
 ///   WI-5  nothing is written of a message that has a tensor that cannot travel (see check_can_travel),

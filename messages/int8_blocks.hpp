@@ -10,13 +10,14 @@
 ///   a code for each element    int8, in the order of the elements
 ///   zeros                      until the number of bytes is a multiple of 4
 ///   a scale for each block     float32. A block has 256 elements, the last block has the rest
-/// An element is a code from -127 to 127, and means its code times the scale of its block. What rounding loses is kept in a residual,
-/// which is added to the elements that are encoded next (error feedback).
-///   BC-1  each block by itself. Its scale is its largest magnitude divided by 127. A code is the nearest to element / scale, the even
-///         one of two.
-///   BC-2  a decoded element differs from the element plus its residual by at most half the scale, and a little of its rounding.
-///         Only if the scale is a denormal number, the difference may be larger. The new residual is this difference.
-///   BC-3  a block of zeros has the scale 0. Of a block with magnitudes below 2^-143 the scale may be 0 too; the residual keeps it.
+/// An element is a code from -127 to 127, and means its code times the scale of its block. What rounding loses is kept in a
+/// residual, which is added to the elements that are encoded next (error feedback).
+///   BC-1  each block is encoded by itself. Its scale is its largest magnitude divided by 127. A code is the whole number
+///         nearest to element / scale, and of two that are equally near the even one.
+///   BC-2  a decoded element differs from the element plus its residual by at most half the scale, and a little of its
+///         rounding. Only if the scale is a denormal number, the difference may be larger. The new residual is this difference.
+///   BC-3  a block of zeros has the scale 0. A block with magnitudes below 2^-143 may have the scale 0, too; the residual then
+///         keeps its elements.
 ///   BC-4  if an element, or its sum with the residual, is NaN or infinite, the scale of the block is NaN and the whole block
 ///         decodes to NaN. The residual of such a block becomes 0, so later blocks are not NaN because of this one.
 ///   BC-5  finite elements decode to finite elements, also the largest ones.

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The largest sizes of messages. Who sends a larger one gets an error (see check_can_travel), and who gets one refuses it. CAF gives
-/// the length of a message 32 bits.
+/// The largest sizes of messages. A node that sends a larger message gets an error (see check_can_travel), and a node that
+/// receives one refuses it. CAF gives the length of a message 32 bits.
 namespace troupe {
 
 /// The largest size of the tensors of one struct, in bytes. The header takes the rest of the message.

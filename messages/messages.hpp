@@ -213,8 +213,8 @@ struct propagate_gradients {
   std::vector<bool> unreached;              // one per gradient, or empty: whether nothing of the pass leads to the tensor
 };
 
-/// A participant has nothing left to run for now. The participant gives its purse to the node that called it first in the context, or to
-/// the initiator.
+/// A participant has nothing left to run for now. The participant gives its purse to the node that called it first in the
+/// context, or to the initiator.
 struct participant_quiet {
   context_id context;
   pass_number pass;
@@ -273,8 +273,8 @@ struct pass_aborted {
 };
 
 /// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know that,
-/// because a node between the two went down. Sent to any other node: the sender has released its part, or cannot reach the node that
-/// opened the context, and a receiver that holds a part of the context has to tell that node.
+/// because a node between the two went down. Sent to any other node: the sender has released its part, or cannot reach the node
+/// that opened the context. A receiver that holds a part of the context then has to tell the node that opened the context.
 struct context_joined {
   context_id context;
   node_id from;
@@ -325,7 +325,8 @@ struct device_map_status {
   std::string problem;  // why the map can't be used now; empty: nothing is known against it
 };
 
-/// What a node does now, and what it has done since it started. An outline lists in `peers` only nodes that the node was connected to.
+/// What a node does now, and what it has done since it started. An outline lists in `peers` only nodes that the node was
+/// connected to.
 struct node_status {
   member self;
   std::int64_t uptime_ns = 0;

@@ -66,7 +66,7 @@ bool has_scales_of_finite_blocks(const at::Tensor& bytes, std::uint64_t elements
   return std::all_of(scales, scales + formats::blocks_of(elements), formats::is_of_finite_block);
 }
 
-/// Why a tensor of bytes can't be unpacked so; null if it can.
+/// Why a tensor of bytes can't be unpacked in this way; null if it can.
 const char* why_not(const at::Tensor& bytes, const packing& how) {
   if (how.format > wire_format::int8) return "a format that is not known";
   if (!bytes.defined() || !bytes.device().is_cpu() || bytes.layout() != at::kStrided || bytes.scalar_type() != at::kByte ||

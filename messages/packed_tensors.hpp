@@ -16,8 +16,8 @@
 ///   int8                1 byte an element, in the order of memory, and a scale for each block (int8_blocks.hpp)
 ///   PF-1  pack() packs only what the format can hold (see wire_format); otherwise it changes nothing.
 ///   PF-2  unpack() gives each tensor its sizes and strides again.
-///   PF-3  unpack_all() throws, before it allocates, for bytes that a packing does not fit to, and for scales that no finite elements
-///         have.
+///   PF-3  unpack_all() throws, before it allocates, for bytes that do not fit their packing, and for scales that no finite
+///         elements have.
 namespace troupe {
 
 /// Bytes of a packed tensor of so many elements.
@@ -31,13 +31,13 @@ struct packed_tensor {
 /// Whether pack() may pack a tensor in travelling form, whatever its elements: it is dense float32 on the CPU, and not small.
 bool is_packable(const at::Tensor& form);
 
-/// Packs a tensor in travelling form; nothing if the tensor has to travel exactly. `residual`: null, or a contiguous tensor of as many
-/// float32 elements, of which the order is that of memory. With int8 it is added to the tensor, and then holds what was not sent. If
-/// nothing is returned the residual is undefined.
+/// Packs a tensor in travelling form; nothing if the tensor has to travel exactly. `residual`: null, or a contiguous float32
+/// tensor with as many elements, in the order of memory. With int8, the residual is added to the tensor, and then holds what
+/// rounding took. If nothing is returned, the residual is undefined.
 std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory,
                                   at::Tensor* residual = nullptr);
 
-/// Pre: the packing fits to the bytes, as unpack_all() looks for.
+/// Pre: the packing fits the bytes; unpack_all() checks this.
 at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory);
 
 /// Where the residuals of a message's tensors are kept.
@@ -47,13 +47,13 @@ struct residual_line {
   std::uint64_t stream = 0;
 };
 
-/// Packs each tensor that can be packed in place; `packings` then has an entry for each tensor, or is empty if no tensor was packed. A
-/// tensor that occurs twice is packed once. With int8 the residuals are taken from the line and given back to it.
+/// Packs each tensor that can be packed in place; `packings` then has an entry for each tensor, or is empty if no tensor was
+/// packed. A tensor that occurs twice is packed once. With int8 the residuals are taken from the line and given back to it.
 void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wire_format format, tensor_memory& memory,
               const residual_line& residuals = {});
 
-/// The inverse. Throws troupe::error (malformed_message) for packings that do not fit to the tensors. Tensors whose bytes are the same
-/// memory share their elements (copy on write), so the result takes at most four times the memory of the bytes.
+/// The inverse. Throws troupe::error (malformed_message) for packings that do not fit to the tensors. Tensors whose bytes are
+/// the same memory share their elements (copy on write), so the result takes at most four times the memory of the bytes.
 void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory);
 
 /// The bytes that the tensors have when they are not packed.

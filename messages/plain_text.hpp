@@ -8,8 +8,8 @@
 #include <sstream>
 #include <string>
 
-/// Numbers as texts, whatever the locale of the program is. printf and std::to_string write doubles with the comma of a locale, and streams
-/// group the digits of integers.
+/// Numbers as texts, whatever the locale of the program is. printf and std::to_string write doubles with the comma of a locale,
+/// and streams group the digits of integers.
 ///   XN-1  a number has the form that it has in the locale "C".
 namespace troupe {
 

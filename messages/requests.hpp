@@ -11,8 +11,8 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
 
-/// What a call asks for: a function that the user has registered, or one of the requests that modules, optimizers, checkpoints and traces
-/// make of each other. Tensors and the user's values travel beside the request, in call_request.
+/// What a call asks for: a function that the user has registered, or one of the requests that modules, optimizers, checkpoints
+/// and traces make of each other. Tensors and the user's values travel beside the request, in call_request.
 namespace troupe::requests {
 
 /// The user's function with this name.
@@ -98,7 +98,7 @@ struct optimizer_change {
   group_rates rates = {};   // from this change on
 };
 
-/// `gathered`: of the gradients that were gathered, not of those of the call's context.
+/// `gathered`: whether the norm is that of the gathered gradients, not of the gradients of the call's context.
 struct norm {
   bool gathered = false;
 };
@@ -175,8 +175,8 @@ struct spans {
 
 namespace troupe::wire {
 
-/// A struct that travels, the protobuf class of its header (messages/troupe.proto), and its name: that under which CAF finds a message, or
-/// that of a request in texts. A name never changes. CAF finds a list of structs by the name of the struct.
+/// A struct that travels, the protobuf class of its header (messages/troupe.proto), and its name, which never changes. CAF
+/// finds a message, and a list of such structs, by the name. Texts name a request by it.
 template <class Struct, class Header>
 struct message {
   const char* name;
@@ -229,7 +229,8 @@ namespace troupe {
 
 using request = decltype(wire::request_of(wire::own_requests));
 
-/// The name of a request for texts, traces and statistics: that of the function or method, else one like "troupe.optimizer.step".
+/// The name of a request for texts, traces and statistics: that of the function or method, else one like
+/// "troupe.optimizer.step".
 std::string label_of(const request& what);
 
 /// An estimate of the bytes that the request takes, here and on the wire.

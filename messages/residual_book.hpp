@@ -15,8 +15,8 @@
 
 namespace troupe {
 
-/// Where gradients belong, the same in each step of a training: the node that gets them, a number for the call whose tensors they are
-/// of (see `stream_of`), and the index of the tensor in the message.
+/// Where gradients belong, the same in each step of a training: the node that gets them, a number for the call whose tensors
+/// they are of (see `stream_of`), and the index of the tensor in the message.
 struct residual_key {
   node_id peer;
   std::uint64_t stream = 0;
@@ -35,13 +35,13 @@ struct std::hash<troupe::residual_key> {
 
 namespace troupe {
 
-/// What rounding has taken from gradients that left in 8 bits: it is added to the next gradients of the same place (error feedback).
-/// So the sum of all gradients that were sent misses only the last residual. Any thread may use the book.
-///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are added:
-///         nothing is lost.
-///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another one take() finds nothing.
-///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first, and a residual that is larger
-///         than the limit is not kept. The process gets one warning.
+/// What rounding has taken from gradients that left in 8 bits: it is added to the next gradients of the same place (error
+/// feedback). So the sum of all gradients that were sent misses only the last residual. Any thread may use the book.
+///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are
+///         added: nothing is lost.
+///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another gradient take() finds nothing.
+///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first, and a residual
+///         that is larger than the limit is not kept. The process gets one warning.
 class residual_book {
  public:
   explicit residual_book(std::uint64_t limit) : limit_(limit) {}
@@ -64,15 +64,15 @@ class residual_book {
   void erase(entries::iterator which);
 
   const std::uint64_t limit_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards all_, found_ and bytes_
   entries all_;               // the newest is at the back
   std::unordered_map<residual_key, entries::iterator> found_;
   std::uint64_t bytes_ = 0;
 };
 
-/// A number for the gradients of a call's arguments (or of its results), the same in each step of a training: it follows from the name
-/// of the function or method, the number of its object, and the order of the calls that led there. What the calls' threads have
-/// recorded does not count, because libtorch counts on from step to step. Never 0.
+/// A number for the gradients of a call's arguments (or of its results), the same in each step of a training: it follows from
+/// the name of the function or method, the number of its object, and the order of the calls that led there. What the calls'
+/// threads have recorded does not count, because libtorch counts on from step to step. Never 0.
 std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results);
 
 }  // namespace troupe

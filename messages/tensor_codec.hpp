@@ -30,8 +30,8 @@ at::Tensor travelling_form(const at::Tensor& tensor);
 std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors);
 
 /// Describes tensors in a header and returns the bytes of their elements. Adds the travelling form of each part to `forms`.
-/// `packings`: how the tensors were packed (packed_tensors.hpp); empty if none was. Throws troupe::error: unsupported_tensor for a tensor
-/// that can't travel, misuse for packings that are not as many as the tensors.
+/// `packings`: how the tensors were packed (packed_tensors.hpp); empty if none was. Throws troupe::error: unsupported_tensor
+/// for a tensor that can't travel, misuse for packings that are not as many as the tensors.
 std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms,
                                const std::vector<packing>& packings = {});
 
@@ -48,8 +48,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
 
 /// Reads the tensors of a header that check_tensors has accepted. Each strided part gets a storage of its own, 64-byte
 /// aligned: a new one, or the one in which the elements came ahead. Refuses a sparse tensor whose indices lie outside its
-/// shape, or are out of order although the header says that they are in order. A packed tensor is read as its bytes; `packings` then
-/// has an entry for each tensor, and is empty if no tensor is packed.
+/// shape, or are out of order although the header says that they are in order. A packed tensor is read as its bytes; `packings`
+/// then has an entry for each tensor, and is empty if no tensor is packed.
 caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
                         std::vector<packing>& packings);
 

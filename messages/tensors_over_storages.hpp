@@ -19,8 +19,8 @@ inline at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
                                                   c10::scalarTypeToTypeMeta(dtype));
 }
 
-/// Another storage with the same elements (copy on write): the elements are copied when one of the two is written to. Pre: the storage is
-/// of tensor_memory.
+/// Another storage with the same elements (copy on write): the elements are copied when one of the two is written to. Pre: the
+/// storage is of tensor_memory.
 inline c10::Storage twin_of(const c10::Storage& storage) {
   auto twin = c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl());
   TROUPE_EXPECT(twin);

@@ -9,19 +9,21 @@
 
 namespace troupe {
 
-/// How the elements of tensors travel between nodes. A format is an option of a context, or of one call. Only dense float32 tensors
-/// of at least `least_packed_elements` elements are compressed. All other tensors travel exactly: integers and bools, float64
-/// (a program that uses it wants its precision), and small tensors. A tensor with a value that the format can't hold travels exactly too.
-/// Tensors of an accelerator are compressed on the host, when all elements of their message have come there.
+/// How the elements of tensors travel between nodes. A format is an option of a context, or of one call. Only dense float32
+/// tensors of at least `least_packed_elements` elements are compressed. All other tensors travel exactly: integers and bools,
+/// float64 (a program that uses it wants its precision), and small tensors. A tensor with a value that the format can't hold
+/// travels exactly too. Tensors of an accelerator are compressed on the host, when all elements of their message have come
+/// there.
 ///   exact     every bit.
-///   bfloat16  2 bytes an element: 8 bits of precision, float32's range; below 2^-126 steps of 2^-133. Infinities and NaN stay what
-///             they are. A tensor with a finite element above 3.39e38, which would become infinite, travels exactly.
-///   float16   2 bytes an element: 11 bits of precision. The elements are multiplied by a power of two, so that the largest fills
-///             float16's range: no element becomes infinite, and an element of at least 2^-28 of the largest keeps its precision. A
-///             tensor with an infinity, NaN, or an element of at least 2^127 travels exactly.
-///   int8      1 byte an element, and 4 bytes for each block of 256: an element is off by at most 1/254 of its block's largest, and
-///             a little of its rounding. A block whose largest is below 2^-143 may become 0. A tensor with an infinity or NaN travels
-///             exactly. What rounding took from a gradient is added to the next gradient of the same place (residual_book.hpp).
+///   bfloat16  2 bytes an element: 8 bits of precision, float32's range; below 2^-126 steps of 2^-133. Infinities and NaN stay
+///             what they are. A tensor with a finite element above 3.39e38, which would become infinite, travels exactly.
+///   float16   2 bytes an element: 11 bits of precision. The elements are multiplied by a power of two, so that the largest
+///             fills float16's range: no element becomes infinite, and an element of at least 2^-28 of the largest keeps its
+///             precision. A tensor with an infinity, NaN, or an element of at least 2^127 travels exactly.
+///   int8      1 byte an element, and 4 bytes for each block of 256: an element is off by at most 1/254 of its block's largest,
+///             and a little of its rounding. A block whose largest is below 2^-143 may become 0. A tensor with an infinity or NaN
+///             travels exactly. What rounding took from a gradient is added to the next gradient of the same place
+///             (residual_book.hpp).
 /// half_floats.hpp and int8_blocks.hpp have the bits.
 enum class wire_format : std::uint8_t { exact = 0, bfloat16 = 1, float16 = 2, int8 = 3 };
 

@@ -18,8 +18,8 @@
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
-/// Headers are written and read by one function a struct, `fields` (wire.hpp), which names each field once. `put` fills a part of a header,
-/// `parse` reads a part. Private to this room.
+/// Headers are written and read by one function a struct, `fields` (wire.hpp), which names each field once. `put` fills a part
+/// of a header, `parse` reads a part. Private to this room.
 namespace troupe::wire_parts {
 
 /// What is wrong with a header that was read, as text; null if nothing is wrong.
@@ -218,7 +218,7 @@ inline complaint parse(const RepeatedPtrField<wire::Attribute>& from, attributes
   return nullptr;
 }
 
-/// Why no purse has this weight; null if one may.
+/// Why no purse can have this weight; null if a purse can have it.
 inline complaint why_not(const std::vector<std::uint32_t>& weight) {
   constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // no weight is halved this often
   if (weight.empty()) return "a purse without weight";

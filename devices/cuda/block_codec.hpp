@@ -9,8 +9,8 @@
 
 /// The bodies of kernels that encode float32 in 8 bits and decode it. messages/int8_blocks.hpp has the bits and where they lie.
 ///   KE-1  the same bits come out on a GPU, on the host, and in whatever order the threads run.
-///   KE-2  over a grid of codec_blocks() blocks, the kernels' bodies write each code, scale, residual and element once, the zeros
-///         behind the codes too, and nothing beside them.
+///   KE-2  over a grid of codec_blocks() blocks, the bodies of the kernels write each code, scale, residual and element once,
+///         and the zeros behind the codes. They write nothing else.
 namespace troupe::devices::cuda {
 
 using element_formats::block_elements;
@@ -29,7 +29,8 @@ struct decoding {
   std::uint64_t count;
 };
 
-// A warp has one block of elements, and each of its threads (lanes) has two quads of it. Neighbouring lanes have neighbouring quads.
+// A warp has one block of elements, and each of its threads (lanes) has two quads of it. Neighbouring lanes have neighbouring
+// quads.
 inline constexpr std::uint32_t lanes = 32;
 inline constexpr std::uint32_t quads_of_lane = block_elements / lanes / quad_elements;
 

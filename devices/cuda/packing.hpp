@@ -19,8 +19,8 @@ class packing_table {
   /// A block copies at most this many bytes; a multiple of the largest word.
   static constexpr std::uint64_t part_bytes = 16384;
 
-  /// Adds a piece of `bytes` at `memory`, which lies at `offset` in the buffer. Returns false, and adds nothing, if the table is
-  /// full: the caller launches the kernel with this table and begins another one.
+  /// Adds a piece of `bytes` at `memory`, which lies at `offset` in the buffer. Returns false, and adds nothing, if the table
+  /// is full: the caller launches the kernel with this table and begins another one.
   bool add(void* memory, std::uint64_t bytes, std::uint64_t offset) {
     const std::uint64_t needed = parts_of(bytes, part_bytes);
     if (needed == 0) return true;

@@ -8,7 +8,8 @@
 
 /// Four neighbouring elements, which a thread of a GPU moves in one access if their place is aligned to the size of all four. A
 /// thread that moves single elements keeps the memory of the GPU less busy.
-///   QD-1  no memory is touched but the elements that are there: of a last quad there may be fewer than four, and places may be unaligned.
+///   QD-1  only the elements that are there are read or written: a last quad may have fewer than four, and places may be
+///         unaligned.
 namespace troupe::devices::cuda {
 
 inline constexpr std::uint32_t quad_elements = 4;
@@ -18,8 +19,8 @@ struct alignas(quad_elements * sizeof(T)) quad {
   T of[quad_elements];
 };
 
-// The place is aligned. nvcc makes one access of an assignment, but not of a memcpy. The host's compiler may take a quad for another object
-// than its elements, so the host copies.
+// The place is aligned. nvcc makes one access of an assignment, but not of a memcpy. The host's compiler may take a quad for
+// another object than its elements, so the host copies.
 template <class T>
 TROUPE_HOST_DEVICE inline void move_at_once(void* to, const void* from) {
 #ifdef __CUDA_ARCH__
@@ -40,7 +41,7 @@ TROUPE_HOST_DEVICE inline bool is_aligned(const T* place) {
   return reinterpret_cast<std::uintptr_t>(place) % sizeof(quad<T>) == 0;
 }
 
-/// Of a place with fewer than four elements the rest is 0.
+/// Reads `left` elements. The rest of the quad is 0.
 template <class T>
 TROUPE_HOST_DEVICE inline quad<T> read_quad(const T* from, std::uint32_t left) {
   quad<T> what{};

@@ -33,13 +33,14 @@ std::string shell_command(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Whether a node is told the option even if it is as in `settings`. A program of an older version may not know the others.
+/// Whether a node's command has the option even if the option has its default value. Other options are left out then, because
+/// a program of an older version may not know them.
 bool is_always_told(const node_option& option) {
   constexpr std::array<std::string_view, 5> names{"--name", "--host", "--port", "--workers", "--log-level"};
   return std::ranges::count(names, option.name) > 0;
 }
 
-/// Whether this host has the address. A name that can't be looked up passes: the node says so itself.
+/// Whether this host has the address. True for a name that can't be looked up: the node itself reports that.
 bool is_of_this_host(const std::string& host) {
   const auto found = support::look_up(host, 0);
   for (const auto* each = found.addresses.get(); each != nullptr; each = each->ai_next) {

@@ -22,8 +22,8 @@ namespace troupe::devices {
 ///   SO-2  if a gradient was made on another stream than its consumer's, the consumer's stream waits for the work that made the
 ///         gradient. This wait comes before the consumer's work, or before the sum to which the gradient is added. Sums are
 ///         made on the consumer's stream.
-///   SO-3  memory that is used on another stream than the one on which it was made is not given to another tensor before that
-///         use has ended.
+///   SO-3  if a stream uses memory that was made on another stream, the memory is given to no other tensor before that use has
+///         ended.
 ///   SO-4  a sum is never made in memory that another stream may still be reading.
 ///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
 ///   SO-6  if everything is on one stream, no event is recorded.

@@ -33,7 +33,7 @@ std::vector<torch::autograd::Node*> current_pass_functions();
 /// included.
 std::vector<torch::autograd::Node*> current_pass_order();
 
-/// True if the current pass runs `function` or captures an input of it. True if no pass runs.
+/// True if the current pass runs `function` or captures an input of `function`. True if no pass runs.
 bool current_pass_executes(const torch::autograd::Node& function);
 
 /// True if the current pass uses output `index` of `function`. A function need not compute an output that is not used.

@@ -111,7 +111,7 @@ class lane : public std::enable_shared_from_this<lane> {
 
   /// The lane that the calling thread serves now; null if the thread serves none.
   static lane* of_this_thread() noexcept;
-  /// For a thread that continues the work of a worker that waits.
+  /// Sets of_this_thread(), for a thread that continues the work of a worker that waits.
   static void serve_on_this_thread(lane* which) noexcept;
 
   /// For a worker within a task: runs tasks, and sleeps while none waits, until `done()` is true. `done` must not block.

@@ -172,7 +172,7 @@ template <class T>
 constexpr bool is_of_opener =
   std::same_as<T, release_context> || std::same_as<T, abort_pass> || std::same_as<T, prune> || std::same_as<T, discover>;
 
-/// Whether what the message says of its sender is true. Results and answers that name no node say nothing of it.
+/// Whether what the message says of its sender is true. Results and answers that name no node say nothing of their sender.
 template <class T>
 sender_check::answer tells_its_sender(sender_check& other, const T& x) {
   using answer = sender_check::answer;

@@ -45,8 +45,8 @@ struct request_mark {
   node_id from;
   std::uint64_t process = 0;  // process number (pid) of the sender
 };
-/// Random bytes, drawn for one other node. That node keeps the mark in its memory, at the address that its offers name (see
-/// foreign_memory).
+/// Random bytes, drawn for one other node. That node keeps the mark in its memory, and its offers name the address of the mark
+/// (see foreign_memory).
 struct memory_mark {
   std::array<std::uint64_t, 4> words{};
 };
@@ -87,14 +87,14 @@ struct member {
   std::string host;
   std::uint16_t port = 0;
   std::uint32_t formats = 0;  // the wire formats that the node reads, one bit each (wire_format.hpp); 0 in news and in a status
-  std::vector<c10::Device> devices = {};  // of its process; empty: the node has not told them. News do not tell them
+  std::vector<c10::Device> devices = {};  // of the node's process; empty: not known, as in news
 };
 
 /// What two nodes have dropped of each other. Each of the two counts, and takes over the count of the other if that is higher.
 /// The two nodes work together only while their counts are equal.
 struct bond {
-  std::uint32_t partings = 0;     // how often one of the two held the other for gone, and dropped all that they shared
-  std::uint32_t separations = 0;  // since the last parting: how often one of the two held the other for unreachable, and
+  std::uint32_t partings = 0;     // how often one of the two considered the other gone, and dropped all that they shared
+  std::uint32_t separations = 0;  // since the last parting: how often one of the two considered the other unreachable, and
                                   // failed all calls and passes between them
   auto operator<=>(const bond&) const = default;
 };
@@ -110,7 +110,7 @@ enum class member_state : std::uint8_t {
 /// News about a member that nodes pass on to each other.
 struct member_news {
   member who;
-  std::uint32_t incarnation = 0;  // rises when the member, which lives, hears that it is suspected or gone
+  std::uint32_t incarnation = 0;  // raised by the member itself when it hears that it is suspected or gone
   member_state state = member_state::up;
 };
 
@@ -137,7 +137,8 @@ struct hello {
   std::vector<c10::Device> devices = {};  // as in `member`
 };
 
-/// The answer to `hello`: who answers. If the two nodes have not heard the same of others, also all that the node has heard.
+/// The answer to `hello`: who answers. If the two nodes have not heard the same of others, also all that the answering node
+/// has heard.
 struct welcome {
   member self;
   std::vector<member_news> news;
@@ -269,7 +270,7 @@ struct pass_aborted {
   pass_number pass;
   node_id from;
   std::vector<node_id> sent_to;
-  bool settled = false;  // the node has no part in the pass, or was done with it
+  bool settled = false;  // the node has no part in the pass, or was done with the pass
 };
 
 /// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know that,

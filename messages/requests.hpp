@@ -176,7 +176,7 @@ struct spans {
 namespace troupe::wire {
 
 /// A struct that travels, the protobuf class of its header (messages/troupe.proto), and its name, which never changes. CAF
-/// finds a message, and a list of such structs, by the name. Texts name a request by it.
+/// finds a message, and a list of such structs, by the name. Texts show the name of a request.
 template <class Struct, class Header>
 struct message {
   const char* name;

@@ -15,8 +15,8 @@
 
 namespace troupe {
 
-/// Where gradients belong, the same in each step of a training: the node that gets them, a number for the call whose tensors
-/// they are of (see `stream_of`), and the index of the tensor in the message.
+/// Identifies a gradient, in the same way in each step of a training: by the node that gets the gradient, a number for the
+/// call that had the tensor (see `stream_of`), and the index of the tensor in the message.
 struct residual_key {
   node_id peer;
   std::uint64_t stream = 0;
@@ -70,9 +70,9 @@ class residual_book {
   std::uint64_t bytes_ = 0;
 };
 
-/// A number for the gradients of a call's arguments (or of its results), the same in each step of a training: it follows from
-/// the name of the function or method, the number of its object, and the order of the calls that led there. What the calls'
-/// threads have recorded does not count, because libtorch counts on from step to step. Never 0.
+/// A number for the gradients of a call's arguments (or of its results), the same in each step of a training. It follows from
+/// the name of the function or method, the number of its object, and the order of the calls that led there. It does not depend
+/// on how many functions the threads of the calls have recorded, because libtorch counts on from step to step. Never 0.
 std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results);
 
 }  // namespace troupe

@@ -20,10 +20,10 @@ namespace troupe {
 ///   float16   2 bytes an element: 11 bits of precision. The elements are multiplied by a power of two, so that the largest
 ///             fills float16's range: no element becomes infinite, and an element of at least 2^-28 of the largest keeps its
 ///             precision. A tensor with an infinity, NaN, or an element of at least 2^127 travels exactly.
-///   int8      1 byte an element, and 4 bytes for each block of 256: an element is off by at most 1/254 of its block's largest,
-///             and a little of its rounding. A block whose largest is below 2^-143 may become 0. A tensor with an infinity or NaN
-///             travels exactly. What rounding took from a gradient is added to the next gradient of the same place
-///             (residual_book.hpp).
+///   int8      1 byte an element, and 4 bytes for each block of 256: an element is off by at most 1/254 of its block's
+///             largest, and a little of its rounding. A block whose largest is below 2^-143 may become 0. A tensor with an
+///             infinity or NaN travels exactly. What rounding took from a gradient is added to the next gradient of the same
+///             place (residual_book.hpp).
 /// half_floats.hpp and int8_blocks.hpp have the bits.
 enum class wire_format : std::uint8_t { exact = 0, bfloat16 = 1, float16 = 2, int8 = 3 };
 

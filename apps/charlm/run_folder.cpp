@@ -46,7 +46,7 @@ void run_folder::lock() {
   if (errno == EWOULDBLOCK)
     throw std::runtime_error("another run is writing to the folder " + path_.string() +
                              "; wait for its end, or name another with --out");
-  // Without locks, who has made the file owns the folder.
+  // Without locks, the process that has made the file owns the folder.
   if (!is_new)
     throw std::runtime_error(
       "the file system of the folder " + path_.string() + " has no locks (flock: " + std::strerror(errno) + "), and " +

@@ -45,8 +45,8 @@ struct training_data {
 };
 
 /// Whether the error may come from a stage that is away, does not answer or stops, and may come back. `has_begun`: whether the
-/// stages have been ready before. A stage that held the driver for gone has dropped what the driver made there, and then knows
-/// no such object and no such context.
+/// stages have been ready before. A stage that considered the driver gone has dropped what the driver made there, and then
+/// knows no such object and no such context.
 inline bool is_lost_stage(const error& failure, bool has_begun) {
   const auto code = failure.code();
   const bool is_away =

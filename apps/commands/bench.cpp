@@ -153,7 +153,7 @@ class cluster_bench {
     return result;
   }
 
-  /// Measures all nodes of a cluster that are up. Of the others, lists those that the node at `address` holds for unreachable.
+  /// Measures all nodes of a cluster that are up. Of the others, lists those that are unreachable for the node at `address`.
   void join(const std::string& address) {
     const auto [host, port] = parse_address(address);
     const auto first = here_.join(host, port, time_to_join);

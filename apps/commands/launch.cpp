@@ -92,7 +92,7 @@ class cluster {
     while (!stop_.requested()) throw_if_one_ended(wait_a_glance());
   }
 
-  /// Ends all nodes. A node on another host ends when its stdin does, and with it the command that started it.
+  /// Ends all nodes. When the stdin of a node on another host ends, the node ends, and then the command that started it.
   void stop() {
     signs_of_life_.clear();
     const auto until = clock::now() + time_to_leave;

@@ -104,7 +104,8 @@ c10::Stream arrival_stream(c10::Device device);
 /// troupe::error(function_failed) if a device fails or has no memory left. The text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 
-/// Moves each gradient to the device of the input that its edge leads to. Throws as the function above if a device fails.
+/// Moves each gradient to the device of the input that its edge leads to. Throws as the other move_to_devices() if a device
+/// fails.
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
                      const std::string& what);
 

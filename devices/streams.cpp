@@ -198,5 +198,5 @@ const bool is_registered = [] {
 
 }  // namespace troupe::devices
 
-// Whoever links troupe::streams asks the linker for this symbol, and gets what is registered above with it.
+// Whoever links troupe::streams asks the linker for this symbol, and so gets the code that registers accelerators.
 extern "C" bool troupe_knows_accelerators() { return troupe::devices::is_registered; }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include <caf/error.hpp>
-#include <caf/make_message.hpp>  // the macro below needs it
+#include <caf/make_message.hpp>  // CAF_ERROR_CODE_ENUM needs it
 
 #include <troupe/messages/errors.hpp>
 

@@ -47,9 +47,9 @@ class stage_nodes {
   static stage_nodes start(node& driver, std::size_t count, const stop_signal& stop, const stage_process& process = {});
   /// Joins the nodes of a cluster file. Throws troupe::error at `until` at the latest.
   static stage_nodes join(node& driver, const cluster_file& file, clock::time_point until = clock::time_point::max());
-  /// Joins the cluster of the running node at `address` ("host:port"), as above. The stages are the nodes with these names, in
-  /// this order; without names they are all nodes of the cluster that are up, in the order of their names. Throws troupe::error
-  /// (unknown_peer) if a node with one of the names is not up.
+  /// As the other join(), for the cluster of the running node at `address` ("host:port"). The stages are the nodes with these
+  /// names, in this order; without names they are all nodes of the cluster that are up, in the order of their names. Throws
+  /// troupe::error (unknown_peer) if a node with one of the names is not up.
   static stage_nodes join(node& driver, const std::string& address, std::vector<std::string> names,
                           clock::time_point until = clock::time_point::max());
   /// Leaves out the nodes that can't make modules of stage_type: the drivers of other runs, for example.

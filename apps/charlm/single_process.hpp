@@ -16,7 +16,7 @@ class corpus;
 
 /// The speed of training in this process alone, with libtorch's own engine.
 struct single_process_speed {
-  double tokens_per_second = 0;  // the better of the two rates below
+  double tokens_per_second = 0;  // the better one of with_one_thread and with_all_threads
   int threads = 0;               // the number of threads of the better rate
   double with_one_thread = 0;
   double with_all_threads = 0;

@@ -49,22 +49,23 @@ struct backward_options {
 };
 
 /// A distributed autograd context: one forward and its backward passes across nodes. The context is open on the thread that
-/// made it, from construction to destruction: calls of this thread join the context. Calls of other threads join by a branch and a scope.
-/// The destructor releases the context on every node that took part.
-///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node and on pass workers: their
-///         calls join the context, and with create_graph the graph of the pass. These calls travel exactly, whatever the context's format,
-///         unless a call names a format. Hooks and functions may open other contexts.
-///   HP-2  gradient() and gradients() in a hook have what completed passes have gathered and what the running pass has gathered on this
-///         node before the hook. With pass workers, other functions run meanwhile: gradients that come during the hook are seen or not.
+/// made it, from construction to destruction: calls of this thread join the context. Calls of other threads join by a branch
+/// and a scope. The destructor releases the context on every node that took part.
+///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node and on pass
+///         workers. Their calls join the context, and with create_graph the graph of the pass; they travel exactly unless a
+///         call names a format. Hooks and functions may open other contexts.
+///   HP-2  gradient() and gradients() in a hook have what completed passes have gathered and what the running pass has gathered
+///         on this node before the hook. With pass workers, other functions run meanwhile: gradients that come during the hook
+///         are seen or not.
 class context {
  public:
   class branch;
   class scope;
 
-  /// `format`: in which the large float32 tensors of the context's calls, answers and gradients travel, on all of its nodes. What the
-  /// formats keep of a tensor, and which tensors travel exactly all the same, is listed at `wire_format`. Weights, buffers and gradients
-  /// that a program asks for (remote_module, optimizer) always travel exactly, as do calls of hooks (HP-1) and what goes to a node of a
-  /// version that does not know the format.
+  /// `format`: in which the large float32 tensors of the context's calls, answers and gradients travel, on all of its nodes.
+  /// What the formats keep of a tensor, and which tensors travel exactly all the same, is listed at `wire_format`. Weights,
+  /// buffers and gradients that a program asks for (remote_module, optimizer) always travel exactly, as do calls of hooks
+  /// (HP-1) and what goes to a node of a version that does not know the format.
   explicit context(node& here, wire_format format = wire_format::exact);
   ~context();
   context(const context&) = delete;
@@ -101,13 +102,14 @@ class context {
 };
 
 /// A part of a context's program that another thread will run: work for a pool, or for std::async.
-///   BG-1  a branch takes the next place of the program that makes it. What its scope records and calls belongs at this place, whichever
-///         thread opens the scope, and whenever: sums have the order of one thread that runs each part where its branch is made.
+///   BG-1  a branch takes the next place of the program that makes it. What its scope records and calls belongs at this place,
+///         whichever thread opens the scope, and whenever: sums have the order of one thread that runs each part where its
+///         branch is made.
 class context::branch {
  public:
-  /// A branch of the context that is open on this thread: by a context, by a scope, or in a function that another node calls. `here`: the node
-  /// of the program or function. Throws troupe::error: misuse if no context is open on this thread for this node, unknown_context if it was
-  /// released.
+  /// A branch of the context that is open on this thread: by a context, by a scope, or in a function that another node calls.
+  /// `here`: the node of the program or function. Throws troupe::error: misuse if no context is open on this thread for this
+  /// node, unknown_context if it was released.
   explicit branch(node& here);
 
  private:
@@ -117,8 +119,10 @@ class context::branch {
 };
 
 /// While a scope lives, the context of its branch is open on this thread.
-///   BG-2  calls of the thread join the context of the branch, with the deadline and the wire format of the place where the branch was made.
-///   BG-3  each branch is opened once, in one scope. A scope of a context that was released throws. Calls in a scope that outlives its context fail.
+///   BG-2  calls of the thread join the context of the branch, with the deadline and the wire format of the place where the
+///         branch was made.
+///   BG-3  each branch is opened once, in one scope. A scope of a context that was released throws. Calls in a scope that
+///         outlives its context fail.
 /// Modes of libtorch (torch::NoGradGuard) belong to the thread, and do not come with the branch.
 class context::scope {
  public:

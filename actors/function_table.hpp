@@ -27,7 +27,8 @@ std::shared_ptr<const engine::gradient_table> no_gradients() noexcept;
 
 /// The arguments of a function that another node calls. A tensor that required grad on the calling node has a recv_backward as
 /// its gradient function here.
-///   XA-1  `gradients` is never null. The table is empty outside any context, and before a pass of the context has left gradients here.
+///   XA-1  `gradients` is never null. The table is empty outside any context, and before a pass of the context has left
+///         gradients here.
 struct call_arguments {
   node& here;
   object_id target;  // the object that the function is called on, or none

@@ -50,9 +50,8 @@ class continuation_scope {
 ///   FU-1  a future is completed exactly once; later completions are ignored.
 ///   FU-2  `get` with a deadline returns or throws at its deadline at the latest.
 ///   FU-3  a continuation runs exactly once: on the thread that completes the future, or, if the future is complete, on the
-///         thread that adds the continuation. Calls of the continuation join the context that was open where the continuation
-///         was added. If a call of another node added the continuation, calls of the continuation end by the deadline of that call.
-///         The continuation runs in the grad mode, the inference mode and the autocast of the thread that added it.
+///         thread that adds the continuation. The continuation has the context, the grad mode, the inference mode, the autocast
+///         and, within a call, the deadline of the code that added it.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
 ///   FU-5  an errand for which `offer` returned true runs exactly once, on a thread that waits in `get` without a deadline,

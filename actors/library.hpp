@@ -7,18 +7,18 @@
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/remote_module.hpp>
 
-/// Libraries of functions and modules that `troupe node --load libmine.so` adds to its node. Such a library links the CMake target
-/// `troupe::loadable` and has one source with
+/// Libraries of functions and modules that `troupe node --load libmine.so` adds to its node. Such a library links the CMake
+/// target `troupe::loadable` and has one source with
 ///
 ///   TROUPE_LIBRARY(here) { troupe::add_module_type(here, "encoder", ...); }
 ///
-/// The library does not contain troupe: it uses that of the program. So the library has to be built with the headers of the same
-/// troupe, the same libtorch and the same CAF, which TROUPE_INTERFACE names (the target troupe::loadable defines it).
+/// The library does not contain troupe: it uses that of the program. So the library has to be built with the headers of the
+/// same troupe, the same libtorch and the same CAF, which TROUPE_INTERFACE names (the target troupe::loadable defines it).
 namespace troupe {
 
 /// The function that a library exports. `program` is the TROUPE_INTERFACE of the program. Returns the TROUPE_INTERFACE of the
-/// library. If the two differ, the function has done nothing else; otherwise it has added its functions and modules to the node. Its
-/// exceptions reach the user of the program.
+/// library. If the two differ, the function has done nothing else; otherwise it has added its functions and modules to the
+/// node. Its exceptions reach the user of the program.
 using library_entry = const char*(const char* program, node* here);
 
 /// The name by which the program looks the function up.

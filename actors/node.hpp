@@ -45,9 +45,9 @@ namespace troupe {
 class remote_module;
 struct node_status;
 
-/// Another node of the cluster, or this node, as this node sees it. A peer may outlive the node: once the node has begun to stop, each
-/// function that needs the node throws troupe::error (stopping), or its future fails with this error. The same holds for contexts, modules
-/// and optimizers.
+/// Another node of the cluster, or this node, as this node sees it. A peer may outlive the node: once the node has begun to
+/// stop, each function that needs the node throws troupe::error (stopping), or its future fails with this error. The same holds
+/// for contexts, modules and optimizers.
 class peer {
  public:
   peer(node& here, std::string name, node_id id);
@@ -57,21 +57,22 @@ class peer {
   /// The node that sees the peer, until this node is destroyed; then throws troupe::error (stopping).
   node& here() const;
 
-  /// The same peer, with another device map than that of settings::device_maps: for its calls, for modules that create() makes with it,
-  /// and for join_graphs. With an empty map each tensor stays on its device. An impossible map is an error of the call.
+  /// The same peer, with another device map than that of settings::device_maps: for its calls, for modules that create() makes
+  /// with it, and for join_graphs. With an empty map each tensor stays on its device. An impossible map is an error of the
+  /// call.
   peer with_devices(device_map map) const;
   /// The map that with_devices() has set; null if it has set none.
   const std::shared_ptr<const device_map>& devices() const noexcept { return devices_; }
 
-  /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context. Outside any
-  /// context the tensors of call and answer are detached, and the node's log warns of those that require grad (settings::warn_detached).
-  /// The function runs in the grad mode and the inference mode of the calling thread: under torch::NoGradGuard it records no graph. The
-  /// elements of the tensors are read after call() returns: do not change them until the future is complete. If a node calls
-  /// itself, the function gets the same tensors, not copies. Throws troupe::error (unsupported_tensor) for a tensor that can't travel
-  /// and for a device map that does not fit, before anything is sent. The future fails with troupe::error (peer_down, deadline_passed,
-  /// unknown_function, function_failed ...).
-  /// `format`: in which the large float32 tensors of the call, of its answer and of the gradients of both travel, and those of calls that
-  /// the function makes (see `wire_format`); without it that of the context, or exact outside a context.
+  /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context.
+  /// Outside any context the tensors of call and answer are detached, and the node's log warns of those that require grad
+  /// (settings::warn_detached). The function runs in the grad mode and the inference mode of the calling thread: under
+  /// torch::NoGradGuard it records no graph. The elements of the tensors are read after call() returns: do not change them
+  /// until the future is complete. If a node calls itself, the function gets the same tensors, not copies. Throws troupe::error
+  /// (unsupported_tensor) for a tensor that can't travel and for a device map that does not fit, before anything is sent. The
+  /// future fails with troupe::error (peer_down, deadline_passed, unknown_function, function_failed ...).
+  /// `format`: in which the large float32 tensors of the call, of its answer and of the gradients of both travel, and those of
+  /// calls that the function makes (see `wire_format`); without it that of the context, or exact outside a context.
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {},
                           std::optional<wire_format> format = {}) const;
@@ -80,10 +81,10 @@ class peer {
   /// Blocks; throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
-  /// Completes when less than settings::send_limit bytes wait to leave for the peer, after all messages that the calling thread has
-  /// sent before. For those who send messages to actors of the peer: CAF takes any number of messages and keeps them in memory until
-  /// the peer reads them. (Calls and passes wait by themselves.) With settings::network `caf` only CAF's mailbox is waited for.
-  /// Fails with deadline_passed or peer_down.
+  /// Completes when less than settings::send_limit bytes wait to leave for the peer, after all messages that the calling thread
+  /// has sent before. For those who send messages to actors of the peer: CAF takes any number of messages and keeps them in
+  /// memory until the peer reads them. (Calls and passes wait by themselves.) With settings::network `caf` only CAF's mailbox
+  /// is waited for. Fails with deadline_passed or peer_down.
   future<done> room(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
   /// What the peer does now and has done so far. The peer answers also while all its workers compute. Blocks; throws
@@ -112,9 +113,9 @@ class peer {
 class node {
  public:
   explicit node(settings options);
-  /// A node on the caller's actor system, which reaches no other system: for tests and simulations of many nodes. The node knows another
-  /// such node after introduce(). Its gateway runs in the network thread of that system, functions and passes on threads of their own. Throws
-  /// troupe::error (misuse) if the system has not loaded caf::io::middleman.
+  /// A node on the caller's actor system, which reaches no other system: for tests and simulations of many nodes. The node
+  /// knows another such node after introduce(). Its gateway runs in the network thread of that system, functions and passes on
+  /// threads of their own. Throws troupe::error (misuse) if the system has not loaded caf::io::middleman.
   node(settings options, caf::actor_system& host);
   ~node();  // NOLINT(bugprone-exception-escape)
   node(const node&) = delete;
@@ -131,18 +132,19 @@ class node {
   /// The port of the pages /healthz and /metrics (settings::metrics); 0 without them.
   std::uint16_t metrics_port() const noexcept;
 
-  /// The path of a file below the node's data folder (settings::data_dir): functions that take a path of another node use this one.
-  /// Throws troupe::error (refused) if the path leads out of the folder or through a symbolic link, and if there is no data folder.
-  /// Without a data folder, a call of the node to itself gets `path` as it is. Give no other user the right to write to the folder: a
-  /// link that is put there later is not noticed.
+  /// The path of a file below the node's data folder (settings::data_dir): functions that take a path of another node use this
+  /// one. Throws troupe::error (refused) if the path leads out of the folder or through a symbolic link, and if there is no
+  /// data folder. Without a data folder, a call of the node to itself gets `path` as it is. Give no other user the right to
+  /// write to the folder: a link that is put there later is not noticed.
   std::string data_path(const std::string& path) const;
 
   /// The functions of this node that other nodes may call.
   function_table& functions() noexcept;
 
-  /// The actor system of the node, for your own actors. settings::configure adds their message types. A thread that makes an actor of this
-  /// system, a caf::scoped_actor too, has to end before the node, or to call caf::logger::set_current_actor_system(nullptr): CAF
-  /// leaves something of the system with the thread, and the end of the system waits for it.
+  /// The actor system of the node, for your own actors. settings::configure adds their message types. A thread that makes an
+  /// actor of this system, a caf::scoped_actor too, has to end before the node, or to call
+  /// caf::logger::set_current_actor_system(nullptr): CAF leaves something of the system with the thread, and the end of the
+  /// system waits for it.
   caf::actor_system& system() noexcept;
 
   /// Lets other nodes find the actor by this name (peer::actor). The actor is ended when the node stops.
@@ -200,22 +202,24 @@ class node {
   /// Tells this node that `other` is up. Both nodes must be on one actor system of the caller.
   void introduce(node& other);
 
-  /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that can't be read, or
-  /// has a mistake, changes nothing, and is named in the log. The new rights count at once, on connections that are open too. A call
-  /// that was let in before goes on, and so do the passes of contexts that are open. A role that the policy names no more may
-  /// do nothing but be a member. Any thread may call it. Throws troupe::error (misuse) with the reason if the policy can't be used.
+  /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that
+  /// can't be read, or has a mistake, changes nothing, and is named in the log. The new rights count at once, on connections
+  /// that are open too. A call that was let in before goes on, and so do the passes of contexts that are open. A role that the
+  /// policy names no more may do nothing but be a member. Any thread may call it. Throws troupe::error (misuse) with the reason
+  /// if the policy can't be used.
   void reload();
 
-  /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop(). Then
-  /// stops the node. A second signal ends the process at once. SIGHUP calls reload(), unless the program has a handler of its own for it
-  /// or blocks it on all threads. For the main thread of a program that only serves. Throws troupe::error where stop() would.
+  /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop().
+  /// Then stops the node. A second signal ends the process at once. SIGHUP calls reload(), unless the program has a handler of
+  /// its own for it or blocks it on all threads. For the main thread of a program that only serves. Throws troupe::error where
+  /// stop() would.
   void serve();
 
-  /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits for calls
-  /// and passes that still run here, for settings::stop_limit at most. Then it throws troupe::error (deadline_passed) with what still
-  /// runs; the destructor logs this error. A function that still runs then keeps its thread, and must not use what the program
-  /// destroys meanwhile, the node included. Idempotent. Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a
-  /// continuation: stop() would wait for its own thread.
+  /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits
+  /// for calls and passes that still run here, for settings::stop_limit at most. Then it throws troupe::error (deadline_passed)
+  /// with what still runs; the destructor logs this error. A function that still runs then keeps its thread, and must not use
+  /// what the program destroys meanwhile, the node included. Idempotent. Throws troupe::error (misuse) inside a call or a hook
+  /// that runs on this node, and in a continuation: stop() would wait for its own thread.
   void stop();
 
  private:

@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-/// A setting of a node as an option of a command line: `--heartbeat-ms=250`. The table of these options is the only place that names them:
-/// settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from it.
+/// A setting of a node as an option of a command line: `--heartbeat-ms=250`. The table of these options is the only place that
+/// names them: settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from it.
 ///   NO-1  what set() accepts, check() accepts: a value is refused by the same bounds wherever it comes from.
 ///   NO-2  texts() says what a node is started with: set() with these texts makes the setting equal in other settings.
 struct node_option {
@@ -59,8 +59,8 @@ struct node_option {
   bool may_repeat() const noexcept { return std::holds_alternative<list>(kind); }
   /// What is wrong with the text of a value: "expected …, got '…'". Empty if nothing is, as with a flag.
   std::string wrong(const std::string& value_text) const;
-  /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option if the text is
-  /// wrong.
+  /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option
+  /// if the text is wrong.
   void set(settings& to, const std::string& value_text) const;
   /// The values with which set() makes the setting what it is in `of`; a flag that is not given and an empty text have none.
   std::vector<std::string> texts(const settings& of) const;

@@ -27,26 +27,28 @@ namespace troupe {
 ///   OM-6  no disk is shared: a checkpoint needs the disk of this node alone, or a disk on each node.
 ///   OM-4  a run that loads a checkpoint goes on with the bits of the run that saved it. A checkpoint therefore has the buffers
 ///         of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
-///   OM-5  gathered gradients serve one step. The step drops them on every node, also if the step throws, unless it throws unsure_step. A
-///         gather that fails and a load drop them too. Sums are made in the order of the calls of gather().
-///   OM-7  no step is half made without a word. A node may go down or be cut off during a step: whether the node has made the step is then
-///         unsure, and step() throws unsure_step. Three things may follow:
-///         - the same step again: step() with the same context and no new pass of it, or step() after gather(). A node makes the same
-///           step once, with the scale and the learning rate of the first try, and step() returns the norm of the first try.
-///         - another step, a gather or a save: the optimizer first asks the nodes. If every node has made the step, or none, the
-///           optimizer goes on. A gathered step is made where it is missing. Otherwise unsure_step says which nodes have made it.
-///         - load(): it takes the place of all that came before. If load() itself throws unsure_step, only load() is left.
-///         A message that comes late, from before a later step or load, changes nothing. A node that was started again has lost its
-///         modules and its part of the optimizer: make both anew and load.
+///   OM-5  gathered gradients serve one step: the step drops them on every node, also if it throws, but not if it throws
+///         unsure_step. A gather that fails and a load drop them too. Sums have the order of the calls of gather().
+///   OM-7  a step that a node may have made or not throws unsure_step, and no node makes one step twice. The same step again,
+///         or the next change, makes the step whole or says which nodes have made it. A message from before a later step or
+///         load changes nothing.
 ///   OM-8  parameter groups have the bits of torch::optim's: options by group, one norm over all groups, one checkpoint.
+/// A node may go down or be cut off during a step. Nobody knows then whether the node has made the step. After unsure_step
+/// there are three ways:
+///   - the same step again: step() with the same context and no new pass of it, or step() after gather(). A node makes the same
+///     step once, with the scale and the learning rate of the first try, and step() returns the norm of the first try.
+///   - another step, a gather or a save: the optimizer first asks the nodes. If every node has made the step, or none, the
+///     optimizer goes on. A gathered step is made where it is missing. Otherwise unsure_step says which nodes have made it.
+///   - load(): it takes the place of all that came before. If load() itself throws unsure_step, only load() is left.
+/// A node that was started again has lost its modules and its part of the optimizer: make both anew and load.
 class optimizer {
  public:
   /// Makes an optimizer over the parameters of the remote modules and the parameters `local` of this node. Checkpoints hold the
   /// modules' buffers and `local_buffers`. Blocks; throws troupe::error.
   optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, const named_tensors& local = {},
             named_tensors local_buffers = {});
-  /// Makes an optimizer with parameter groups, as torch::optim does. Modules count group by group (OM-1). A parameter in two groups is
-  /// refused. Blocks; throws troupe::error.
+  /// Makes an optimizer with parameter groups, as torch::optim does. Modules count group by group (OM-1). A parameter in two
+  /// groups is refused. Blocks; throws troupe::error.
   optimizer(node& here, const std::vector<parameter_group>& groups, optimizer_settings options,
             named_tensors local_buffers = {});
   ~optimizer();
@@ -64,24 +66,24 @@ class optimizer {
   /// Steps with the gradients that were gathered since the last step. Throws troupe::error (misuse) if none were gathered.
   std::optional<double> step(std::optional<double> clip_norm = {});
 
-  /// Sets the learning rate from the next step on, of all parameter groups or of one (counted from 0). The nodes get the rate with the
-  /// next step() or save(). A load() before that discards the rate.
+  /// Sets the learning rate from the next step on, of all parameter groups or of one (counted from 0). The nodes get the rate
+  /// with the next step() or save(). A load() before that discards the rate.
   void set_learning_rate(double rate, std::optional<std::size_t> group = {});
 
   /// Saves a checkpoint to `folder` of this node: parameters, optimizer state, buffers and random state of each node. The other
   /// nodes send their parts to this node in pieces of 4 MiB. If `node_folder` is not empty, each other node writes its part to
-  /// the folder `node_folder` below its own settings::data_dir instead; a node without a data folder refuses. If save() fails, `folder`
-  /// keeps the checkpoint that it had (see checkpoint.hpp). A folder, of this node or of another one, holds the checkpoint of one
-  /// optimizer: save() throws troupe::error (misuse) for a folder that another optimizer of this process has saved to or loaded from
-  /// (OK-3). Blocks; throws troupe::error.
+  /// the folder `node_folder` below its own settings::data_dir instead; a node without a data folder refuses. If save() fails,
+  /// `folder` keeps the checkpoint that it had (see checkpoint.hpp). A folder, of this node or of another one, holds the
+  /// checkpoint of one optimizer: save() throws troupe::error (misuse) for a folder that another optimizer of this process has
+  /// saved to or loaded from (OK-3). Blocks; throws troupe::error.
   void save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
   /// Throws troupe::error with node, folder and reason, unless save() with these folders may write there and has room. Leaves
   /// nothing on any disk. Blocks.
   void expect_room(const std::string& folder, const std::string& node_folder = {});
   /// Loads the checkpoint, the learning rate included, and returns `about`. A part in `folder` is sent to its node; a part in a
   /// folder on its node is read there. Throws if nodes, names, shapes or dtypes do not fit; a parameter or buffer that only the
-  /// checkpoint or only the model has is refused by its name. If this node has no parameters and no buffers, its name may differ
-  /// from that of the node that saved.
+  /// checkpoint or only the model has is refused by its name. If this node has no parameters and no buffers, its name may
+  /// differ from that of the node that saved.
   attributes load(const std::string& folder);
 
  private:

@@ -16,11 +16,12 @@ namespace troupe {
 
 class optimizer_parts;
 
-/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One thread at a time may use
-/// the parts meanwhile.
+/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One thread at a time may
+/// use the parts meanwhile.
 ///   OK-1  a save that fails leaves no part of it on any node that can be reached, and no snapshot.
 ///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
-///   OK-3  while an optimizer lives, no other optimizer of this process saves to a folder that the first one has saved to or loaded from.
+///   OK-3  while an optimizer lives, no other optimizer of this process saves to a folder that the first one has saved to or
+///         loaded from.
 class optimizer_checkpoints {
  public:
   optimizer_checkpoints(optimizer_parts& parts, const std::string& folder);

@@ -65,8 +65,8 @@ class optimizer_parts {
   /// Throws what ask() would throw before anything is sent: troupe::error (misuse) in a continuation, which can't wait, and
   /// troupe::error (stopping) once this node has begun to stop.
   void expect_to_ask() const;
-  /// Asks every other node at once, but not those in `but_not` (an index each), runs `meanwhile` on this node, and waits for all replies,
-  /// even if one call fails.
+  /// Asks every other node at once, but not those in `but_not` (an index each), runs `meanwhile` on this node, and waits for
+  /// all replies, even if one call fails.
   answers ask(const std::set<std::size_t>& but_not, const request_for& what, const std::function<void()>& meanwhile);
   /// As ask(), of all nodes. Throws the failure, if there is one. Replies are in the order of groups().
   std::vector<call_reply> everywhere(const request_for& what, const std::function<void()>& meanwhile);

@@ -17,9 +17,10 @@ namespace troupe {
 class context;
 class optimizer_parts;
 
-/// The changes of an optimizer, each with a number: see optimizer::step(), gather(), set_learning_rate() and load(). One thread at a
-/// time may use it.
-///   OX-1  no change begins while the outcome of the one before is unsure: a change that some nodes have made and others have not.
+/// The changes of an optimizer, each with a number: see optimizer::step(), gather(), set_learning_rate() and load(). One thread
+/// at a time may use it.
+///   OX-1  no change begins while the outcome of the one before is unsure: a change that some nodes have made and others have
+///         not.
 ///   OX-2  a change that no node has made leaves nothing: its learning rate counts for the next change.
 class optimizer_steps {
  public:

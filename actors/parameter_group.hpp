@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// Parameters of an optimizer that have options of their own, as in a parameter group of torch::optim. Some parameters of a module make a
-/// group of their own by remote_module::select.
+/// Parameters of an optimizer that have options of their own, as in a parameter group of torch::optim. Some parameters of a
+/// module make a group of their own by remote_module::select.
 struct parameter_group {
   std::vector<remote_module> modules = {};
   named_tensors local = {};  // parameters of the node that makes the optimizer

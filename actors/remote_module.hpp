@@ -18,15 +18,15 @@ namespace troupe {
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make);
 
 /// A handle of a module that lives on another node, or on this node.
-///   RM-1  the module lives as long as a handle of it, on this node or on a node that the module was lent to. When the last
-///         handle is gone the module is dropped; the destructor of the handle does not wait for that. Handles on a node that
-///         goes down do not count any more.
+///   RM-1  the module lives as long as a handle of it, on this node or on a node that it was lent to; handles on a node that
+///         goes down do not count. When the last handle is gone the module is dropped. The destructor of the handle does not
+///         wait for that.
 ///   RM-2  a handle may outlive the peer and the node.
 ///   RM-3  what state() gives, set_state() and set_parameters() take, buffers included.
 ///   RM-4  in a continuation, which can't wait, functions that block throw troupe::error (misuse) before they send anything.
-///   RM-5  set_parameters(), set_buffers(), set_state(), train() and eval() change the module. A change that got no answer in time may still
-///         happen later. It never happens after a later change by a handle of the same node with the same id (select() makes another id).
-///         Changes that two threads make at once have no order.
+///   RM-5  a change (set_parameters(), set_buffers(), set_state(), train(), eval()) that got no answer in time may happen
+///         later. It never happens after a later change by a handle of the same node with the same id (select() makes another
+///         id). Changes that two threads make at once have no order.
 class remote_module {
  public:
   /// Makes the first handle of the module. Copies of the handle share the module; the last copy drops it.
@@ -59,8 +59,8 @@ class remote_module {
   /// parameter, on the module's node. Outside a context the copy has no such link. Blocks; throws troupe::error (misuse) if the
   /// module has no parameter of this name.
   at::Tensor parameter(const std::string& name) const;
-  /// Overwrites parameters, and buffers if `values` has some, by name. If a name, shape or dtype does not fit, nothing is written.
-  /// Blocks; throws troupe::error.
+  /// Overwrites parameters, and buffers if `values` has some, by name. If a name, shape or dtype does not fit, nothing is
+  /// written. Blocks; throws troupe::error.
   void set_parameters(const named_tensors& values) const;
   /// Copies of the module's buffers. Blocks; throws troupe::error.
   named_tensors buffers() const;
@@ -68,10 +68,11 @@ class remote_module {
   void set_buffers(const named_tensors& values) const;
   /// Copies of the parameters, then of the buffers, as in PyTorch's state_dict. Blocks; throws troupe::error.
   named_tensors state() const;
-  /// Overwrites all parameters and buffers. If one is missing in `values`, or a name, shape or dtype does not fit, nothing is written.
+  /// Overwrites all parameters and buffers. If one is missing in `values`, or a name, shape or dtype does not fit, nothing is
+  /// written.
   void set_state(const named_tensors& values) const;
-  /// Turns the module's training mode on or off (module::train). A TorchScript module has the mode in which it was sent until then.
-  /// Blocks; throws troupe::error (misuse) if the module has no mode.
+  /// Turns the module's training mode on or off (module::train). A TorchScript module has the mode in which it was sent until
+  /// then. Blocks; throws troupe::error (misuse) if the module has no mode.
   void train(bool on = true) const;
   void eval() const { train(false); }
   /// Copies of the gradients that the context gathered for the module's parameters, by parameter name; undefined for a

@@ -24,15 +24,16 @@ enum class network_kind { troupe, caf };
 /// How much a line of the log matters, from the least to the most. `off` is above all lines.
 enum class severity : std::uint8_t { debug, info, warn, error, off };
 
-/// The form of a log's lines. `text` is for people. `json`: each line is an object with the strings time, level, node, room and text.
+/// The form of a log's lines. `text` is for people. `json`: each line is an object with the strings time, level, node, room and
+/// text.
 enum class line_format : std::uint8_t { text, json };
 
 /// A device map as names of devices: of this node, and of the other node (devices/device_map.hpp).
 using device_names = std::map<std::string, std::string>;
 
 /// For how long the end of a node or of a worker_team waits for functions that run: the seconds of the environment variable
-/// TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT, as for the threads of libtorch's engine; 10 s without it. Throws troupe::error (misuse) if the
-/// variable is no number from 0 to 86,400.
+/// TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT, as for the threads of libtorch's engine; 10 s without it. Throws troupe::error (misuse)
+/// if the variable is no number from 0 to 86,400.
 std::chrono::milliseconds stop_limit_of_environment();
 
 /// What a node is started with.
@@ -40,14 +41,16 @@ struct settings {
   std::string name = "node";
   std::string host = "127.0.0.1";  // address or host name to listen on
   std::uint16_t port = 0;          // 0: any free port
-  /// "host:port" of seeds, the nodes to join at the start. The node starts once it has met any one of them. A seed that is not there is
-  /// dialled for as long as the node runs. The node may be one of its own seeds: then it does not wait for the others where they are not.
+  /// "host:port" of seeds, the nodes to join at the start. The node starts once it has met any one of them. A seed that is not
+  /// there is dialled for as long as the node runs. The node may be one of its own seeds: then it does not wait for the others
+  /// where they are not.
   std::vector<std::string> join;
   /// How long the start waits for a seed; 0: for ever. Then the constructor throws, with what was seen at each seed.
   std::chrono::milliseconds join_wait{30'000};
   std::size_t workers = 1;  // remote calls that compute at once; calls that wait for calls do not count
-  /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass (worker_team); if it
-  /// is not 0, each accelerator of the process has one as well. 0: the functions of a pass run on one thread.
+  /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass
+  /// (worker_team); if it is not 0, each accelerator of the process has one as well. 0: the functions of a pass run on one
+  /// thread.
   std::size_t pass_workers = 0;
   std::chrono::milliseconds deadline{60'000};      // default deadline of calls, passes and lookups
   std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered
@@ -55,27 +58,29 @@ struct settings {
   std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
   /// For how long node::stop() and the node's destructor wait for calls and passes that still run here.
   std::chrono::milliseconds stop_limit = stop_limit_of_environment();
-  /// A call, a burst of a pass, or memory to free, whose kind took less time than this lately, runs on the network thread that read its
-  /// message. Longer work goes to a thread of its own, which costs a hand-over, so that it holds up no other message. 0: all goes there.
+  /// A call, a burst of a pass, or memory to free, whose kind took less time than this lately, runs on the network thread that
+  /// read its message. Longer work goes to a thread of its own, which costs a hand-over, so that it holds up no other message.
+  /// 0: all goes there.
   std::chrono::microseconds short_work{500};
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
-  /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error feedback needs
-  /// as many bytes as the gradients have that this node sends in 8 bits. Beyond the limit, what was used longest ago is dropped.
+  /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error
+  /// feedback needs as many bytes as the gradients have that this node sends in 8 bits. Beyond the limit, what was used longest
+  /// ago is dropped.
   std::uint64_t feedback_limit = std::uint64_t{256} << 20;
   bool direct_memory = true;  // large tensors within a machine are read out of the sender's memory; needs `shared_memory`
   bool shared_memory = true;  // messages within a machine go through shared memory, not TCP
   network_kind network = network_kind::troupe;  // with `caf` there is only TCP, and no shared or direct memory
-  /// The node's kit, a file that `troupe certs node` made: its key, its certificate and its cluster's authority. With a kit the node
-  /// talks only to nodes of its cluster, by TLS 1.3. Needed for a `host` that is not loopback. Empty: no kit; then the node talks
-  /// only to programs of its own user on its own machine.
+  /// The node's kit, a file that `troupe certs node` made: its key, its certificate and its cluster's authority. With a kit the
+  /// node talks only to nodes of its cluster, by TLS 1.3. Needed for a `host` that is not loopback. Empty: no kit; then the
+  /// node talks only to programs of its own user on its own machine.
   std::string certificates;
-  /// The cluster's list of revoked certificates, a file that `troupe certs revoke` made. The node reads it again when it changes.
-  /// Needs `certificates`. Empty: no certificate is revoked.
+  /// The cluster's list of revoked certificates, a file that `troupe certs revoke` made. The node reads it again when it
+  /// changes. Needs `certificates`. Empty: no certificate is revoked.
   std::string revoked;
-  /// File that says what the roles of the cluster may do with this node: see docs/operations.md. The node reads it at its start, and again at
-  /// node::reload(). Needs `certificates`. Empty: each node of the cluster may do everything but send code (`allow_scripts`) and name paths
-  /// (`data_dir`).
+  /// File that says what the roles of the cluster may do with this node: see docs/operations.md. The node reads it at its
+  /// start, and again at node::reload(). Needs `certificates`. Empty: each node of the cluster may do everything but send code
+  /// (`allow_scripts`) and name paths (`data_dir`).
   std::string policy;
   /// Lets everybody in who reaches the node's port: nobody has to prove who they are, and nothing is encrypted. Needed for the
   /// network `caf`, which has no gate.
@@ -88,12 +93,12 @@ struct settings {
   /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
   /// the connection to the other node has here.
   std::string advertise;
-  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. Their paths are
-  /// below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other nodes may name no path. A call
-  /// of the node to itself may then name any path of the process.
+  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. Their paths
+  /// are below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other nodes may name no
+  /// path. A call of the node to itself may then name any path of the process.
   std::string data_dir;
-  /// "port" (on loopback; 0: any free one) or "host:port" where the node serves the pages /healthz and /metrics (for Prometheus) by
-  /// HTTP. Empty: nowhere.
+  /// "port" (on loopback; 0: any free one) or "host:port" where the node serves the pages /healthz and /metrics (for
+  /// Prometheus) by HTTP. Empty: nowhere.
   std::string metrics;
   /// The peer whose end also ends node::serve(). Empty: none.
   std::string until_left;
@@ -102,28 +107,30 @@ struct settings {
   /// Called with the configuration of the node's actor system before that system starts. Adds the message types of your own
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
-  /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send. With a
-  /// `policy`, the policy says who may, and this must be false.
+  /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send. With
+  /// a `policy`, the policy says who may, and this must be false.
   bool allow_scripts = false;
 
-  /// Whether the caller's autocast (kind of device, dtype) goes with its calls of functions and methods, and with messages of its own
-  /// actors. What is called runs under it, and calls that it makes itself. Without it, what is called runs without autocast.
+  /// Whether the caller's autocast (kind of device, dtype) goes with its calls of functions and methods, and with messages of
+  /// its own actors. What is called runs under it, and calls that it makes itself. Without it, what is called runs without
+  /// autocast.
   bool carry_autocast = false;
-  /// Whether the node warns once for each function when a tensor that requires grad leaves outside any context: the tensor is detached, and
-  /// no gradient comes back. torch::NoGradGuard around the call says that it is meant.
+  /// Whether the node warns once for each function when a tensor that requires grad leaves outside any context: the tensor is
+  /// detached, and no gradient comes back. torch::NoGradGuard around the call says that it is meant.
   bool warn_detached = true;
 
-  /// By the name of a peer: which of the peer's devices get the tensors of this node's devices, in calls of this node to the peer and in
-  /// messages of this node's own actors: `device_maps["stage1"] = {{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`. Results come back by the
-  /// map in the other direction. A peer without a map gets each tensor on the device that it has here. See docs/gpu.md.
+  /// By the name of a peer: which of the peer's devices get the tensors of this node's devices, in calls of this node to the
+  /// peer and in messages of this node's own actors: `device_maps["stage1"] = {{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`.
+  /// Results come back by the map in the other direction. A peer without a map gets each tensor on the device that it has here.
+  /// See docs/gpu.md.
   std::map<std::string, device_names> device_maps;
 
   settings() = default;
-  /// Reads the options of a node, which docs/options.md lists: `--name=stage1 --port=4001 --join=h1:4001`. A value may also be the next
-  /// argument. Throws troupe::error (misuse) for anything else.
+  /// Reads the options of a node, which docs/options.md lists: `--name=stage1 --port=4001 --join=h1:4001`. A value may also be
+  /// the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
-  /// For a program with options of its own: reads the options above and takes them out of `argv`, with their values. The other arguments
-  /// stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and those behind it stay.
+  /// For a program with options of its own: reads the options above and takes them out of `argv`, with their values. The other
+  /// arguments stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and those behind it stay.
   static settings take(int& argc, char** argv);
 
  private:
@@ -147,15 +154,15 @@ line_format line_format_named(const std::string& name);
 /// Throws troupe::error (misuse) if a setting is out of range, with its name, its value and what is expected.
 void check(const settings& options);
 
-/// Adds the device map of a text "PEER:DEVICE HERE=DEVICE THERE,...", such as "stage1:cuda:0=cuda:1,cpu=cuda:0". Throws troupe::error
-/// (misuse) for any other text, and if the peer has a map already.
+/// Adds the device map of a text "PEER:DEVICE HERE=DEVICE THERE,...", such as "stage1:cuda:0=cuda:1,cpu=cuda:0". Throws
+/// troupe::error (misuse) for any other text, and if the peer has a map already.
 void add_device_map(settings& to, const std::string& text);
 
 /// Splits "host:port" ("[::1]:4000" for IPv6) into host and port; throws troupe::error (misuse) for any other text.
 std::pair<std::string, std::uint16_t> parse_address(const std::string& text);
 
-/// Splits "port" (of 127.0.0.1; 0 is any free one) or "host:port" into host and port; throws troupe::error (misuse) for any other
-/// text.
+/// Splits "port" (of 127.0.0.1; 0 is any free one) or "host:port" into host and port; throws troupe::error (misuse) for any
+/// other text.
 std::pair<std::string, std::uint16_t> parse_page_address(const std::string& text);
 
 /// Whether the host is in 127.0.0.0/8, ::1 or "localhost".

@@ -31,20 +31,20 @@ struct cluster_status {
 ///   SL-1  every request ends by its deadline, whatever program listens at the address.
 class status_client {
  public:
-  /// Connects to the node. `how`: of these settings `insecure` counts. Throws troupe::error: unknown_peer if no program listens at
-  /// the address, deadline_passed if the program does not answer, refused if the program is no node or may not be talked to.
+  /// Connects to the node. `how`: of these settings `insecure` counts. Throws troupe::error: unknown_peer if no program listens
+  /// at the address, deadline_passed if the program does not answer, refused if the program is no node or may not be talked to.
   status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline, const settings& how = {});
   ~status_client();
   status_client(const status_client&) = delete;
   status_client& operator=(const status_client&) = delete;
 
-  /// The status of the node. A node that listens on all addresses of its host appears with the host that was asked. Throws troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not
-  /// know this request.
+  /// The status of the node. A node that listens on all addresses of its host appears with the host that was asked. Throws
+  /// troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not know this request.
   node_status ask(std::chrono::milliseconds deadline);
 
-  /// The status of the node, and the outlines of all its peers (see node_status). The node asks its peers, many at the same time: so
-  /// only this one node has to be in reach, and the answer comes by the deadline even if no peer answers. Peers that do not answer
-  /// do not take the time of others. Throws troupe::error as ask() does.
+  /// The status of the node, and the outlines of all its peers (see node_status). The node asks its peers, many at the same
+  /// time: so only this one node has to be in reach, and the answer comes by the deadline even if no peer answers. Peers that
+  /// do not answer do not take the time of others. Throws troupe::error as ask() does.
   cluster_status ask_cluster(std::chrono::milliseconds deadline);
 
  private:

@@ -11,13 +11,13 @@
 
 namespace troupe::calls {
 
-/// Counts the bytes of answers that a node sends and that its callers have not taken yet. A caller has taken the bytes when it has
-/// answered a question that was sent after them (see worker_desk). Not every answer is followed by a question: small answers
-/// share one.
-///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start, so at
-///         most `limit` bytes are under way, and the answers of the calls that ran already.
-///   AU-2  a question follows as soon as `step()` bytes have left since the last one. So at most these bytes stay counted after the
-///         caller has taken them, and they are less than `limit`.
+/// Counts the bytes of answers that a node sends and that its callers have not taken yet. A caller has taken the bytes when it
+/// has answered a question that was sent after them (see worker_desk). Not every answer is followed by a question: small
+/// answers share one.
+///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start, so
+///         at most `limit` bytes are under way, and the answers of the calls that ran already.
+///   AU-2  a question follows as soon as `step()` bytes have left since the last one. So at most these bytes stay counted after
+///         the caller has taken them, and they are less than `limit`.
 class answers_under_way {
  public:
   explicit answers_under_way(std::uint64_t limit = 1) : limit_(limit) {}

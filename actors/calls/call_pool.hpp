@@ -17,17 +17,20 @@
 namespace troupe::calls {
 
 /// Decides which worker runs which call. A call starts only while fewer than `limit` calls compute. A call that waits for
-/// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call goes
-/// on, more than `limit` calls compute for a while. Calls have a depth: a call that a call of depth n makes has depth n + 1.
-///   PW-1  while a call waits in the queue, at least `limit` calls are computing, or as many calls of its depth as most_begun() says have
-///         started and have not ended, or its caller has no room (see next()). A call that waits for a deeper call never keeps that call
-///         from starting. The number of workers is bounded if the depth is.
-///   PW-2  calls of one depth and caller start in the order of add(), and so do all calls unless PW-1 holds back those of a depth or a caller.
-///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the workers
-///         that were idle all the time since its last call.
+/// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call
+/// goes on, more than `limit` calls compute for a while. Calls have a depth: a call that a call of depth n makes has depth n +
+/// 1. Because the calls that have begun are bounded for each depth, the number of workers is bounded if the depth is.
+///   PW-1  while a call waits in the queue, at least `limit` calls compute, or as many calls of its depth as most_begun() says
+///         have begun and have not ended, or its caller has no room (see next()). A call that waits for a deeper call never
+///         keeps that call from starting.
+///   PW-2  calls of one depth and caller start in the order of add(), and so do all calls unless PW-1 holds back those of a
+///         depth or a caller.
+///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the
+///         workers that were idle all the time since its last call.
 ///   PW-4  a call that take() has taken never starts; the others keep their order.
-///   PW-5  add(), take() and idle() take a time that grows with the logarithm of the number of calls at most. next() takes one that grows
-///         with the number of callers, and of the depths at which no call of a caller may start; a caller without room costs one look.
+///   PW-5  add(), take() and idle() take at most a time that grows with the logarithm of the number of calls. The time of
+///         next() grows with the number of callers, and of the depths at which no call of a caller may start. A caller without
+///         room costs one look.
 template <class Worker, class Call>
 class call_pool {
  public:

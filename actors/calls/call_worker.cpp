@@ -113,8 +113,9 @@ std::string description(const contracts::incoming_call& job, const std::string& 
          (payload.context ? " in context " + to_string(payload.context) : "");
 }
 
-/// For the limit on lines of the log: a number of the peer that calls, and of the function. A peer can call any number of names, so the names of
-/// a peer share 64 numbers. No peer knows which names share one, nor chooses the numbers of another peer.
+/// For the limit on lines of the log: a number of the peer that calls, and of the function. A peer can call any number of
+/// names, so the names of a peer share 64 numbers. No peer knows which names share one, nor chooses the numbers of another
+/// peer.
 auto subject_of(const contracts::incoming_call& job) {
   return [&job] {
     static const auto salt = std::to_string(std::random_device()());

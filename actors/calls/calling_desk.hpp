@@ -14,8 +14,8 @@
 
 namespace troupe::calls {
 
-/// The desk of the `gateway` actor for the calls that this node makes, and for their answers. calls_made decides. The destructor fails the
-/// calls that have no answer.
+/// The desk of the `gateway` actor for the calls that this node makes, and for their answers. calls_made decides. The
+/// destructor fails the calls that have no answer.
 class calling_desk {
  public:
   using parts = uses<with_directory, with_deadlines>;

@@ -19,8 +19,9 @@
 
 namespace troupe::calls {
 
-/// The calls of other nodes that a node has taken: which wait, which worker runs which, and whose answers are under way. Decides; sends no
-/// message and reads no clock. call_pool decides which call starts next, and answers_under_way which caller has room for an answer.
+/// The calls of other nodes that a node has taken: which wait, which worker runs which, and whose answers are under way.
+/// Decides; sends no message and reads no clock. call_pool decides which call starts next, and answers_under_way which caller
+/// has room for an answer.
 ///
 ///   a call      is, or waits for                                 next
 ///   has_come    looked at                                        held: waits. ready: runs, or is_queued. dropped: the end
@@ -29,11 +30,11 @@ namespace troupe::calls {
 ///   runs        run, or its result still comes from a device     answered: answers. answer_left: the end. no_worker: the end
 ///   answers     room for its answer on the way to the caller     answer_left, or node_down: the end
 ///
-///   HW-1  what happens to one call takes a time that grows with the logarithm of the number of calls. So does context_closed(), with what it
-///         finds. So a peer that makes many calls does not slow the other peers.
+///   HW-1  what happens to one call takes a time that grows with the logarithm of the number of calls. So does
+///         context_closed(), with what it finds. So a peer that makes many calls does not slow the other peers.
 ///   HW-2  calls of a context are refused in the order in which they came.
-///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes. A call
-///         that runs goes on.
+///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes.
+///         A call that runs goes on.
 ///   HW-4  a call ends once: refused, or with its answer. Nothing of it stays then.
 ///   QL-1  of one caller at most `limit` bytes wait. A single call is taken whatever its size.
 class calls_taken {

@@ -85,8 +85,8 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   here_.departures->post(std::move(arriving), std::move(compress), std::move(send));
 }
 
-/// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is copied; a
-/// drop needs none, because it frees memory.
+/// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is
+/// copied; a drop needs none, because it frees memory.
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
   if (job.to == here_.self.id() || std::holds_alternative<requests::drop>(job.request.what)) return std::nullopt;
   const auto bytes = bytes_of(job.request);
@@ -138,8 +138,8 @@ std::string outgoing_calls::description(const contracts::outgoing_call& job) con
          (context ? " in context " + to_string(context) : "");
 }
 
-/// Keeps the span of the call and the spans that came with its answer: in `job.spans` if another call made this call and collects
-/// spans, otherwise in this node's trace.
+/// Keeps the span of the call and the spans that came with its answer: in `job.spans` if another call made this call and
+/// collects spans, otherwise in this node's trace.
 void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string& from_callee) {
   std::vector<tracing::trace_span> spans;
   try {

@@ -25,8 +25,8 @@ namespace troupe::calls {
 /// Begins and ends the calls that this node makes. Between its begin and its end a call belongs to the `gateway` actor. Any
 /// thread may use outgoing_calls.
 ///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
-///   OG-2  calls to one node of which send() has returned have at most settings::send_limit bytes under way at each depth, or there
-///         is only one such call (see credit_accounts). send() waits before it would send more.
+///   OG-2  calls to one node of which send() has returned have at most settings::send_limit bytes under way at each depth, or
+///         there is only one such call (see credit_accounts). send() waits before it would send more.
 ///   OG-3  calls of one depth on one object arrive in the order in which they were sent. Other calls may overtake each other.
 ///   OG-4  the error of a failed call has the code of its reason, the name of the node and the text of the reason (FT-1).
 class outgoing_calls {

@@ -43,7 +43,8 @@ consteval need need_of() {
   if constexpr (is_one_of<T, requests::trace, requests::spans>) return need::trace;
 }
 
-/// Whether the request is on the object that the call names, which the caller has to own. For a drop and a loan the store looks itself.
+/// Whether the request is on the object that the call names, which the caller has to own. For a drop and a loan the store looks
+/// itself.
 template <class T>
 constexpr bool is_of_object =
   need_of<T>() == need::method || need_of<T>() == need::read || need_of<T>() == need::save ||

@@ -27,8 +27,8 @@ namespace troupe::calls {
 
 namespace {
 
-// A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the other, are
-// taken for a recursion without an end, or for the claim of a node that is none of troupe's.
+// A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the
+// other, are taken for a recursion without an end, or for the claim of a node that is none of troupe's.
 constexpr std::uint32_t most_depth = 4096;
 
 }  // namespace
@@ -65,7 +65,8 @@ passes::open_context serving_desk::context_of(const contracts::incoming_call& jo
   return payload.context ? contexts_.find_or_open(payload.context, payload.message.node) : passes::open_context{};
 }
 
-/// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5). A node that is not may come up soon (GW-19).
+/// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5). A node that is not may come
+/// up soon (GW-19).
 void serving_desk::find_context(const call& job) {
   const auto& payload = job->request.payload;
   const auto context = context_of(*job);
@@ -150,8 +151,8 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
   asked.then(heard, unheard);
 }
 
-/// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the context. A
-/// call can go on if no gradients wait to be gathered.
+/// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the
+/// context. A call can go on if no gradients wait to be gathered.
 void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
   if (!workers_.end_hold(job)) return;
   context.record->tasks().empty() ? gather(job, context) : refuse(job, to_exception(why));

@@ -24,11 +24,12 @@ namespace {
 
 // Deeply nested calls make many workers. When the calls are over, at most this many idle workers stay.
 constexpr std::size_t most_idle_workers = 16;
-// A call that waits for another call keeps its thread. Beyond this number of threads for a depth, further calls of the depth wait.
+// A call that waits for another call keeps its thread. Beyond this number of threads for a depth, further calls of the depth
+// wait.
 constexpr std::size_t most_calls_of_depth = 256;
 
-// A caller holds calls back beyond its send limit, for each depth of nested calls. So many times that limit may wait here: a caller that
-// is no node of troupe's might hold nothing back.
+// A caller holds calls back beyond its send limit, for each depth of nested calls. So many times that limit may wait here: a
+// caller that is no node of troupe's might hold nothing back.
 constexpr std::uint64_t calls_in_queue = 4;
 constexpr std::uint64_t least_send_limit = std::uint64_t{256} << 20;
 

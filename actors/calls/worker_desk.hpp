@@ -20,8 +20,8 @@ namespace troupe::calls {
 /// Time until the deadline of the call.
 std::chrono::nanoseconds time_left(const contracts::incoming_call& job);
 
-/// The desk of the `gateway` actor for the calls of other nodes: which wait, which worker runs which, and when the answers leave. calls_taken
-/// decides.
+/// The desk of the `gateway` actor for the calls of other nodes: which wait, which worker runs which, and when the answers
+/// leave. calls_taken decides.
 class worker_desk {
  public:
   using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;

@@ -33,7 +33,8 @@ struct issued {
 ///   revoked.pem     list of revoked certificates, which nodes read (X.509 CRL)
 ///   issued/         a copy of each certificate that was made
 ///   CY-1  a file appears complete or not at all, and no kit is overwritten unless the caller says so.
-///   CY-2  a kit is handed out only after a copy of its certificate is in issued/, where revoke() finds the certificates of a node.
+///   CY-2  a kit is handed out only after a copy of its certificate is in issued/, where revoke() finds the certificates of a
+///         node.
 ///   CY-3  no revocation is lost, also when several processes revoke at the same time.
 ///   CY-4  no certificate of a node outlives the authority's.
 ///   CY-5  create() never changes the mode of a folder that is there already. If others may use the folder, create() throws.
@@ -48,8 +49,8 @@ class authority {
   /// Clocks of hosts differ: a certificate is valid this long before it was made.
   static constexpr std::chrono::minutes backdated{10};
 
-  /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, if others may use a folder that is
-  /// there already, or if a file can't be written.
+  /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, if others may use a folder
+  /// that is there already, or if a file can't be written.
   static authority create(const std::filesystem::path& folder, const std::string& cluster, time now, days life = own_life);
   /// An authority without a folder, which can't revoke what it has issued. Throws troupe::error (misuse).
   static authority in_memory(const std::string& cluster, time now, days life = own_life);
@@ -60,8 +61,8 @@ class authority {
   X509* certificate() const noexcept { return certificate_.get(); }
   std::filesystem::path revoked_file() const { return folder_ / "revoked.pem"; }
 
-  /// Makes a new key and a certificate for it. `hosts`: names or addresses, for programs that look at them; troupe's nodes do not.
-  /// Throws troupe::error (misuse) for a name of a wrong form, or if the authority has expired.
+  /// Makes a new key and a certificate for it. `hosts`: names or addresses, for programs that look at them; troupe's nodes do
+  /// not. Throws troupe::error (misuse) for a name of a wrong form, or if the authority has expired.
   kit issue(const std::string& node, const std::string& role, const std::vector<std::string>& hosts, time now,
             days life = usual_life) const;
   /// All certificates that were made, the oldest first.
@@ -79,7 +80,8 @@ class authority {
   std::string cluster_;
 };
 
-/// Reads the first certificate of a file, which may be a kit. Throws troupe::error (misuse) if there is none, or none of a node.
+/// Reads the first certificate of a file, which may be a kit. Throws troupe::error (misuse) if there is none, or none of a
+/// node.
 issued read_issued(const std::filesystem::path& file, authority::time now);
 
 /// "2026-11-23 17:00:00 UTC".

@@ -18,8 +18,8 @@ struct identity {
   bool operator==(const identity&) const = default;
 };
 
-/// Reads the identity out of the URIs `troupe:CLUSTER/NODE` and `troupe-role:ROLE` in the certificate's subject alternative names.
-/// Nothing if there is not exactly one of each, or if a name has another form.
+/// Reads the identity out of the URIs `troupe:CLUSTER/NODE` and `troupe-role:ROLE` in the certificate's subject alternative
+/// names. Nothing if there is not exactly one of each, or if a name has another form.
 std::optional<identity> identity_of(x509_st* certificate);
 
 /// The URIs of an identity, as they stand in a certificate.

@@ -11,8 +11,8 @@
 
 namespace troupe::certificates {
 
-/// A node's private key, its certificate, and the certificate of its cluster's authority. A kit's file has these three in this order, as
-/// PEM.
+/// A node's private key, its certificate, and the certificate of its cluster's authority. A kit's file has these three in this
+/// order, as PEM.
 struct kit {
   certificates::identity identity;
   owned<EVP_PKEY> key;
@@ -20,8 +20,9 @@ struct kit {
   owned<X509> authority;
 };
 
-/// Reads a kit's file and checks it. Throws troupe::error (misuse), with the file and one reason in one line: the file is not there,
-/// others may read the key, something is damaged or missing, key and certificate do not fit, or the certificate does not hold `now`.
+/// Reads a kit's file and checks it. Throws troupe::error (misuse), with the file and one reason in one line: the file is not
+/// there, others may read the key, something is damaged or missing, key and certificate do not fit, or the certificate does not
+/// hold `now`.
 kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
 /// The kit as the text of a file. The text holds the private key.

@@ -61,8 +61,8 @@ struct file_text {
   struct stat facts {};
 };
 
-/// Throws troupe::error (misuse) with the file and the reason if the file can't be read, is not regular, or has more than `most`
-/// bytes.
+/// Throws troupe::error (misuse) with the file and the reason if the file can't be read, is not regular, or has more than
+/// `most` bytes.
 file_text read_file(const std::filesystem::path& file, std::size_t most);
 
 /// A text that holds a private key. The destructor wipes it.
@@ -74,7 +74,8 @@ struct secret_text {
   secret_text(secret_text&&) noexcept = default;
 };
 
-/// As read_file(). Throws too if others than this process's user and root can change the file, or can read the private key in it.
+/// As read_file(). Throws too if others than this process's user and root can change the file, or can read the private key in
+/// it.
 secret_text read_secret(const std::filesystem::path& file, std::size_t most);
 
 }  // namespace troupe::certificates

@@ -18,12 +18,13 @@ namespace troupe::certificates {
 /// Any thread may use it.
 class revocations {
  public:
-  /// Throws troupe::error (misuse), with the file and the reason, if the file is not there, is damaged, or is of another authority.
+  /// Throws troupe::error (misuse), with the file and the reason, if the file is not there, is damaged, or is of another
+  /// authority.
   revocations(const std::filesystem::path& file, X509* authority);
 
   bool contains(X509* certificate) const;
-  /// Whether this list and `other` are of one authority, which signed this one earlier. Each list of an authority is at least a second
-  /// younger than the one before.
+  /// Whether this list and `other` are of one authority, which signed this one earlier. Each list of an authority is at least a
+  /// second younger than the one before.
   bool is_older_than(const revocations& other) const;
 
  private:
@@ -31,9 +32,10 @@ class revocations {
   owned<X509> authority_;
 };
 
-/// Certificates whose signature by the authority of a cluster was verified before. The signature of such a certificate need not be verified
-/// again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
-///   SB-1  contains() is true only for a certificate all of whose bytes, those of the signature too, are those of one that add() got.
+/// Certificates whose signature by the authority of a cluster was verified before. The signature of such a certificate need not
+/// be verified again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
+///   SB-1  contains() is true only for a certificate all of whose bytes, those of the signature too, are those of one that
+///         add() got.
 ///   SB-2  it keeps `most` certificates; one more makes it forget another one.
 class signed_before {
  public:
@@ -64,16 +66,16 @@ struct cluster_facts {
   signed_before* known = nullptr;        // of this authority; null: each signature is verified
 };
 
-/// Verifies the certificate of a node: signed by the authority of the cluster itself, for a node of the cluster, valid `now`, and not
-/// revoked. Intermediate authorities are not accepted. `theirs` may be null: then no certificate came.
+/// Verifies the certificate of a node: signed by the authority of the cluster itself, for a node of the cluster, valid `now`,
+/// and not revoked. Intermediate authorities are not accepted. `theirs` may be null: then no certificate came.
 refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::system_clock::time_point now);
 
 /// A certificate is about to expire when less than a tenth of its life is left, and at most this long.
 constexpr std::chrono::days most_warning{30};
 
-/// What whoever runs a node has to know about the node's own certificate, in one line: the certificate was revoked, has expired or is
-/// about to expire, and what to do. Empty: nothing is wrong. The text is another one each day, and each hour of the last day.
-/// `revoked` may be null.
+/// What whoever runs a node has to know about the node's own certificate, in one line: the certificate was revoked, has expired
+/// or is about to expire, and what to do. Empty: nothing is wrong. The text is another one each day, and each hour of the last
+/// day. `revoked` may be null.
 std::string warning_about(X509* own, const revocations* revoked, std::chrono::system_clock::time_point now);
 
 /// "2026-11-23 17:00:00 UTC".

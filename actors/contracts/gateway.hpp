@@ -18,7 +18,8 @@
 namespace troupe::contracts {
 
 /// The gateway of a node: receives the messages of other nodes and routes them to membership, contexts, graph tasks and call
-/// workers.
+/// workers. The gateway takes all that comes, without waiting. When two nodes reach each other again, one of the two knows so
+/// before the other: messages may come from a node that is not up here yet (GW-19).
 ///   GW-1  a message for a context that is not open on this node starts nothing. Only a call, or a message to an actor, opens
 ///         the context.
 ///   GW-2  a late call does not open a released context again (see released_contexts).
@@ -26,9 +27,8 @@ namespace troupe::contracts {
 ///   GW-4  calls leave and answers return through this actor only: other nodes know one actor of a node, however many contexts
 ///         there are. The thread that has run a call sends a small answer itself, in the name of this actor.
 ///   GW-5  a call from a node that is down opens no context: the contexts of that node may be released already.
-///   GW-6  a message with large tensors leaves when all pieces of the tensors have left, or were read out of this process.
-///         Other messages may overtake it (see shipments). One thread hands the pieces and then the message to CAF's
-///         broker, so they arrive in this order on one connection.
+///   GW-6  a message with large tensors leaves when all pieces of its tensors have left, or were read out of this process. The
+///         message arrives after its pieces. Other messages may overtake it (see shipments).
 ///   GW-7  the receiver keeps no piece whose message will not come, because the call was given up or the sender is down.
 ///   GW-8  tensors are offered only to a node that has drawn a mark for this node. A node reads the memory of another node only
 ///         if that node is up, on the same machine and in another process.
@@ -36,26 +36,24 @@ namespace troupe::contracts {
 ///         nothing either.
 ///   GW-10 every call in a context ends: by its answer, its deadline, the peer going down, or the release of the context.
 ///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
-///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that holds a part of the
-///         context tells the opener about that part. So the release also reaches the parts that only the lost peer knew of.
-///   GW-13 a call of another node that waits for its context, for gradients or for a worker is refused when its caller goes down, its
-///         context is released or its deadline passes. Nothing of the call stays in memory.
-///   GW-14 a node that does not take its answers and gradients slows those that send them: at most settings::send_limit bytes of
-///         either are under way to a node. Gradients wait in the burst that makes them. Calls of a node whose answers are under way
-///         do not start, and calls that run add their answers to the limit. Nothing else waits for room, and the gateway of a node takes
-///         all that comes: so nodes never wait for each other in a circle.
-///   GW-15 a wish for room is fulfilled when less than settings::send_limit bytes wait to leave for the peer, after all messages that
-///         were sent before the wish. It fails at its deadline, but not within 100 ms if the messages before it wait to be written, or when the
-///         peer is down.
+///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that has a part of the
+///         context tells the opener. So the release also reaches the parts that only the lost peer knew of.
+///   GW-13 a call of another node that waits for its context, for gradients or for a worker is refused when its caller goes
+///         down, its context is released or its deadline passes. Nothing of the call stays in memory.
+///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node; calls that run add
+///         their answers to that. At the limit, gradients wait in their burst, and no call of the node starts. Nothing else
+///         waits for room: nodes never wait for each other in a circle.
+///   GW-15 a wish for room is fulfilled when all messages that were sent before the wish have left but for settings::send_limit
+///         bytes. It fails when the peer is down, and at its deadline, but not within 100 ms if messages before it wait to be
+///         written.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
-///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered once the
-///         node listens. On a node without network, greetings and heartbeats get an error.
-///   GW-18 with a policy, a node believes what a call says about the passes of its context if the caller has opened the context, or if the
-///         caller had a part in it before the call (RB-5) and the passes are possible (see context_record). Otherwise it asks the
-///         opener if gradients wait here.
-///   GW-19 a call whose caller or opener is not up here waits until that node is, for services::meeting_patience at most. So does a report
-///         to an initiator that is not up here, as long as the pass lives here. When two nodes reach each other again, one of the two knows
-///         so before the other.
+///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
+///         once the node listens. On a node without network, greetings and heartbeats get an error.
+///   GW-18 with a policy, a node believes what a call says about the passes of its context if the caller has opened the
+///         context, or had a part in it before (RB-5) and the passes are possible (see context_record). Otherwise the node asks
+///         the opener if gradients wait here.
+///   GW-19 a call whose caller or opener is not up here waits until that node is up, for services::meeting_patience at most. So
+///         does a report to an initiator that is not up here, as long as the pass lives here.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,

@@ -51,24 +51,23 @@ struct member_out_of_reach {
 };
 
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
-/// time that is left.
+/// time that is left. A seed that is absent is dialled for as long as this node runs. A join tries again until its deadline,
+/// except as ME-3 says.
 ///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
 ///         The last news is that the peer is gone. (A node that comes after that is another peer.)
-///   ME-2  a peer that answers no heartbeat for three intervals is unreachable, if no other bytes came from it by TCP for two
-///         intervals. Whether its connection stands does not matter. A peer that leaves `member_table::most_misses` heartbeats
-///         in a row unanswered is unreachable in any case. A peer whose connection is lost is unreachable at once.
-///   ME-3  every join and find is answered by its deadline.
-///         A search for a member that this node is not connected to connects the two nodes.
-///         A join of an address where something else than a node answers, or a node that says why it refuses this one, fails at once. An
-///         address where no program listens is tried for membership_options::patience. All else is tried until the deadline.
+///   ME-2  a peer is unreachable at once when its connection is lost. It is also unreachable when it answers no heartbeat for
+///         three intervals and no other bytes came from it by TCP for two intervals, and after `member_table::most_misses`
+///         heartbeats in a row without an answer.
+///   ME-3  every join and find is answered by its deadline; a find connects this node to the member. A join fails at once if
+///         another program answers, or if the node refuses with a reason. It fails after membership_options::patience if no
+///         program listens.
 ///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A node at the address
 ///         of the first node is that node, restarted: the name goes over to it.
 ///   ME-5  two nodes that reach each other again are up for each other again, however long they did not, and without being
 ///         asked. Before that, each of the two has failed or dropped all that the other has (see `bond`).
-///   ME-6  a join of seeds is answered once this node has met any one of them. If this node is one of its own seeds, the join does not
-///         wait for seeds that are not there, and answers with this node itself. A seed that is not there, or not any more, is dialled
-///         for as long as this node runs. A join of seeds fails when its time is over or all seeds have refused this node, with what
-///         was seen at each seed.
+///   ME-6  a join of seeds is answered once one of them is met. A node that is one of its own seeds does not wait for absent
+///         seeds: the answer is the node itself. A join of seeds fails at its deadline, or when all refuse, and says what was
+///         seen at each.
 using membership_actor = caf::typed_actor<
   caf::replies_to<support::join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
   caf::replies_to<support::join_atom, std::vector<std::string>, std::int64_t>::with<member>,  // seeds, ns to wait (0: for ever)

@@ -15,13 +15,13 @@
 namespace troupe::contracts {
 
 /// Counts the bytes of calls that are under way, and says which call may leave. A state machine without threads; `send_credits`
-/// makes threads wait. There is an account for each node and each depth of calls: a call that a program makes has depth 0, a call
-/// that runs on behalf of a call of depth n makes calls of depth n + 1.
+/// makes threads wait. There is an account for each node and each depth of calls: a call that a program makes has depth 0, a
+/// call that runs on behalf of a call of depth n makes calls of depth n + 1.
 ///   BA-1  the calls of one account have at most `limit` bytes under way together, or there is only one such call.
 ///   BA-2  the calls of one account leave in the order in which they asked.
-///   BA-3  calls never wait for each other in a circle: a call waits only for calls of its own depth that are under way, and these
-///         wait only for calls of greater depth. So calls between any nodes, however they are nested, go on. A call that a hook of a
-///         pass makes has depth 0, also if a deep call waits for the pass: such a call may have to wait until its deadline.
+///   BA-3  calls never wait for each other in a circle: a call waits only for calls of its own depth, and these wait only for
+///         deeper calls. A call that a hook of a pass makes has depth 0: if a deep call waits for the pass, the hook's call may
+///         have to wait until its deadline.
 class credit_accounts {
  public:
   struct account {
@@ -67,8 +67,8 @@ class credit_accounts {
   std::map<account, balance> all_;
 };
 
-/// Makes threads that send to a node wait while too many bytes are under way to the node: a node that does not keep up slows those
-/// that send to it, and memory of both stays within bounds. Any thread may use it.
+/// Makes threads that send to a node wait while too many bytes are under way to the node: a node that does not keep up slows
+/// those that send to it, and memory of both stays within bounds. Any thread may use it.
 ///   SQ-1  take() returns at its deadline at the latest, and soon after stop().
 ///   SQ-2  a thread that waits has freed its worker slot (see blocking_observer).
 ///   SQ-3  take() never waits in a continuation, because a continuation may run on the thread that brings the answers.
@@ -108,8 +108,8 @@ class send_credits {
 
   explicit send_credits(std::uint64_t limit);
 
-  /// Takes bytes, at `until` at the latest. `busy`: the thread would have to wait, and runs a continuation. `stop`, if not null, ends
-  /// the waiting as the end of the node does, once it is true and wake() was called.
+  /// Takes bytes, at `until` at the latest. `busy`: the thread would have to wait, and runs a continuation. `stop`, if not
+  /// null, ends the waiting as the end of the node does, once it is true and wake() was called.
   result take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until,
               const std::atomic<bool>* stop = nullptr);
   /// To be called when a `stop` of take() has become true.

@@ -16,8 +16,8 @@ namespace troupe::gate {
 class credentials;
 
 /// Decides who may talk to a node. Every connection is asked about before a byte of it is read or written.
-///   KG-1  with the rule `same_user`, a connection is let in only if both ends are on loopback and the kernel says that both sockets
-///         belong to one user. If the kernel names no user of the other end, or if the other end has been closed, the connection is refused.
+///   KG-1  with the rule `same_user`, a connection is let in only if both ends are on loopback and the kernel says that both
+///         sockets belong to one user. It is refused if the kernel names no user of the other end, or the other end is closed.
 ///   KG-2  the question is answered without waiting for the other end.
 class connection_gate {
  public:

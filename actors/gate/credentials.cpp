@@ -80,8 +80,8 @@ struct credentials::callbacks {
     return session->problem.why.empty() ? 1 : 0;
   }
 
-  /// The session that a calling end wants to resume; null if the called end has none of this name, or if the certificate that began it
-  /// does not count any more: then the certificate comes again, and is refused with a reason.
+  /// The session that a calling end wants to resume; null if the called end has none of this name, or if the certificate that
+  /// began it does not count any more: then the certificate comes again, and is refused with a reason.
   static SSL_SESSION* resume(SSL* of, const unsigned char* name, int bytes, int* copy) {
     *copy = 0;
     auto* owner = end_of(of);
@@ -182,7 +182,8 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   SSL_CTX_set_num_tickets(context, 1);
   SSL_CTX_set_max_cert_list(context, longest_certificates);
   expect(SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1) == 1, what);
-  // The called end keeps its sessions itself. In a ticket that holds a session OpenSSL writes and reads the other end's certificate anew.
+  // The called end keeps its sessions itself. In a ticket that holds a session OpenSSL writes and reads the other end's
+  // certificate anew.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_BOTH | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(context, callbacks::keep);
   SSL_CTX_sess_set_get_cb(context, callbacks::resume);

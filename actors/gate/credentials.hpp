@@ -37,29 +37,29 @@ struct proving_end {
   std::chrono::system_clock::time_point checked_at{};  // when
 };
 
-/// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove by TLS 1.3
-/// who they are.
-/// Any thread may use it.
-///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted; also
-///         when a session is resumed, and whenever the other end lets the handshake end.
-///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end. A session that
-///         was resumed makes way for the one that takes its place.
-///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is read
-///         again by each reload() until it can be used.
-///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. The time of the
-///         proof counts for a certificate that has expired since: such a node may have another one by now, and loses no connection.
+/// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove
+/// by TLS 1.3 who they are. Any thread may use it.
+///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted;
+///         also when a session is resumed, and whenever the other end lets the handshake end.
+///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end. A
+///         session that was resumed makes way for the one that takes its place.
+///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is
+///         read again by each reload() until it can be used.
+///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. A
+///         certificate that has expired since the proof ends no connection: the node may have another one by now.
 ///   CD-5  a list that is older than the one that counts, of the same authority, changes nothing: who was revoked stays so.
-///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was revoked, has
-///         expired, or is about to expire.
-///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before it has proven who
-///         it is.
+///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was
+///         revoked, has expired, or is about to expire.
+///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before it
+///         has proven who it is.
 class credentials {
  public:
   static constexpr std::size_t longest_certificates = std::size_t{16} << 10;
   static constexpr std::size_t most_sessions = 1024;
 
-  /// `kit`: what `troupe certs node` made. `revoked`: the authority's list of revoked certificates; empty: no certificate is revoked.
-  /// Throws troupe::error (misuse) with the file and the reason if a file can't be used, or if the list names the kit's certificate.
+  /// `kit`: what `troupe certs node` made. `revoked`: the authority's list of revoked certificates; empty: no certificate is
+  /// revoked. Throws troupe::error (misuse) with the file and the reason if a file can't be used, or if the list names the
+  /// kit's certificate.
   explicit credentials(std::filesystem::path kit, std::filesystem::path revoked = {});
   ~credentials();
 
@@ -77,8 +77,8 @@ class credentials {
 
   /// For tls_session. A new SSL; null if there is no memory. `next` lives longer than the SSL.
   ssl_st* new_ssl(proving_end& next) const;
-  /// For tls_session: `proven` has a certificate. Its socket stays open until remove(). Returns why the certificate is refused by
-  /// now; then `proven` is not added.
+  /// For tls_session: `proven` has a certificate. Its socket stays open until remove(). Returns why the certificate is refused
+  /// by now; then `proven` is not added.
   refusal add(const proving_end& proven) const;
   void remove(const proving_end& gone) const noexcept;
 

@@ -11,8 +11,8 @@
 
 namespace troupe::gate {
 
-/// A way that the bytes of a connection take: a socket, TLS over a socket, or memory that two processes share. No function waits. What can't be
-/// done yet fails with EAGAIN, as on a socket that does not block.
+/// A way that the bytes of a connection take: a socket, TLS over a socket, or memory that two processes share. No function
+/// waits. What can't be done yet fails with EAGAIN, as on a socket that does not block.
 class endpoint {
  public:
   virtual ~endpoint() = default;

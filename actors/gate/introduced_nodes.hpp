@@ -14,8 +14,8 @@
 
 namespace troupe::gate {
 
-/// Which node has which certificate. A certificate says the name of a node; the node says its id, which it draws when it starts.
-/// Any thread may use it.
+/// Which node has which certificate. A certificate says the name of a node; the node says its id, which it draws when it
+/// starts. Any thread may use it.
 ///
 ///   id of a name   meaning                                       next state
 ///   claimed        its node has said it in a greeting            accept(): accepted. introduce() with another id: given up
@@ -23,8 +23,8 @@ namespace troupe::gate {
 ///
 ///   IO-1  an id has one name: as long as a name has an id, no other name gets it. A name has at most one id of each state.
 ///   IO-2  the owner learns which id a name gives up, and then drops what has come from that id.
-///   IO-3  a greeting changes nothing of the accepted id of its name: a second process with the kit of a node, whose greeting is refused,
-///         takes nothing from that node.
+///   IO-3  a greeting changes nothing of the accepted id of its name: a second process with the kit of a node, whose greeting
+///         is refused, takes nothing from that node.
 class introduced_nodes {
  public:
   /// `give_up` is called, by the thread that introduces or accepts, with an id that its node no longer has.

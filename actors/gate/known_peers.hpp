@@ -20,10 +20,10 @@
 
 namespace troupe::gate {
 
-/// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a number: also a
-/// message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
-///   OA-1  an actor is found as long as its `hold` lives, and a gateway for good: other nodes send to it until they have heard that the node
-///         has stopped.
+/// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a
+/// number: also a message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
+///   OA-1  an actor is found as long as its `hold` lives, and a gateway for good: other nodes send to it until they have heard
+///         that the node has stopped.
 ///   OA-2  actors that were there before add_first() are inner ones.
 class own_actors : public std::enable_shared_from_this<own_actors> {
  public:
@@ -44,7 +44,8 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   };
 
   hold add(caf::actor_id actor, kind what);
-  /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors as they come: its own ones first.
+  /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors as they come: its own
+  /// ones first.
   void add_first(caf::actor_id last);
   std::optional<kind> find(caf::actor_id actor) const;
 
@@ -54,7 +55,8 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   caf::actor_id last_of_first_ = 0;
 };
 
-/// What the connections of one network know together: who the other nodes are, and what the own node is made of. Any thread may use it.
+/// What the connections of one network know together: who the other nodes are, and what the own node is made of. Any thread may
+/// use it.
 struct known_peers {
   /// Keeps others from taking the ids of this node. Pre: no connection has been made.
   void introduce_self(const certificates::identity& who, node_id own_node, const caf::node_id& process) {

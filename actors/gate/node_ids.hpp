@@ -20,10 +20,11 @@
 
 namespace troupe::gate {
 
-/// The questions that actors of this process have sent to one node of CAF, and that are not answered yet. CAF takes an answer from
-/// any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only.
+/// The questions that actors of this process have sent to one node of CAF, and that are not answered yet. CAF takes an answer
+/// from any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only.
 ///   OQ-1  a question is answered once, by the node that was asked.
-///   OQ-2  at most twice `most` questions are remembered. Beyond that the oldest are forgotten, and nobody can answer them any more.
+///   OQ-2  at most twice `most` questions are remembered. Beyond that the oldest are forgotten, and nobody can answer them any
+///         more.
 class open_questions {
  public:
   static constexpr std::size_t most = std::size_t{1} << 18;
@@ -58,13 +59,13 @@ class open_questions {
   questions older_;
 };
 
-/// Which certificate the nodes of CAF have that are connected. A node of CAF is an actor system. It draws no id: the id is made of
-/// the host and the number of the process, so others can guess it. Any thread may use it.
+/// Which certificate the nodes of CAF have that are connected. A node of CAF is an actor system. It draws no id: the id is made
+/// of the host and the number of the process, so others can guess it. Any thread may use it.
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
 ///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of each
 ///         certificate they are kept of the last `most_parted` ids.
-///   NI-3  a certificate has at most `most_connections` connections on which something has come, whether a handshake or the beginning of one.
-///         Their unfinished messages have at most `most_unfinished` bytes in all.
+///   NI-3  a certificate has at most `most_connections` connections on which something has come, whether a handshake or the
+///         beginning of one. Their unfinished messages have at most `most_unfinished` bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
   /// What holds an id, for as long as it lives: the questions to the node with this id.

@@ -89,7 +89,8 @@ struct reception::state {
       }
   }
 
-  /// There was no memory: connections that were on their way from one place to another are closed. Waits a moment for more memory.
+  /// There was no memory: connections that were on their way from one place to another are closed. Waits a moment for more
+  /// memory.
   void recover(const char* problem) noexcept {
     std::erase_if(guests, [](const guest& each) { return !each.socket; });
     {

@@ -22,14 +22,14 @@ struct proven_connection {
   std::unique_ptr<tls_session> session;
 };
 
-/// Runs the TLS handshakes of accepted connections on a thread of its own: a flood of strangers costs the network threads nothing but
-/// the accepting. The thread begins with the first connection and gives way to other threads of the process.
+/// Runs the TLS handshakes of accepted connections on a thread of its own: a flood of strangers costs the network threads
+/// nothing but the accepting. The thread begins with the first connection and gives way to other threads of the process. A
+/// flood may be silent or stop in the middle of handshakes; a host that floods can't keep out its own later connections.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
 ///         unless its caller has gone. The reason names the address that the connection had when it came.
-///   RN-2  at most `most` connections wait in the line, and at most an eighth of the descriptors that the process may have; as many again
-///         may have arrived and wait for a place in the line. One more closes the
-///         oldest of those from the network where most come from. So a flood from one host, whether silent or in the middle of
-///         handshakes, costs no other host its place, and one host that floods can't keep out its own later connections.
+///   RN-2  at most `most` connections are in the line, and at most an eighth of the descriptors that the process may have; as
+///         many again may wait for a place. One more closes the oldest of the network that most come from. So a flood from one
+///         host costs no other host its place.
 ///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
 class reception {
@@ -49,8 +49,8 @@ class reception {
   reception(std::shared_ptr<const credentials> own, receivers to);
   ~reception();
 
-  /// Takes an accepted connection in. `door`: a number of the owner, which comes back with the proven connection. Any thread may
-  /// call it. Throws std::system_error if the system gives no thread.
+  /// Takes an accepted connection in. `door`: a number of the owner, which comes back with the proven connection. Any thread
+  /// may call it. Throws std::system_error if the system gives no thread.
   void admit(support::owned_descriptor socket, std::uint64_t door);
   /// How many connections wait. For tests.
   std::size_t waiting() const;

@@ -25,8 +25,8 @@ namespace troupe::gate {
 
 namespace {
 
-/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4: the two
-/// ends of one connection may see these two forms.
+/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4: the
+/// two ends of one connection may see these two forms.
 struct socket_end {
   int family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};  // in network order; IPv4 in the first word
@@ -102,8 +102,8 @@ bool read_endpoint(std::string_view text, socket_end& to) {
   return true;
 }
 
-/// How well a line's socket answers a question about `here` and `there`: 0 not at all. A socket that listens may be bound to the
-/// wildcard address.
+/// How well a line's socket answers a question about `here` and `there`: 0 not at all. A socket that listens may be bound to
+/// the wildcard address.
 int fit(const socket_end& line_here, const socket_end& line_there, int state, const socket_end& here, const socket_end& there) {
   if (there.port != 0) return line_here == here && line_there == there ? 1 : 0;
   if (state != TCP_LISTEN || line_here.port != here.port) return 0;

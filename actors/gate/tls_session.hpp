@@ -23,8 +23,8 @@ struct ssl_st;
 
 namespace troupe::gate {
 
-/// TLS 1.3 over a connected socket that does not block. The owner keeps the socket open and waits for it; one thread at a time may
-/// use the session.
+/// TLS 1.3 over a connected socket that does not block. The owner keeps the socket open and waits for it; one thread at a time
+/// may use the session.
 ///
 ///   state      meaning                                              next state
 ///   shaking    the two ends prove who they are                      shake_hands(): shaking, proven or refused
@@ -33,16 +33,16 @@ namespace troupe::gate {
 ///   broken     the connection is over, after the proof              none
 ///
 ///   TL-1  no byte of the other end is returned before the state is `proven`, and none of this end's leaves.
-///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at most
-///         `most_unsent` with all that TLS adds.
+///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at
+///         most `most_unsent` with all that TLS adds.
 ///   TL-3  what waits here leaves by flush(); write() and shake_hands() begin with it.
-///   TL-4  a key of this end encrypts at most `most_records` records; then this end takes a new key. AES-GCM with one key is secure for
-///         2^24.5 records (RFC 8446, 5.5), which a connection that trains reaches within hours.
+///   TL-4  a key of this end encrypts at most `most_records` records; then this end takes a new key. AES-GCM with one key is
+///         secure for 2^24.5 records (RFC 8446, 5.5), which a connection that trains reaches within hours.
 ///   TL-5  after the proof the other end may send messages of TLS itself (new keys, tickets) only beside bytes: one for each
-///         `bytes_for_extra_message` bytes, and `free_extra_messages` more. OpenSSL would go on reading such messages for as long as they
-///         come. A connection with more of them is over.
-///   TL-6  the socket is asked until it gives less than it could. One call of shake_hands(), read() or peek() does not ask it again: the
-///         question would cost a system call, and find nothing. What comes later makes the socket readable.
+///         `bytes_for_extra_message` bytes, and `free_extra_messages` more. A connection with more of them is over: OpenSSL
+///         would read them for ever.
+///   TL-6  the socket is asked until it gives less than it could. One call of shake_hands(), read() or peek() does not ask it
+///         again: the question would cost a system call, and find nothing. What comes later makes the socket readable.
 ///   TL-7  an alert of a called end that has not proven itself is no refusal: `refusal::may_pass`.
 class tls_session final : public endpoint {
  public:
@@ -75,8 +75,8 @@ class tls_session final : public endpoint {
   /// How often this end has taken a new key. For tests.
   std::uint64_t key_updates() const noexcept { return key_updates_; }
 
-  /// As readv(2) on a socket that does not block, except that it reads until both buffers are full or the socket has nothing more.
-  /// `peek` leaves the bytes where they are, and reads into the first buffer only.
+  /// As readv(2) on a socket that does not block, except that it reads until both buffers are full or the socket has nothing
+  /// more. `peek` leaves the bytes where they are, and reads into the first buffer only.
   ssize_t read(const iovec& first, const iovec& second) override;
   ssize_t peek(const iovec& into);
   /// Whether read() may return bytes although the socket has none.

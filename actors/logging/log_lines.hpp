@@ -16,8 +16,8 @@ namespace troupe::logging {
 
 /// Limits the lines of each kind, so that a flood of one event does not fill the disk: `most_at_once` lines at once, and after
 /// that one line each `refill_ns`. One thread at a time may use it.
-///   LL-1  lines of one kind never hold back lines of another kind. If `most_kinds` kinds have had lines lately, all further kinds of one
-///         place in the code count as one kind.
+///   LL-1  lines of one kind never hold back lines of another kind. If `most_kinds` kinds have had lines lately, all further
+///         kinds of one place in the code count as one kind.
 ///   LL-2  every line is either admitted or counted. Each count is returned once: with the next line that is admitted, or by
 ///         held().
 class line_limit {
@@ -26,8 +26,8 @@ class line_limit {
   static constexpr std::int64_t refill_ns = 1'000'000'000;
   static constexpr std::size_t most_kinds = 4096;
 
-  /// The kind of a line. `place`: an address that stands for the place in the code that logs. `about`: a number for whom or what the line
-  /// is about; 0 if the place says it all.
+  /// The kind of a line. `place`: an address that stands for the place in the code that logs. `about`: a number for whom or
+  /// what the line is about; 0 if the place says it all.
   struct kind {
     const void* place = nullptr;
     std::uint64_t about = 0;

@@ -12,11 +12,11 @@
 namespace troupe::logging {
 
 /// The log of a node: one line for each event, with time, level, node and room. Copies write to the same log. Any thread may
-/// use it.
+/// use it. One thread writes the lines of all nodes of the process; if the system gives no such thread, the thread that logs
+/// writes its lines itself.
 ///   NL-1  a line whose level is off costs a load and a branch; its text is not made.
-///   NL-2  a thread that logs never waits for the reader of the log: another thread writes the lines of all nodes of the
-///         process. If more than `most_waiting` lines wait for that thread the oldest are lost, and the log says how many. If
-///         the system gives no such thread, the thread that logs writes its lines itself.
+///   NL-2  a thread that logs never waits for the reader of the log, unless the system gives no thread that writes. If more
+///         than `most_waiting` lines wait to be written, the oldest are lost, and the log says how many.
 ///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug
 ///         have no such limit. Lines of one place in the code that are `about` different things are different events.
 ///   NL-4  an event is one line of at most 4,096 bytes, whatever its text holds.
@@ -34,8 +34,8 @@ class node_log {
 
   bool is_on(severity level) const noexcept { return level >= least_; }
 
-  /// `text`: a function that returns the text. The function is called only if the level is on. `about`: a function that returns a number for
-  /// whom or what the line is about, so that nobody can hide lines about others in a flood.
+  /// `text`: a function that returns the text. The function is called only if the level is on. `about`: a function that returns
+  /// a number for whom or what the line is about, so that nobody can hide lines about others in a flood.
   template <class Text>
   void debug(std::string_view room, const Text& text) const noexcept {
     write(severity::debug, room, text);

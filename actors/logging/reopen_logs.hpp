@@ -4,9 +4,10 @@
 
 namespace troupe::logging {
 
-/// Opens the files of all logs of this process again, as programs expect that have moved the files away. Any thread may call it.
-///   LR-1  the lines then go to new files at the same paths, and no line is lost. A log whose file can't be opened goes on in the old
-///         file, and says so there.
+/// Opens the files of all logs of this process again, as programs expect that have moved the files away. Any thread may call
+/// it.
+///   LR-1  the lines then go to new files at the same paths, and no line is lost. A log whose file can't be opened goes on in
+///         the old file, and says so there.
 void reopen_logs() noexcept;
 
 }  // namespace troupe::logging

@@ -150,7 +150,8 @@ void greetings::meet(std::uint64_t number, node_id from, std::vector<member_news
   news = believed(from, std::move(news), by);
   out_.emplace_back(table_.hear_all(from, news, now_));
   auto& join = joins_.at(number);
-  // Other nodes get half of the time that is left. So a node that can't be reached does not make the join miss its deadline (ME-3).
+  // Other nodes get half of the time that is left. So a node that can't be reached does not make the join miss its deadline
+  // (ME-3).
   const auto until = now_ + (join.deadline_ns - now_) / 2;
   for (const auto& other : table_.take_strangers(now_)) {
     ++join.open;
@@ -186,7 +187,8 @@ void greetings::look_at(const clash& names) {
 
 /// Begins to reach a peer, or a member that is to become one.
 greetings::outgoing greetings::begin_again(const member& who) {
-  // A lost packet of a dial costs a second: a peer that is back is reached sooner by the next dial. A look-up of a name may take longer.
+  // A lost packet of a dial costs a second: a peer that is back is reached sooner by the next dial. A look-up of a name may
+  // take longer.
   const auto least = table_.find(who.id) != nullptr ? shortest_greeting : longest_look_up;
   const auto until = now_ + std::max<nanoseconds>(least, 4 * how_.heartbeat).count();
   const auto number = new_number();
@@ -301,9 +303,9 @@ void greetings::take(hello_welcomed& what) {
   if (to.is_first() && joins_.contains(to.join)) out_.emplace_back(join_changed{to.join});
 }
 
-/// Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the gateway does not
-/// know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and messages on it may be lost.
-/// Where no program listens, only for a while.
+/// Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the
+/// gateway does not know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and
+/// messages on it may be lost. Where no program listens, only for a while.
 void greetings::take(const try_failed& what) {
   const auto to = end_wait<outgoing>(what.wait);
   if (!to) return;

@@ -153,26 +153,27 @@ using greeting_event = std::variant<join_begun, dial_wanted, greeting_wanted, ne
 
 caf::error stopping_error(const member& self);
 
-/// How nodes get to know each other: the greetings of this node to others, the greetings of others to this node, and joins. Decides; sends no
-/// message and reads no clock. `accept` and `believes` of the settings are questions to the node.
+/// How nodes get to know each other: the greetings of this node to others, the greetings of others to this node, and joins.
+/// Decides; sends no message and reads no clock. `accept` and `believes` of the settings are questions to the node.
 ///
 ///   greeting of this node    waits for                               next
 ///   dials                    a connection to the address             address_connected: greets. try_failed: pauses, or the end
-///   greets                   the welcome                             hello_welcomed: the end; greets once more, if the bonds of the
-///                                                                    two nodes differ; pauses, if `accept` says no.
+///   greets                   the welcome                             hello_welcomed: the end; greets once more, if the bonds of
+///                                                                    the two nodes differ; pauses, if `accept` says no.
 ///                                                                    try_failed: pauses, or the end
 ///   pauses                   the next try                            pause_over: dials
 ///
 ///   greeting of another      waits for                               next
 ///   asks_rival               a sign of life of the peer of its name  holder_answered: refused. holder_silent: judged anew
-///   asks_holder              a connection to the member of its name  holder_answered: judged anew. holder_silent: pauses, or refused
+///   asks_holder              a connection to the member of its name  holder_answered: judged anew. holder_silent: pauses, or
+///                                                                    refused
 ///   pauses                   the end of the node of its name         pause_over: judged anew
 ///
 ///   GN-1  a wait ends with one event: an event that comes late, or twice, changes nothing.
-///   GN-2  no two peers have one name. A node gets the name of a peer only if that peer is gone, or is unreachable at the same address: no
-///         two programs listen there. A peer that is up and does not answer when its name is claimed is unreachable.
-///   GN-3  each greeting of another node gets one answer. It waits for the node of its name for `name_patience`, or until that node was
-///         unreachable for `news_patience`.
+///   GN-2  no two peers have one name. A node gets the name of a peer only if that peer is gone, or is unreachable at the same
+///         address: no two programs listen there. A peer that does not answer when its name is claimed is unreachable.
+///   GN-3  each greeting of another node gets one answer. It waits for the node of its name for `name_patience`, or until that
+///         node was unreachable for `news_patience`.
 ///   GN-4  a join ends once. No dial of it is planned for later than its deadline, and nothing begins after node_stopped.
 ///   GN-5  the table hears how each dial ended that it has asked for.
 class greetings {

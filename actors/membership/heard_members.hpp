@@ -19,7 +19,8 @@ inline bool is_newer(std::uint32_t incarnation, member_state state, std::uint32_
   return std::tie(incarnation, state) > std::tie(old_incarnation, old_state);
 }
 
-/// What this node has heard of all members of the cluster, and says of itself: by id, and by name. Answers questions; roster changes it.
+/// What this node has heard of all members of the cluster, and says of itself: by id, and by name. Answers questions; roster
+/// changes it.
 class heard_members {
  public:
   const member& self() const noexcept { return own_; }
@@ -46,8 +47,8 @@ class heard_members {
   std::vector<member_news> all() const;
   /// The news of all() that a node lacks that has told `theirs`, which was all of its news.
   std::vector<member_news> beyond(const std::vector<member_news>& theirs) const;
-  /// A number that is equal on two nodes that have heard the same. What concerns `one` and `other` does not count: the two nodes
-  /// that compare know each other better.
+  /// A number that is equal on two nodes that have heard the same. What concerns `one` and `other` does not count: the two
+  /// nodes that compare know each other better.
   std::uint64_t digest(node_id one, node_id other) const;
 
  protected:

@@ -85,21 +85,21 @@ struct known_peer {
   signs_of_life signs;
 };
 
-/// What this node knows of the other nodes: its peers, the nodes that are gone, and the members that it is not connected to. Answers
-/// questions; member_table changes it.
+/// What this node knows of the other nodes: its peers, the nodes that are gone, and the members that it is not connected to.
+/// Answers questions; member_table changes it.
 class known_members {
  public:
   const roster& heard_of() const noexcept { return roster_; }
   const member& self() const noexcept { return self_; }
 
-  /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if it
-  /// can. `own`: this node, as `who` reaches it.
+  /// Why `who` can't be a peer, whichever nodes are up: it has no id, no valid name, or the name or id of this node. Empty if
+  /// it can. `own`: this node, as `who` reaches it.
   std::string objection(const member& who, const member& own) const;
 
   /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;
-  /// The rival of `who`, unless `who` is that peer after a restart; null otherwise. An unreachable peer at the address of `who` has
-  /// been restarted: no two programs listen there.
+  /// The rival of `who`, unless `who` is that peer after a restart; null otherwise. An unreachable peer at the address of `who`
+  /// has been restarted: no two programs listen there.
   const known_peer* living_rival(const member& who) const;
   /// Another member that has the name of `who` and is no peer; null if there is none.
   const member* holder(const member& who) const;

@@ -54,8 +54,8 @@ struct member_steps {
   bool passes_on = false;                                           // whether pass_on() has to be called after a short time
 };
 
-/// Which nodes are up, unreachable or gone. Decides; sends no message and reads no clock. What other nodes say about members that
-/// this node is not connected to is in the roster. The states of a node that this node has met, its peer:
+/// Which nodes are up, unreachable or gone. Decides; sends no message and reads no clock. What other nodes say about members
+/// that this node is not connected to is in the roster. The states of a node that this node has met, its peer:
 ///
 ///   state        meaning                                        next state
 ///   unknown      this node has never met the node               met(): up
@@ -67,30 +67,29 @@ struct member_steps {
 ///   gone         all that the two nodes shared is dropped       met(), once both nodes have the same bond: up
 ///
 /// A farewell makes a peer gone at once. A node that was told a higher count (see `bond`) takes the same step as the other node
-/// did: it holds the other node for unreachable, or for gone.
-///   MT-1  a peer is up only while a connection to it stands and both nodes have the same bond, as far as this node has heard. An answer
-///         that comes after the end of its connection makes no peer up.
+/// did: it takes the other node for unreachable, or for gone. A member whose name another node claims is dialled at once: if no
+/// program listens at its address, the other node is its successor. Peers to which no heartbeat goes cost no message. Because
+/// each node lets its neighbours take turns, a member gets as many heartbeats whatever the number of its neighbours.
+///   MT-1  a peer is up only while a connection to it stands and both nodes have the same bond, as far as this node has heard.
+///         An answer that comes after the end of its connection makes no peer up.
 ///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
 ///         hour, or until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
-///   MT-4  in each interval a heartbeat goes to the peers with which this node shares work, to peers that others suspect, to
-///         peers that are unreachable and to peers that have not answered the last heartbeat. Neighbours (see roster) with which
-///         this node shares no work take turns: `most_in_turn` of them get a heartbeat in an interval. Because each node does
-///         so, each member gets as many, whatever the number of its neighbours. Other peers rest: they cost no message. A peer
-///         that is up here and that others suspect is told so, until it has contradicted.
+///   MT-4  each interval a heartbeat goes to the peers that share work with this node, that others suspect, that are
+///         unreachable, or that have not answered the last one. The other neighbours (see roster) take turns, `most_in_turn` an
+///         interval. A peer that is up here and suspected elsewhere is told so, until it contradicts.
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
-///         after `intervals_to_meet`, because a new node greets its neighbours itself.
-///         A new neighbour is up here once this node is connected to it. A member that this node can't connect to is not up here.
-///         What other nodes say does not matter.
+///         after `intervals_to_meet`. A new neighbour is up here once this node is connected to it, whatever other nodes say.
 ///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. The first such dial may fail
 ///         because the other node dials this one: it tells nothing about the member.
-///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one `lost`
-///         that is not `is_gone`, and at most one that is.
-///   MT-8  this node says that a member is gone if the member's connection ended and no program listens at its address any more. Whoever
-///         does not answer this node, or can't be connected to, is suspected only: other nodes may reach it. A member whose name another
-///         node claims is dialled at once, and is gone if no program listens at its address: the other node is its successor.
+///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one
+///         `lost` that is not `is_gone`, and at most one that is.
+///   MT-8  this node says that a member is gone only if no program listens at its address, and its connection ended or another
+///         node claims its name. A member that does not answer this node, or can't be connected to, is only suspected: other
+///         nodes may reach it.
 ///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
-///   MT-10 a member that this node can't connect to and was never connected to is told once, with the reason, and once when that is over.
+///   MT-10 a member that this node can't connect to and was never connected to is told once, with the reason, and once when
+///         that is over.
 class member_table : public known_members {
  public:
   static constexpr int allowed_misses = 3;

@@ -20,8 +20,8 @@ void cut_connection(caf::actor_system& system, const caf::node_id& to);
 /// What the connection sends by: "TCP" or "shared memory"; "no network" if there is no connection.
 const char* transport_to(caf::actor_system& system, const caf::node_id& other);
 
-/// The process with which the connection shares memory, as the kernel says. Nothing if the connection shares none; 0 if the kernel names
-/// no process.
+/// The process with which the connection shares memory, as the kernel says. Nothing if the connection shares none; 0 if the
+/// kernel names no process.
 std::optional<std::uint64_t> process_beyond(caf::actor_system& system, const caf::node_id& other);
 
 /// The addresses of the connection's ends; empty if there is no connection.

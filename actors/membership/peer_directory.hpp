@@ -25,14 +25,15 @@ namespace troupe::membership {
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
-///   PD-2  of the last 64 nodes that went away, peers or not, the directory still knows the traffic, the state, since when and why.
+///   PD-2  of the last 64 nodes that went away, peers or not, the directory still knows the traffic, the state, since when and
+///         why.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
-///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the rest,
-///         also if no message went between the two (a third node may bring a peer into a context).
-///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went down
-///         for PD-1. Ids that only messages name leave nothing behind.
-///   PD-6  a member that this node can't connect to has an entry in traffic.report() that says so, from traffic.note_obstacle() to
-///         traffic.note_obstacle() without a reason, unless it is a peer; of the first 64 such members.
+///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the
+///         rest, also if no message went between the two (a third node may bring a peer into a context).
+///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went
+///         down for PD-1. Ids that only messages name leave nothing behind.
+///   PD-6  a member that this node can't connect to has an entry in traffic.report() that says so, from traffic.note_obstacle()
+///         to traffic.note_obstacle() without a reason, unless it is a peer; of the first 64 such members.
 class peer_directory {
  public:
   /// `clock`: nanoseconds of a steady clock.
@@ -48,8 +49,8 @@ class peer_directory {
 
   /// Other nodes say that a member is up that this node is not connected to. Returns whether the directory did not list it.
   bool know(const member& who);
-  /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns whether
-  /// the directory listed it as such. A member may become gone after it was unreachable.
+  /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns
+  /// whether the directory listed it as such. A member may become gone after it was unreachable.
   bool forget(node_id id, const std::string& reason, bool is_gone);
   /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
   bool is_member(node_id id) const;

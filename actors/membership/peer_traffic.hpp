@@ -18,8 +18,8 @@
 
 namespace troupe::membership {
 
-/// The traffic between this node and the nodes that a peer_directory lists or has listed, and with whom this node shares work. The directory
-/// says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the directory.
+/// The traffic between this node and the nodes that a peer_directory lists or has listed, and with whom this node shares work.
+/// The directory says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the directory.
 class peer_traffic {
  public:
   /// `clock`: nanoseconds of a steady clock.
@@ -57,8 +57,8 @@ class peer_traffic {
     all,
     connected,  // nodes that are peers or have been peers
   };
-  /// State of and traffic with each node, without node `self`: first the nodes that are up, then those that went down, each sorted
-  /// by name.
+  /// State of and traffic with each node, without node `self`: first the nodes that are up, then those that went down, each
+  /// sorted by name.
   std::vector<peer_status> report(node_id self, which nodes = which::all) const;
   /// How many entries the tables have (PD-5).
   std::size_t entries() const;

@@ -27,20 +27,21 @@ namespace troupe::membership {
 ///                                                                                  news: gone or left
 ///   gone, left   the member's process has ended, or nobody has heard of it        news of a higher incarnation: up
 ///
-///   RT-1  of two pieces of news about a member, the one with the higher incarnation counts; of one incarnation, the later state
-///         in the list of member_state.
+///   RT-1  of two pieces of news about a member, the one with the higher incarnation counts; of one incarnation, the later
+///         state in the list of member_state.
 ///   RT-2  a node that hears that it is suspected or gone raises its incarnation and says that it is up.
 ///   RT-3  each piece of news goes once to each neighbour but the one that it came from. So the news of one event cost a node
 ///         at most as many messages as it has neighbours, however large the cluster is.
-///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the neighbours are, in each of `rings` circles in
-///         which the members stand by a hash of their ids, the next one and the one before. Two nodes that know the same
-///         members agree on who is a neighbour of whom.
-///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. A member that this node does not know
-///         and that is gone in a list of all news (hear_all) stays unknown: nodes that exchange lists would never forget it.
-///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an impossible
-///         name, host or incarnation change nothing.
-///   RT-7  a member has one name: what others tell of a known member under another name changes nothing, as no node changes its name. What
-///         the member itself says of its name counts (met()), if the name is free.
+///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the members stand in each of `rings` circles by a
+///         hash of their ids, and the next one and the one before are neighbours. Two nodes that know the same members agree on
+///         who is a neighbour of whom.
+///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. A member that this node does not
+///         know and that is gone in a list of all news (hear_all) stays unknown: nodes that exchange lists would never forget
+///         it.
+///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an
+///         impossible name, host or incarnation change nothing.
+///   RT-7  a member has one name: what others tell of a known member under another name changes nothing, as no node changes its
+///         name. What the member itself says of its name counts (met()), if the name is free.
 class roster : public heard_members {
  public:
   static constexpr std::size_t most_gone = 1024;

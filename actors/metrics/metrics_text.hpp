@@ -11,8 +11,8 @@ namespace troupe::metrics {
 inline constexpr const char* text_type = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The status of a node in Prometheus's text format.
-///   PT-1  each metric has one HELP line, one TYPE line and then its samples; no two samples have the same labels. The traffic with
-///         a peer is that with all nodes of its name: a restarted peer is one peer.
+///   PT-1  each metric has one HELP line, one TYPE line and then its samples; no two samples have the same labels. The traffic
+///         with a peer is that with all nodes of its name: a restarted peer is one peer.
 std::string metrics_text(const node_status& of);
 
 }  // namespace troupe::metrics

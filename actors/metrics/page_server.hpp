@@ -16,11 +16,11 @@ struct page {
 };
 
 /// Serves pages by HTTP/1.1 to programs that watch this one.
-///   SV-1  whatever clients do, the server has one thread, at most `most_connections` connections and `longest_header` bytes of each
-///         request. When a client connects that is one too many, the connection that is open for longest is closed.
+///   SV-1  whatever clients do, the server has one thread, at most `most_connections` connections and `longest_header` bytes of
+///         each request. When a client connects that is one too many, the connection that is open for longest is closed.
 ///   SV-2  a connection is closed after `patience`, and after its first answer.
-///   SV-3  only GET and HEAD get a page: other methods get status 405. An unknown path gets 404, a header that is too long 431, what
-///         is not HTTP 400, and a path whose maker throws 500.
+///   SV-3  only GET and HEAD get a page: other methods get status 405. An unknown path gets 404, a header that is too long 431,
+///         what is not HTTP 400, and a path whose maker throws 500.
 class page_server {
  public:
   static constexpr std::size_t most_connections = 64;

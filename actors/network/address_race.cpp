@@ -101,8 +101,8 @@ address_probe::verdict address_probe::refuse(const gate::refusal& why) {
   return failed(ECONNRESET);
 }
 
-// A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding. A node with certificates sends
-// nothing until the other end has begun the handshake of TLS, and in the end an alert.
+// A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding. A node with certificates
+// sends nothing until the other end has begun the handshake of TLS, and in the end an alert.
 address_probe::verdict address_probe::hear() {
   std::array<char, 3> first{};
   if (session_ && session_->shake_hands() != gate::tls_session::progress::proven) return shake_hands();

@@ -12,8 +12,8 @@ namespace troupe::network {
 
 namespace {
 
-/// Reads private members: CAF has no function that returns the nodes of which it knows actors. C++ lets an explicit instantiation name
-/// private members.
+/// Reads private members: CAF has no function that returns the nodes of which it knows actors. C++ lets an explicit
+/// instantiation name private members.
 template <auto Proxies, auto Mutex>
 struct known_nodes {
   static std::vector<caf::node_id> beyond(std::size_t most, caf::proxy_registry& of) {

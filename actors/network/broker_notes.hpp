@@ -18,29 +18,31 @@ class basp_broker;
 
 namespace troupe::network {
 
-/// What CAF keeps because of the messages that come by one connection with certificates. CAF has no limits of its own. Used by the leader
-/// thread only.
-///   BN-1  of the other end's actors at most `most_actors` are known here, and as many in all of the nodes of BN-2. CAF learns an actor from each message that the actor sends, and
-///         forgets the actor when the other end says that it has ended.
-///   BN-2  by one connection at most `most_strangers` nodes are named that are not connected with this one. No message takes the way to such
-///         a node by the other end. CAF keeps an entry for each actor that was named, even for one that can't be; of nodes that are not connected
-///         those of about `most_strangers` are kept.
-///   BN-3  no actor by which CAF asks a new node for its service (see message_rules) lives longer than it takes to ask: CAF would keep one for
-///         each node, and the other end could fill its mailbox, or end it.
-///   BN-4  while bytes wait to leave, at most `most_owed` bytes more are expected of answers that CAF and `gateway` give without an account for
-///         their bytes. A peer that asks, and does not read, would fill the memory.
+/// What CAF keeps because of the messages that come by one connection with certificates. CAF has no limits of its own. Used by
+/// the leader thread only.
+///   BN-1  of the other end's actors at most `most_actors` are known here, and as many of the actors of all nodes of BN-2
+///         together. CAF learns an actor from each message that the actor sends, and forgets the actor when the other end says
+///         that it has ended.
+///   BN-2  one connection names at most `most_strangers` nodes that are not connected with this one, and no message to such a
+///         node leaves by the other end. CAF keeps an entry for each actor that was named, for about `most_strangers` such
+///         nodes.
+///   BN-3  no actor by which CAF asks a new node for its service (see message_rules) lives longer than it takes to ask: CAF
+///         would keep one for each node, and the other end could fill its mailbox, or end it.
+///   BN-4  while bytes wait to leave, at most `most_owed` bytes more are expected of answers that CAF and `gateway` give
+///         without an account for their bytes. A peer that asks, and does not read, would fill the memory.
 class broker_notes {
  public:
   static constexpr std::size_t most_actors = std::size_t{1} << 17;
   static constexpr std::size_t most_strangers = 1024;
   static constexpr std::size_t most_owed = std::size_t{32} << 20;
 
-  /// The broker has read a message, whose answers are expected to take `owed` bytes. Returns why the connection has to end; empty if it may
-  /// go on.
+  /// The broker has read a message, whose answers are expected to take `owed` bytes. Returns why the connection has to end;
+  /// empty if it may go on.
   std::string read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed);
   /// A node that is not connected, and how many of its actors are known.
   using stranger = std::pair<caf::node_id, std::size_t>;
-  /// The same, for a message that has named actors of these nodes for the first time, when so many actors of the other end are known.
+  /// The same, for a message that has named actors of these nodes for the first time, when so many actors of the other end are
+  /// known.
   std::string count(const std::vector<stranger>& strangers, std::size_t actors, std::size_t owed);
   /// So many bytes have left. `is_all`: no more bytes wait.
   void left(std::size_t bytes, bool is_all) noexcept { owed_ -= is_all ? owed_ : std::min(bytes, owed_); }

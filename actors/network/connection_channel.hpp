@@ -15,7 +15,8 @@
 
 namespace troupe::network {
 
-/// The shared memory of one connection, as one end of the connection uses it: from the search for a channel to the last byte in it.
+/// The shared memory of one connection, as one end of the connection uses it: from the search for a channel to the last byte in
+/// it.
 ///
 ///   state      meaning                                             next state
 ///   absent     the connection stays with TCP                       none
@@ -50,8 +51,8 @@ class connection_channel final : public gate::endpoint {
 
   /// For the calling end, before its first byte: opens the door to which the other end brings the channel.
   void expect(int connection);
-  /// Searches once, after a read. If the search opened the channel: the process at the other end, as the kernel says; 0 if the kernel
-  /// names none. Pre: the state is `searching`.
+  /// Searches once, after a read. If the search opened the channel: the process at the other end, as the kernel says; 0 if the
+  /// kernel names none. Pre: the state is `searching`.
   std::optional<std::uint64_t> search(int connection);
   /// Ends all writing. Pre: the state is `open`.
   void cut();
@@ -77,7 +78,8 @@ class connection_channel final : public gate::endpoint {
 
   /// As readv(2): EAGAIN if memory has no bytes to read yet; EPROTO if the other end's counter is impossible.
   ssize_t read(const iovec& first, const iovec& second) override;
-  /// As send(2): EAGAIN if there is no room; EPIPE if the channel is cut or the other end's counter is impossible. Pre: writes().
+  /// As send(2): EAGAIN if there is no room; EPIPE if the channel is cut or the other end's counter is impossible. Pre:
+  /// writes().
   ssize_t write(const char* from, std::size_t bytes) override;
   /// How many bytes this end has read from memory and written to memory.
   std::uint64_t moved() const noexcept { return moved_; }
@@ -87,8 +89,8 @@ class connection_channel final : public gate::endpoint {
   /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
   bool has_unread() const override { return memory().incoming.has_news(); }
   bool is_empty() const { return memory().incoming.is_empty(); }
-  /// Asks the other end to ring: after its next write if this end `waits_for_bytes`, once there is enough room if it `waits_for_room`.
-  /// False if there are bytes, or room, now.
+  /// Asks the other end to ring: after its next write if this end `waits_for_bytes`, once there is enough room if it
+  /// `waits_for_room`. False if there are bytes, or room, now.
   bool may_sleep(bool waits_for_bytes, bool waits_for_room) {
     const bool reader = !waits_for_bytes || memory().incoming.may_sleep() || !reads();
     const bool writer = !waits_for_room || memory().outgoing.may_sleep();

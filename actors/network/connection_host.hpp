@@ -26,8 +26,8 @@ class connection_facts {
     std::lock_guard lock(mutex_);
     all_[socket] = {};
   }
-  /// The connection goes on in shared memory, with this process as the kernel says; 0 if the kernel names none, because that process is in
-  /// another namespace of processes.
+  /// The connection goes on in shared memory, with this process as the kernel says; 0 if the kernel names none, because that
+  /// process is in another namespace of processes.
   void note_channel(int socket, std::uint64_t process) {
     std::lock_guard lock(mutex_);
     all_[socket].process = process;
@@ -70,7 +70,8 @@ class connection_host {
   virtual void forget(tcp_scribe* connection) = 0;
   /// Makes the connection write and consume what it can, after the current event.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
-  /// Makes the connection read on after all sockets have had their turn: TLS may hold bytes that the socket does not announce any more.
+  /// Makes the connection read on after all sockets have had their turn: TLS may hold bytes that the socket does not announce
+  /// any more.
   virtual void read_on_later(tcp_scribe* connection) = 0;
 
   /// The id of the actor whose messages may overtake each other; 0 if there is none.

@@ -121,7 +121,8 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     }
   }
 
-  /// Forgets the attempts that are over. Without attempts the thread ends; that is settled here, so the next dial() begins another.
+  /// Forgets the attempts that are over. Without attempts the thread ends; that is settled here, so the next dial() begins
+  /// another.
   void sweep() {
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.is_over ? end(at) : std::next(at);
     runs_ = !attempts_.empty();

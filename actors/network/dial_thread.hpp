@@ -14,12 +14,12 @@
 
 namespace troupe::network {
 
-/// The thread of a process that finds out which programs listen at addresses, for all nodes of the process. Host names are looked
-/// up by other threads (`support::name_lookups`). Any thread may use it.
-///   DW-1  a process has at most one such thread, however many addresses are dialled. It begins with the first attempt and ends with
-///         the last.
-///   DW-2  `done` of an attempt is called once, by the deadline of the attempt, or never if the attempt is given up before. After
-///         give_up() has returned, nothing of `done` is left.
+/// The thread of a process that finds out which programs listen at addresses, for all nodes of the process. Host names are
+/// looked up by other threads (`support::name_lookups`). Any thread may use it.
+///   DW-1  a process has at most one such thread, however many addresses are dialled. It begins with the first attempt and ends
+///         with the last.
+///   DW-2  `done` of an attempt is called once, by the deadline of the attempt, or never if the attempt is given up before.
+///         After give_up() has returned, nothing of `done` is left.
 ///   DW-3  an attempt waits neither for another attempt nor for the look-up of another attempt, unless
 ///         name_lookups::most_threads look-ups are under way.
 class dial_thread {

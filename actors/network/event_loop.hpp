@@ -7,15 +7,15 @@
 
 namespace troupe::network {
 
-/// A short piece of work, and a function that hands the work to another thread if it can't run here. Exceptions of both functions go to
-/// stderr.
+/// A short piece of work, and a function that hands the work to another thread if it can't run here. Exceptions of both
+/// functions go to stderr.
 struct network_job {
   std::function<void()> run;
   std::function<void()> send_elsewhere;
 };
 
-/// The sockets of a node and the posts to its brokers, served by the network threads. The leader thread alone calls the functions,
-/// except poll_handle().
+/// The sockets of a node and the posts to its brokers, served by the network threads. The leader thread alone calls the
+/// functions, except poll_handle().
 class event_loop {
  public:
   virtual ~event_loop() = default;

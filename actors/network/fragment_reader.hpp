@@ -12,7 +12,8 @@
 namespace troupe::network {
 
 /// Puts together the payload of large messages that come in fragments (see write_lanes). BASP's broker wants a header, then the
-/// payload that the header announces. The reader looks at each header first: it keeps fragments, and the broker never sees them.
+/// payload that the header announces. The reader looks at each header first: it keeps fragments, and the broker never sees
+/// them.
 ///
 ///   state     meaning                                            next state
 ///   off       the bytes are not of BASP: the broker gets all     begin(): head
@@ -22,12 +23,12 @@ namespace troupe::network {
 ///   payload   the broker's payload comes next                    head
 ///   fragment  the payload of a fragment comes next               head
 ///
-///   FR-1  the broker gets the bytes that write_lanes got at the other end, message by message; a large message comes in the place
-///         of its last fragment.
+///   FR-1  the broker gets the bytes that write_lanes got at the other end, message by message; a large message comes in the
+///         place of its last fragment.
 ///   FR-2  fragments take memory only for bytes that have come.
-///   FR-3  a fragment that is larger than write_lanes makes one, or that makes a payload longer than a header can announce, is
-///         wrong; so is a message whose fragments hold more bytes than its payload, or none, or leave more than one fragment. Nothing of a
-///         wrong message reaches the broker.
+///   FR-3  a fragment is wrong that is larger than write_lanes makes one, or makes a payload longer than a header can announce.
+///         A message is wrong whose fragments are missing, hold its whole payload or more, or leave more than one fragment. The
+///         broker gets nothing of a wrong message.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };
@@ -49,8 +50,8 @@ class fragment_reader {
   }
   /// Whether the next bytes are for the reader, or begin with bytes that the reader has.
   bool has_wish() const noexcept { return state_ == state::fragment || ahead_of_payload_; }
-  /// Makes `part` as large as the bytes that come next, and puts the bytes that the reader has at its beginning. Returns how many
-  /// these are. Pre: has_wish().
+  /// Makes `part` as large as the bytes that come next, and puts the bytes that the reader has at its beginning. Returns how
+  /// many these are. Pre: has_wish().
   std::size_t prepare(std::vector<char>& part);
   /// Whether the other end has said that it reads fragments.
   bool other_end_reads() const noexcept { return other_end_reads_; }

@@ -39,8 +39,8 @@ class memory_channel {
   layout* shared_;
 };
 
-/// A channel, and a socket (`bell`) by which each end wakes the other. A byte on the socket has no other meaning. The socket closes
-/// when the other end closes.
+/// A channel, and a socket (`bell`) by which each end wakes the other. A byte on the socket has no other meaning. The socket
+/// closes when the other end closes.
 struct channel_with_bell {
   std::unique_ptr<memory_channel> channel;
   support::owned_descriptor bell;
@@ -56,8 +56,8 @@ std::uint64_t process_beyond(const support::owned_descriptor& bell);
 ///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
 class channel_door {
  public:
-  /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no room
-  /// for more sockets.
+  /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no
+  /// room for more sockets.
   static std::optional<channel_door> open(int connection);
   /// Returns the channel once the other end has connected to the door and has passed the memory. An empty result: call answer()
   /// again later.

@@ -8,7 +8,8 @@
 
 namespace troupe::network {
 
-/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the other side's.
+/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the other
+/// side's.
 struct ring_control {
   static constexpr std::uint64_t not_begun = ~std::uint64_t{0};
 
@@ -26,13 +27,13 @@ struct ring_control {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
 /// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. If the ring
-/// is empty, the writer may go back to the ring's beginning: a ring with little traffic uses few pages and few cache lines.
+/// is empty, the writer may go back to the ring's beginning: a ring with little traffic uses few pages and few cache lines. A
+/// side that goes to sleep stores its flag and then loads the other side's counter; the other side stores that counter and then
+/// loads the flag. All four operations are sequentially consistent, so at least one side sees the store of the other (RI-3).
 ///   RI-1  every byte that was written is read once, in order.
 ///   RI-2  an impossible counter of the other side is an error; nothing outside the ring is read or written.
-///   RI-3  a side that has set its sleep flag and then found nothing to do has to be woken by the other side. has_to_wake_...()
-///         tells the other side once, after the other side's next read or write. The sleeping side stores the flag and then loads
-///         the other side's counter; the other side stores that counter and then loads the flag. All four operations are
-///         sequentially consistent, so at least one side sees the store of the other.
+///   RI-3  a side that has set its sleep flag, and then found nothing to do, has to be woken by the other side.
+///         has_to_wake_...() tells the other side once, after the other side's next read or write.
 ///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection the writer began.
 class ring_writer {
  public:

@@ -18,7 +18,8 @@ constexpr std::size_t target_at = 24;
 
 constexpr std::string_view atom_first = "@<>+@atom";
 
-/// Whether each plus sign begins the name of a type. CAF passes over a plus sign at the end: it would read the same types from two lists.
+/// Whether each plus sign begins the name of a type. CAF passes over a plus sign at the end: it would read the same types from
+/// two lists.
 bool is_list_of_names(std::string_view types) noexcept {
   if (!types.starts_with(message_outline::begin_of_types)) return false;
   types.remove_prefix(message_outline::begin_of_types.size());

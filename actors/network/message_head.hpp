@@ -12,9 +12,9 @@
 
 namespace troupe::network {
 
-/// The fields of a BASP header that a connection looks at, read from the bytes of a message. A BASP header has two bytes without a
-/// meaning, and CAF ignores them. troupe uses the first of the two, `note`. So a connection to a node on CAF's own network works
-/// too: CAF sends a note without bits.
+/// The fields of a BASP header that a connection looks at, read from the bytes of a message. A BASP header has two bytes
+/// without a meaning, and CAF ignores them. troupe uses the first of the two, `note`. So a connection to a node on CAF's own
+/// network works too: CAF sends a note without bits.
 struct message_head {
   static constexpr std::size_t bytes = caf::io::basp::header_size;
   /// A message with this operation is a fragment: the next bytes of the payload of another message. CAF does not know it, so
@@ -53,8 +53,8 @@ class front_reader {
     return result;
   }
 
-  /// A size as CAF writes it: seven bits in each byte, the lowest first; the eighth bit says that more follow. CAF itself takes sizes of
-  /// more bytes, which no sequence that fits into a message has.
+  /// A size as CAF writes it: seven bits in each byte, the lowest first; the eighth bit says that more follow. CAF itself takes
+  /// sizes of more bytes, which no sequence that fits into a message has.
   std::optional<std::size_t> take_size() noexcept {
     std::size_t result = 0;
     for (int i = 0; i < most_of_size; ++i) {
@@ -96,12 +96,12 @@ struct message_outline {
   bool begins_with_atom() const noexcept;
 };
 
-/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF writes them. So a list
-/// of types is written in one way only: no name in it is empty.
+/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF
+/// writes them. So a list of types is written in one way only: no name in it is empty.
 std::optional<message_outline> content_of(std::string_view message);
 
-/// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are not as CAF
-/// writes them, or the message is to pass through further actors; nodes send no such message.
+/// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are
+/// not as CAF writes them, or the message is to pass through further actors; nodes send no such message.
 std::optional<message_outline> outline_of(std::string_view payload, bool is_routed);
 
 }  // namespace troupe::network

@@ -29,8 +29,8 @@ constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error
 /// In so many bytes nothing can nest too deeply.
 constexpr std::size_t never_deep = std::size_t{4} << 10;
 
-/// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has registered
-/// with CAF by name; troupe registers none. CAF's other service changes the configuration.
+/// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has
+/// registered with CAF by name; troupe registers none. CAF's other service changes the configuration.
 const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
 constexpr std::uint32_t most_of_service = 4096;
 constexpr std::string_view types_of_question_for_service = "@<>+@atom+@atom+@str";
@@ -52,8 +52,8 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-/// What CAF reads without a look of a message that says that it flows down a stream. make_message_id(), by which CAF reads the number
-/// of a message, makes one that flows up a stream flow down.
+/// What CAF reads without a look of a message that says that it flows down a stream. make_message_id(), by which CAF reads the
+/// number of a message, makes one that flows up a stream flow down.
 constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
 bool is_one_of_troupe(const message_outline& of) {
@@ -67,8 +67,8 @@ bool is_link(const std::optional<message_outline>& of) {
          (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
 }
 
-/// What other nodes may tell a gateway, beside answers. Types that no node sends could name any number of actors, of which CAF would take
-/// note while it reads.
+/// What other nodes may tell a gateway, beside answers. Types that no node sends could name any number of actors, of which CAF
+/// would take note while it reads.
 bool is_for_gateway(const message_outline& of) {
   if (!of.begins_with_atom()) return of.types == types_of_greeting || is_one_of_troupe(of);
   if (of.first == support::find_atom::uint_value()) return of.types == types_of_search;
@@ -228,7 +228,8 @@ std::string message_rules::not_for_program() const {
 /// Why CAF can't read a message to an actor; empty if it can. Pre: the connection has certificates.
 std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (!outline) {
-    // This is what CAF writes of a message with a type that the sender's program has not registered. CAF reads an empty message from it.
+    // This is what CAF writes of a message with a type that the sender's program has not registered. CAF reads an empty message
+    // from it.
     const std::size_t begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     return bytes.size() == begin + 1 && !is_for_node() ? "" : "a message that is not as CAF writes it";
   }
@@ -238,8 +239,9 @@ std::string message_rules::why_not_read(std::string_view bytes, const std::optio
   return why.empty() ? why : "a message with " + why;
 }
 
-/// Whether the message is the one by which an actor of the other end links to an actor here, or lets go of it. CAF takes the first actor for
-/// a proxy without a look, and locks it beside the second one. Pre: the connection has certificates, and is_link().
+/// Whether the message is the one by which an actor of the other end links to an actor here, or lets go of it. CAF takes the
+/// first actor for a proxy without a look, and locks it beside the second one. Pre: the connection has certificates, and
+/// is_link().
 bool message_rules::may_link(std::string_view bytes, const message_outline& outline) const {
   TROUPE_EXPECT(proof_ && is_link(outline));
   front_reader values(outline.values);
@@ -250,7 +252,8 @@ bool message_rules::may_link(std::string_view bytes, const message_outline& outl
          *actor != 0 && values.left().size() == message_outline::node_bytes && handshake_.starts_with(values.left());
 }
 
-/// As why_not(), for the payload of a message to an actor. Looks last at what takes time: who may not send the message does not get so far.
+/// As why_not(), for the payload of a message to an actor. Looks last at what takes time: who may not send the message does not
+/// get so far.
 std::string message_rules::why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (proof_) {
     const auto begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;

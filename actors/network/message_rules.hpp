@@ -20,38 +20,39 @@
 
 namespace troupe::network {
 
-/// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others make it
-/// pass messages on, start actors or change its configuration.
-///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this connection.
-///   BR-2  after it come messages to an actor by the actor's number (without certificates also of another node: an answer may take the way
-///         of its question), the one question of CAF's nodes to CAF's service, at most `most_for_service` times, news of monitored actors, and
-///         heartbeats; nothing else.
+/// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others
+/// make CAF pass messages on, start actors or change its configuration. What CAF passes on, the next node takes for this node's
+/// own. An actor that links to an actor of this node, or lets go of it, sends CAF's message in the name of the actor of this
+/// node (BR-5, BR-12).
+///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this
+///         connection.
+///   BR-2  after the handshake come only messages to an actor by the actor's number, at most `most_for_service` times the one
+///         question of CAF's nodes to CAF's service, news of monitored actors, and heartbeats. Without certificates, messages
+///         may be of another node: an answer may take the way of its question.
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
-///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one around
-///         it, and the stack is finite.
-///   BR-5  with certificates, a node of CAF is that of its certificate (see node_ids). What comes is from that node and for this one: neither
-///         a message nor the news that an actor has ended comes in the name of another node, and this node passes nothing on to another
-///         one, which would take it for this node's own. Only an actor that links to an actor of this node, or lets go of it, says so in
-///         that actor's name.
-///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions for its status
-///         and for published actors. Nothing ends these actors, or tells them what they tell each other.
-///   BR-7  if a policy gives the role of the other end no right to actors, its messages go to the actors of the node itself, and
-///         answers to any actor. CAF's own question after the handshake is answered by one message more, to the actor that has asked. All
-///         other messages are refused before anybody looks at their values, and those that are larger than CAF's answer by their headers.
-///   BR-8  a message that says that it belongs to a stream of CAF is what CAF sends there, and no answer: CAF takes it for that without a
-///         look. It is not for the actors of a node itself.
+///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one
+///         around it, and the stack is finite.
+///   BR-5  with certificates, what comes is from the node of the certificate (see node_ids) and for this node: no message, and
+///         no end of an actor, comes in the name of another node, and this node passes nothing on. One exception is the message
+///         by which an actor links to an actor here, or lets go of it.
+///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions
+///         for its status and for published actors. Nothing ends these actors, or tells them what they tell each other.
+///   BR-7  a role to which a policy gives no right to actors sends messages to the actors of the node itself, answers to any
+///         actor, and one answer to CAF's own question after the handshake. Other messages are refused before their values are
+///         read, and by the header if they are larger than CAF's answer.
+///   BR-8  a message that is marked as part of a stream of CAF is what CAF sends there, and no answer. It is not for the actors
+///         of a node itself.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
-///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer that is none of
-///         troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the right to actors: CAF takes note of
-///         each actor that it reads of.
-///   BR-11 with certificates, CAF can read all that comes: a message to an actor, and the reason for which an actor has ended, is as CAF writes
-///         it and holds no value that no node sends (see message_values). An answer to an actor of the node itself has values that nodes answer.
-///         A role without the right to actors sends no value of a type of the program's own, and names one actor in a message at most: one of
-///         the two nodes.
-///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message that CAF sends
-///         for it. It links to no actor of the node itself.
-///   BR-13 a policy that is read again counts on connections that are open: for each header, and for each payload, that is looked at from
-///         then on. A payload is looked at by one policy.
+///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer
+///         that is none of troupe's has at most `most_answer` bytes, unless the role of the other end has the right to actors:
+///         CAF notes each actor that it reads of.
+///   BR-11 with certificates, messages and reasons for the end of an actor are as CAF writes them, and hold only values that
+///         nodes send (see message_values); answers to the node's own actors hold values that nodes answer. A role without the
+///         right to actors sends no own types, and names at most one actor, of the two nodes.
+///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message
+///         that CAF sends for it. It links to no actor of the node itself.
+///   BR-13 a policy that is read again counts on connections that are open: for each header, and for each payload, that is
+///         looked at from then on. A payload is looked at by one policy.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -73,7 +74,8 @@ class message_rules {
       : which_(which), own_(std::move(own)) {}
 
   /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `all` has the id
-  /// of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once, and nothing has come.
+  /// of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once, and
+  /// nothing has come.
   void meet(std::shared_ptr<gate::node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);
@@ -81,11 +83,12 @@ class message_rules {
   std::string why_not(const message_head& next);
   /// Why this payload, of the message that came last, may not come; empty if it may.
   std::string why_not(std::span<const char> payload);
-  /// So many bytes of the message that came last, or of the fragments of one, are here and not with CAF yet. False: the connections of the
-  /// certificate have too many (NI-3).
+  /// So many bytes of the message that came last, or of the fragments of one, are here and not with CAF yet. False: the
+  /// connections of the certificate have too many (NI-3).
   bool may_hold(std::size_t unfinished) noexcept { return !proof_ || proof_->unfinished->has(unfinished); }
   state now() const noexcept { return state_; }
-  /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see broker_notes).
+  /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see
+  /// broker_notes).
   std::size_t owed() const noexcept { return owed_; }
 
  private:
@@ -93,7 +96,8 @@ class message_rules {
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
-  /// Whom a message names as its receiver; `asker`: the actor of CAF here that waits for an answer of the other end's service (BR-2).
+  /// Whom a message names as its receiver; `asker`: the actor of CAF here that waits for an answer of the other end's service
+  /// (BR-2).
   enum class receiver { program, asker, service, gateway, inner };
   /// CAF's own question for the service of the other end (BR-2).
   enum class question { none, open, answered };

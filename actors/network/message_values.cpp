@@ -52,7 +52,8 @@ constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@
 constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
 /// Values that may hold messages, or ids of nodes, beside pointers to actors.
 constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
-/// How the names begin that are wrong behind the plus sign of a list of types, in bytes whose layout nobody knows here: those of CAF's other types.
+/// How the names begin that are wrong behind the plus sign of a list of types, in bytes whose layout nobody knows here: those
+/// of CAF's other types.
 constexpr std::array<std::string_view, 17> wrong_names = {
   "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
   "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",
@@ -155,7 +156,8 @@ class walk {
     if (type == "@exit" || type == "@down") return pointer() && error(depth);
     if (type.starts_with(begin_of_troupes) && depth == 0) return troupes();
     if (!is_own_type(type)) return false;
-    // Also one of troupe's within another message: if CAF can't read it, CAF goes on behind that message at a place that nobody knows here.
+    // Also one of troupe's within another message: if CAF can't read it, CAF goes on behind that message at a place that nobody
+    // knows here.
     into_.has_own_types = true;
     return true;
   }
@@ -213,8 +215,8 @@ class walk {
 
   bool error(std::size_t depth) noexcept { return from_.take(code_and_category) && message(depth); }
 
-  /// If CAF can't read a message within another one, CAF leaves it empty and goes on with the next value, where it has stopped. The same where
-  /// CAF can't write the inner message.
+  /// If CAF can't read a message within another one, CAF leaves it empty and goes on with the next value, where it has stopped.
+  /// The same where CAF can't write the inner message.
   bool message(std::size_t depth) noexcept {
     if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());

@@ -7,20 +7,23 @@
 
 namespace troupe::network {
 
-/// What CAF would meet while it reads a message. CAF makes a value of each type that a message names, whether anybody expects such a value or
-/// not, and trusts what it reads: some of its own types throw in the middle, nest until the stack ends, take as much memory as they announce, or
-/// make actors. So the values are looked at first, as CAF has written them.
-///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages of streams and of
-///         brokers, and so on. Only types that were read through, with their layouts, may come.
-///   MV-2  a message is wrong in which a value is not complete, whose values nest deeper than `most_nested`, or which has the id of a node that is
-///         no actor system: CAF's reader of such ids (URIs) throws. A pointer to an actor names both an actor and a node, or neither. A message
-///         that ends where a value would begin is not wrong: CAF sends that if it can't write the value, and reads an empty message from it.
-///   MV-3  nobody knows here how types of the program's own are written. Behind the first value of such a type the bytes are searched for the names
-///         that are wrong by MV-1, and for the mark of a URI if values follow that may hold the id of a node. No `std::vector<char>` stands there:
-///         CAF takes the memory that such a value announces. The same holds behind a message within a message that CAF might not read to its end,
-///         because a value in it is of troupe's, or because it is none: CAF goes on behind it at a place that nobody knows here.
-///   MV-4  a message is wrong that has more than `most_parts` values and elements of lists of texts, or more than `most_pointers` to actors: CAF
-///         takes up to a hundred bytes for one that came as one byte. Behind a value of an own type nobody counts (MV-3).
+/// What CAF would meet while it reads a message. CAF makes a value of each type that a message names, whether anybody expects
+/// such a value or not, and trusts what it reads: some of its own types throw in the middle, nest until the stack ends, take as
+/// much memory as they announce, or make actors. So the values are looked at first, as CAF has written them. CAF's reader
+/// throws at ids of nodes that are URIs, takes up to a hundred bytes of memory for a value that came as one byte, and takes the
+/// memory that a `std::vector<char>` announces. If CAF can't write a value, it ends the message there, and reads an empty
+/// message from it. Nobody knows here how types of the program's own are written. CAF might not read a message within a message
+/// to its end if a value in it is of troupe's, or if it is none: where CAF goes on behind it, nobody knows here.
+///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages
+///         of streams and of brokers, and so on. Only types that were read through, with their layouts, may come.
+///   MV-2  a message is wrong in which a value is not complete, values nest deeper than `most_nested`, or the id of a node is
+///         not that of an actor system. A pointer to an actor names both an actor and a node, or neither. A message that ends
+///         where a value would begin is not wrong.
+///   MV-3  behind the first value of a type of the program's own, the bytes are searched for names that are wrong by MV-1, and,
+///         if ids of nodes may follow, for the mark of a URI. No `std::vector<char>` stands there. The same holds behind a
+///         message within a message that CAF might not read to its end.
+///   MV-4  a message is wrong that has more than `most_parts` values and elements of lists of texts, or more than
+///         `most_pointers` to actors. Behind a value of an own type nobody counts (MV-3).
 struct message_values {
   static constexpr std::size_t most_nested = 64;
   /// Values of a message, and elements of those that are lists of texts or of pointers to actors.
@@ -34,15 +37,16 @@ struct message_values {
 
   /// Of a message: the names of its types, as "@<>+@atom+troupe.call", and the bytes that follow them.
   static message_values of(std::string_view types, std::string_view values) noexcept;
-  /// Of an error that stands alone, as in the news that an actor has ended. An error with a value of a type that the other end has not registered
-  /// ends before its values.
+  /// Of an error that stands alone, as in the news that an actor has ended. An error with a value of a type that the other end
+  /// has not registered ends before its values.
   static message_values of_error(std::string_view bytes) noexcept;
 };
 
 /// Whether the list has types alone that nodes answer each other: troupe's, plain ones, pointers to actors.
 bool is_answer_of_node(std::string_view types) noexcept;
 
-/// Whether the bytes are the id of an actor system, as opposed to no node and to a URI. Pre: as many as message_outline::node_bytes.
+/// Whether the bytes are the id of an actor system, as opposed to no node and to a URI. Pre: as many as
+/// message_outline::node_bytes.
 bool is_actor_system(std::string_view node) noexcept;
 
 /// CAF's list of the types of a message that is an error.

@@ -22,20 +22,21 @@
 
 namespace troupe::network {
 
-/// The two threads that serve the event loops of all nodes of a process. A message between two of these nodes wakes no thread, and
-/// the work of many nodes stays on one core. One of the two threads is the leader: it waits for events and handles them. A message
-/// may ask for a job that is likely to be short. The leader then stops leading, runs the job, leads again and sends the result: no
-/// other thread is woken between request and answer. The second thread stands by, and becomes the leader when the job takes too
-/// long.
+/// The two threads that serve the event loops of all nodes of a process. A message between two of these nodes wakes no thread,
+/// and the work of many nodes stays on one core. One of the two threads is the leader: it waits for events and handles them. A
+/// message may ask for a job that is likely to be short. The leader then stops leading, runs the job, leads again and sends the
+/// result: no other thread is woken between request and answer. The second thread stands by, and becomes the leader when the
+/// job takes too long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
-///   NT-2  while no thread leads, the thread that stands by looks every `tick` whether a thread led since its last look, and leads
-///         if none did. The thread that stands by leads at once if a thread other than these two posts to a loop, or if the job
-///         waits for a future. Posts of the job itself wait until the job's thread leads again.
-///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still wait
-///         are sent elsewhere.
+///   NT-2  while no thread leads, the thread that stands by looks every `tick`, and leads if no thread led since its last look.
+///         It leads at once if a thread other than these two posts to a loop, or if the job waits for a future. Posts of the
+///         job itself wait until the job's thread leads again.
+///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
+///         wait are sent elsewhere.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
 ///   NT-5  the network threads use no event loop once the future of its serve() is ready.
-///   NT-6  both threads start in the constructor. serve() runs on a thread of CAF, which could not report that the system gives no thread.
+///   NT-6  both threads start in the constructor. serve() runs on a thread of CAF, which could not report that the system gives
+///         no thread.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};

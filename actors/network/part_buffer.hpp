@@ -11,7 +11,8 @@
 
 namespace troupe::network {
 
-/// Cuts the bytes that come by a connection into the parts that its broker wants. What comes beyond a part is kept for the next ones.
+/// Cuts the bytes that come by a connection into the parts that its broker wants. What comes beyond a part is kept for the next
+/// ones.
 ///
 ///   state     meaning                                             next state
 ///   filling   the part has room, and too few bytes have come      add(): any

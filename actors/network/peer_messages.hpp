@@ -21,8 +21,9 @@
 
 namespace troupe::network {
 
-/// The node at the other end of a connection with certificates. Its messages say who they are from, and have to say the truth: its
-/// name is that of the certificate, and its id is the one with which it introduced itself, by this connection or by another one.
+/// The node at the other end of a connection with certificates. Its messages say who they are from, and have to say the truth:
+/// its name is that of the certificate, and its id is the one with which it introduced itself, by this connection or by another
+/// one.
 class proven_sender final : public sender_check {
  public:
   /// `policy`: what the roles of the cluster may do, for as long as this object lives; null: nobody has said it.
@@ -63,8 +64,8 @@ class peer_messages {
   /// `known` lives longer.
   explicit peer_messages(const gate::known_peers& known) noexcept : known_(known) {}
 
-  /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: those of the messages; without them every
-  /// message is fine.
+  /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: those of the messages; without them
+  /// every message is fine.
   void begin(std::optional<message_rules> rules);
   /// Says whose the connection is. Pre: nothing has come.
   void meet(certificates::identity who);

@@ -33,8 +33,8 @@ namespace troupe::network {
 
 namespace {
 
-/// Reads a private member: CAF has no function that returns the epoll set of its multiplexer. C++ lets an explicit instantiation
-/// name private members.
+/// Reads a private member: CAF has no function that returns the epoll set of its multiplexer. C++ lets an explicit
+/// instantiation name private members.
 template <auto Member>
 struct epoll_set {
   friend int epoll_set_of(const caf::io::network::default_multiplexer& of) { return of.*Member; }
@@ -42,11 +42,12 @@ struct epoll_set {
 int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 
-/// How long a call for a connection waits until the other end accepts it. The thread that waits makes the connections to all hosts, and a
-/// packet that was lost comes again after 1 s.
+/// How long a call for a connection waits until the other end accepts it. The thread that waits makes the connections to all
+/// hosts, and a packet that was lost comes again after 1 s.
 constexpr int patience_ms = 2000;
 
-/// Connects a socket to the host. CAF's function has no deadline of its own: if the host drops the packets, that function waits for two minutes.
+/// Connects a socket to the host. CAF's function has no deadline of its own: if the host drops the packets, that function waits
+/// for two minutes.
 caf::expected<support::owned_descriptor> connect_soon(const std::string& host, std::uint16_t port) {
   const auto address = support::read_address(host, port);
   if (!address) {  // a name, which a program gives, and no node
@@ -75,15 +76,16 @@ gate::connection_gate gate_of(const caf::actor_system_config& config) {
   return own != nullptr ? own->gate() : gate::connection_gate(gate::connection_gate::rule::same_user);
 }
 
-/// An id that a node no longer has takes its tensors with it: a node that draws one id after another has the limits of one sender.
+/// An id that a node no longer has takes its tensors with it: a node that draws one id after another has the limits of one
+/// sender.
 std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system_config& config) {
   const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
   if (own == nullptr) return std::make_shared<gate::introduced_nodes>();
   return std::make_shared<gate::introduced_nodes>([own](node_id who) { own->give_up(who); });
 }
 
-/// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which they inherit, a
-/// successor can listen there at once. Set before the port was chosen, two nodes could get the same one.
+/// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which they
+/// inherit, a successor can listen there at once. Set before the port was chosen, two nodes could get the same one.
 void let_successors_listen(int socket) {
   const int on = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -200,7 +202,8 @@ shared_multiplexer::~shared_multiplexer() {
 }
 
 void shared_multiplexer::exec_later(caf::resumable* what) {
-  // CAF would write functions to a pipe. A broker that posts more of them than the pipe takes would wait for its own thread for ever.
+  // CAF would write functions to a pipe. A broker that posts more of them than the pipe takes would wait for its own thread for
+  // ever.
   const auto kind = what->subtype();
   if (kind != caf::resumable::io_actor && kind != caf::resumable::function_object) return default_multiplexer::exec_later(what);
   if (posts_.are_served && threads_->lead_here()) {

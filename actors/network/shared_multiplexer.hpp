@@ -34,8 +34,8 @@ class network_threads;
 /// CAF's multiplexer, served by the network threads of the process instead of a thread of its own.
 ///   SM-1  a posted resumable (an actor) is resumed once, by the leader thread, or released with the multiplexer.
 ///   SM-2  bytes that a broker flushed leave before a thread waits for events.
-///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven itself, and no byte of such a
-///         connection reaches the code of CAF.
+///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven itself, and no byte of such
+///         a connection reaches the code of CAF.
 ///   SM-4  an accepted connection for which there is no memory, or no thread for its handshake, ends. The others go on.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
@@ -69,12 +69,12 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   connection_facts& facts() noexcept override { return facts_; }
   /// The connections that this node makes. A connection that is offered is taken by the next new_tcp_scribe() for its address.
   outgoing_connections& calls() noexcept { return calls_; }
-  /// Ends the connections that this node makes to the address and on which nothing has come yet: nobody waits for them any more. Any
-  /// thread may call it.
+  /// Ends the connections that this node makes to the address and on which nothing has come yet: nobody waits for them any
+  /// more. Any thread may call it.
   void give_up_calls_to(const std::string& host, std::uint16_t port);
 
-  /// Says that receivers take the messages of this actor in any order: on connections that are made from now on, its small messages
-  /// overtake its large ones.
+  /// Says that receivers take the messages of this actor in any order: on connections that are made from now on, its small
+  /// messages overtake its large ones.
   void set_unordered(caf::actor_id sender) noexcept { unordered_ = sender; }
 
   /// Sets the work that runs once after each ask_for_idle_work(): when nothing else is due, or after a long busy time.

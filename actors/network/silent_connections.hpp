@@ -22,8 +22,8 @@ namespace troupe::network {
 /// Accepted connections on which nothing has come yet. Whoever reaches the port can make such connections, and each takes a
 /// descriptor. One thread at a time may use it.
 ///   NH-1  there are at most `most` silent connections: one more ends the oldest.
-///   NH-2  silent connections leave an eighth of the process's descriptors free, at most `reserve`. A new connection that takes one
-///         of these ends the oldest silent connection, which may be itself.
+///   NH-2  silent connections leave an eighth of the process's descriptors free, at most `reserve`. A new connection that takes
+///         one of these ends the oldest silent connection, which may be itself.
 class silent_connections {
  public:
   static constexpr std::size_t most = 256;
@@ -39,11 +39,12 @@ class silent_connections {
   std::deque<std::weak_ptr<const int>> all_;  // the oldest first
 };
 
-/// The connections that this process makes: from the one that is ready for CAF to the one on which something has come. Any thread may use it.
+/// The connections that this process makes: from the one that is ready for CAF to the one on which something has come. Any
+/// thread may use it.
 class outgoing_connections {
  public:
-  /// Keeps a connection that was made to the address, and whose other end has proven itself, for as long as the result lives, or until it is
-  /// taken.
+  /// Keeps a connection that was made to the address, and whose other end has proven itself, for as long as the result lives,
+  /// or until it is taken.
   std::shared_ptr<void> offer(std::string host, std::uint16_t port, gate::proven_connection made) {
     auto result = std::make_shared<offered>(offered{std::move(host), port, std::move(made)});
     std::lock_guard lock(mutex_);
@@ -71,8 +72,8 @@ class outgoing_connections {
     unanswered_.push_back({host, port, result});
     return result;
   }
-  /// Ends the connections to the address that wait for their first byte. Called by the leader thread: there a socket stays open for as long
-  /// as its connection has a token.
+  /// Ends the connections to the address that wait for their first byte. Called by the leader thread: there a socket stays open
+  /// for as long as its connection has a token.
   void give_up(const std::string& host, std::uint16_t port) {
     std::lock_guard lock(mutex_);
     for (const auto& each : unanswered_)

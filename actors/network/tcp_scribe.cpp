@@ -445,8 +445,8 @@ bool tcp_scribe::stream::look() {
   return memory.moved() != before;
 }
 
-/// A reader that is not wanted needs no ring. Bytes in memory that have to wait for bytes from TCP need no ring either: TCP brings an
-/// event.
+/// A reader that is not wanted needs no ring. Bytes in memory that have to wait for bytes from TCP need no ring either: TCP
+/// brings an event.
 bool tcp_scribe::stream::may_sleep() {
   return path.memory().may_sleep(reading_ == reading::wanted, writing_ == writing::waits_for_memory);
 }

@@ -25,38 +25,40 @@ namespace troupe::network {
 
 class connection_host;
 
-/// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs three
-/// and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
+/// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs
+/// three and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
 /// `middleman.max-consecutive-reads` has no effect here.
-/// The scribe moves bytes between the event loop and a stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` knows
-/// which bytes the broker wants next, and `write_lanes` which bytes leave next. `peer_messages` knows which messages may come, and from whom.
-/// If the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`),
-/// at a moment when TCP has taken all bytes that were sent before. From then on TCP only says when the connection is over.
-///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when the
-///         system takes more. A connection that the broker closes ends after its last byte has left.
-///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker gets
-///         none.
+/// The scribe moves bytes between the event loop and a stack of layers. `transport` has the socket, TLS and shared memory.
+/// `part_buffer` knows which bytes the broker wants next, and `write_lanes` which bytes leave next. `peer_messages` knows which
+/// messages may come, and from whom. If the other end is a tcp_scribe of this machine too, each direction moves to memory that
+/// both ends share (`connection_channel`), at a moment when TCP has taken all bytes that were sent before. From then on TCP
+/// only says when the connection is over.
+///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when
+///         the system takes more. A connection that the broker closes ends after its last byte has left.
+///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker
+///         gets none.
 ///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
 ///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched.
 ///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
 ///   TS-6  a scribe with a channel is watched, or the other end has to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
-///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other senders
-///         leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
+///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other
+///         senders leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
 ///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them: what waits can still be
 ///         overtaken. Bytes in shared memory are not encrypted.
-///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the message.
-///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come. A connection
-///         for whose message there is no memory ends; others go on.
-///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read. No byte is
-///         read before it is known whose the connection is.
+///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the
+///         message.
+///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come. A
+///         connection for whose message there is no memory ends; others go on.
+///   TS-12 with TLS, a message that says that it is from another node than that of the connection's certificate can't be read.
+///         No byte is read before it is known whose the connection is.
 ///   TS-13 with TLS, a connection ends whose messages make CAF keep more than broker_notes allows.
 class tcp_scribe final : public caf::io::scribe {
  public:
-  /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the event loop
-  /// behind `network`. `which`: the end of the connection that this process has. `secured`: the TLS session of the connection; null for
-  /// one without TLS. The scribe of a calling end goes on with the handshake: until both ends are proven, nothing is read and nothing
-  /// leaves.
+  /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the
+  /// event loop behind `network`. `which`: the end of the connection that this process has. `secured`: the TLS session of the
+  /// connection; null for one without TLS. The scribe of a calling end goes on with the handshake: until both ends are proven,
+  /// nothing is read and nothing leaves.
   tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, support::owned_descriptor&& socket,
              gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
@@ -91,8 +93,8 @@ class tcp_scribe final : public caf::io::scribe {
   bool has_news() { return stream_.has_news(); }
 
  private:
-  /// The bytes of the connection, both directions. Three states change independently of each other and of the channel's state (see
-  /// `connection_channel`):
+  /// The bytes of the connection, both directions. Three states change independently of each other and of the channel's state
+  /// (see `connection_channel`):
   ///
   ///   reading   meaning                                      next state
   ///   halted    the broker wants no bytes                    start(): wanted. end_wrong(): wrong

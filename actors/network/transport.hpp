@@ -15,8 +15,8 @@
 
 namespace troupe::network {
 
-/// The bytes of one connection, whichever way they take: first the wire (the socket, with TLS or without), then memory, if both ends share
-/// some (see connection_channel). The owner keeps the socket open, and waits for it.
+/// The bytes of one connection, whichever way they take: first the wire (the socket, with TLS or without), then memory, if both
+/// ends share some (see connection_channel). The owner keeps the socket open, and waits for it.
 ///
 ///   state    meaning                                                  next state
 ///   proving  the two ends of a connection with TLS prove who they are  prove(): open

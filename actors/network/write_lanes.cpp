@@ -155,7 +155,8 @@ void write_lanes::begin_unit() {
   sorted_ = open().size();  // front() may have taken the open block
 }
 
-/// A message of the bulk lane is complete only after all that was added before it: pieces of its tensors, or messages of its sender.
+/// A message of the bulk lane is complete only after all that was added before it: pieces of its tensors, or messages of its
+/// sender.
 bool write_lanes::bulk_has_to_wait() const {
   const auto& next = in_bulk_.front();
   const bool ends = split_.left > 0 ? split_.left <= fragment_bytes : next.bytes <= message_head::bytes + most_whole;

@@ -72,11 +72,11 @@ class write_queue {
 /// message goes to the bulk lane and leaves in fragments, and between two fragments the messages of the prompt lane leave. So a
 /// heartbeat never waits for a whole large message.
 ///   LA-1  before split_large(), all bytes leave unchanged, in the order in which they were added.
-///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. After a fragment, or after a whole message of
-///         the bulk lane, all messages that wait in the prompt lane's first block leave.
-///   LA-3  the messages of one sender to one receiver leave in the order in which they were added: CAF promises this order to
-///         actors. A message to CAF's broker leaves after all earlier messages of its sender. The sender `unordered` is an exception:
-///         its receivers take messages in any order.
+///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. After a fragment, or after a whole
+///         message of the bulk lane, all messages that wait in the prompt lane's first block leave.
+///   LA-3  messages of one sender to one receiver leave in the order in which they were added, as CAF promises to actors. A
+///         message to CAF's broker leaves after all earlier messages of its sender. The sender `unordered` is an exception: its
+///         receivers take messages in any order.
 ///   LA-4  a large message ends after all that was added before it has left by the prompt lane.
 class write_lanes {
  public:

@@ -71,8 +71,8 @@ std::string name_of_loopback(const settings& options, const std::string& address
          "--host and an address that they reach";
 }
 
-/// The loopback address that the node's host name means on this host. Elsewhere the name may mean another address, where this node
-/// does not listen. "" if others reach the node by what they are told.
+/// The loopback address that the node's host name means on this host. Elsewhere the name may mean another address, where this
+/// node does not listen. "" if others reach the node by what they are told.
 std::string misleading_loopback(const settings& options) {
   if (is_loopback(options.host) || !options.advertise.empty()) return {};
   return support::only_loopback(options.host);
@@ -157,8 +157,8 @@ void company::start() {
   if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, parts_.self.port());
 }
 
-/// Starts the threads of the node, those too that could start later: if the system refuses a thread now, the user gets the error.
-/// Later, the network thread would get the error.
+/// Starts the threads of the node, those too that could start later: if the system refuses a thread now, the user gets the
+/// error. Later, the network thread would get the error.
 void company::start_threads() {
   try {
     const bool may_wait = parts_.options.pass_workers > 0 && devices::accelerator_count() > 0;

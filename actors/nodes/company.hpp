@@ -25,22 +25,23 @@ class shared_multiplexer;
 namespace troupe::nodes {
 
 /// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use it.
-///   CM-1  after begin_end() and end() no actor of the node lives. On the caller's actor system, each actor has been told to end. end()
-///         waits for functions that run, and at most `device_patience` for elements that a device has not computed yet.
+///   CM-1  after begin_end() and end() no actor of the node lives. On the caller's actor system, each actor has been told to
+///         end. end() waits for functions that run, and at most `device_patience` for elements that a device has not computed
+///         yet.
 class company {
  public:
   static constexpr std::chrono::seconds device_patience{1};
 
-  /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the system has no
-  /// threads (support/thread_actor.hpp) its clock of deadlines stands still, and end() waits for no actor. Throws troupe::error (misuse) if
-  /// the system has no middleman.
+  /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the
+  /// system has no threads (support/thread_actor.hpp) its clock of deadlines stands still, and end() waits for no actor. Throws
+  /// troupe::error (misuse) if the system has no middleman.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();  // NOLINT(bugprone-exception-escape)
   company(const company&) = delete;
   company& operator=(const company&) = delete;
 
-  /// Returns false if it was called before. Throws troupe::error (misuse) on a thread of a call, a burst or a continuation: end() would
-  /// wait for its own thread.
+  /// Returns false if it was called before. Throws troupe::error (misuse) on a thread of a call, a burst or a continuation:
+  /// end() would wait for its own thread.
   bool begin_end();
   /// Pre: begin_end() has returned true, and nobody has called end() since. Any thread but those of the node may call it.
   void end() noexcept;

@@ -134,8 +134,8 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
       : broker(config), parts_(parts), membership_(membership) {}
 
   using broker::enqueue;
-  /// Handles what a connection brings within this call, unless a message waits. The mailbox is blocked while it is empty and resume() does not
-  /// run. So it is within activate(), too: no handler may make a connection hand over a message.
+  /// Handles what a connection brings within this call, unless a message waits. The mailbox is blocked while it is empty and
+  /// resume() does not run. So it is within activate(), too: no handler may make a connection hand over a message.
   void enqueue(caf::mailbox_element_ptr came, caf::execution_unit* unit) override {
     const auto& what = came->content();
     const bool is_news_of_caf = what.match_elements<caf::down_msg>() || what.match_elements<caf::exit_msg>();

@@ -15,7 +15,8 @@
 namespace troupe::nodes {
 
 caf::result<welcome> news_desk::greet(hello& greeting, caf::strong_actor_ptr& gateway) {
-  // Otherwise the greeting node could make this node take the actors of a third one for its own, and end that node's connection.
+  // Otherwise the greeting node could make this node take the actors of a third one for its own, and end that node's
+  // connection.
   if (const auto& sender = self_->current_sender();
       gateway != nullptr && (sender == nullptr || sender->node() != gateway->node())) {
     auto why = "the greeting of node '" + greeting.name + "' names as its gateway an actor of another node";

@@ -19,8 +19,8 @@ namespace troupe::nodes {
 
 class company;
 
-/// The way from what a node has handed out (peers, contexts, modules, optimizers) to the node. The link outlives the node. Any thread may
-/// use it.
+/// The way from what a node has handed out (peers, contexts, modules, optimizers) to the node. The link outlives the node. Any
+/// thread may use it.
 ///   LK-1  after close() no visit begins: what was handed out says `stopping`.
 ///   LK-2  while a visit lasts, the company of the node is not destroyed: drain() waits for all visits.
 ///   LK-3  here() gives the node until forget_node(), and then throws troupe::error (stopping).

@@ -17,8 +17,8 @@ namespace troupe::nodes {
 class company;
 
 /// The pages of a node at settings::metrics: /healthz for probes, /metrics for Prometheus.
-///   NP-1  /healthz has status 200 while the node serves and its gateway answers, and otherwise 503 with the reason: the node still
-///         joins, it stops, or it does not answer.
+///   NP-1  /healthz has status 200 while the node serves and its gateway answers, and otherwise 503 with the reason: the node
+///         still joins, it stops, or it does not answer.
 ///   NP-2  however many requests come, the gateway is asked at most once in `memory`.
 class node_pages {
  public:

@@ -104,9 +104,9 @@ TROUPE_PART(rights, const calls::peer_rights);
 TROUPE_PART(published, published_actors);
 TROUPE_PART(news, const peer_news);
 
-/// The list of all parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors to their end.
-/// Desks and actors get those that they use (services/uses.hpp). All parts go to what starts and ends the node, to its pages, to the public API
-/// and to the handlers of requests.
+/// The list of all parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors
+/// to their end. Desks and actors get those that they use (services/uses.hpp). All parts go to what starts and ends the node,
+/// to its pages, to the public API and to the handlers of requests.
 struct node_parts {
   /// `handle`: for the calls that run here; null in tests where none does. `tidy`: see garbage.
   node_parts(node* handle, settings with, std::function<void()> tidy);

@@ -198,8 +198,8 @@ objects::object_store::change_lock begin_change(node_parts& here, const call_arg
   return here.objects.begin_change(arguments.target, arguments.caller, what.change, what.first_change);
 }
 
-/// Overwrites the tensors that the request names. If a value does not fit, no tensor is overwritten. A request for a state has to name all
-/// of them.
+/// Overwrites the tensors that the request names. If a value does not fit, no tensor is overwritten. A request for a state has
+/// to name all of them.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::write& what) {
   const auto found = here.objects.find_module(arguments.target);
   const auto [there, kind] = targets_of(*found, what.of);

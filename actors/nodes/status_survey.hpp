@@ -43,9 +43,10 @@ struct status_survey {
 using status_survey_ptr = std::shared_ptr<status_survey>;
 
 /// Asks the questions of a survey and fills in the answers.
-///   SY-1  the answers count in the order in which they come: while less than `most_at_once` members do not answer, the others are asked.
-///   SY-2  a question may take a fixed time, and no longer than the survey. So a survey ends in time, whichever members do not answer. A
-///         member for which no time is left is not asked, and its problem says so.
+///   SY-1  the answers count in the order in which they come: while less than `most_at_once` members do not answer, the others
+///         are asked.
+///   SY-2  a question may take a fixed time, and no longer than the survey. So a survey ends in time, whichever members do not
+///         answer. A member for which no time is left is not asked, and its problem says so.
 using status_survey_actor = caf::typed_actor<caf::replies_to<status_survey_ptr>::with<status_survey_ptr>>;
 
 status_survey_actor spawn_status_survey(caf::actor_system& system);

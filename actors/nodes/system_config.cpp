@@ -24,8 +24,8 @@ namespace troupe::nodes {
 
 namespace {
 
-// Elements of one sender that wait for their messages. The sender holds messages back beyond its send limit, for calls of each depth, for
-// answers and for gradients.
+// Elements of one sender that wait for their messages. The sender holds messages back beyond its send limit, for calls of each
+// depth, for answers and for gradients.
 constexpr std::uint64_t least_of_sender = std::uint64_t{8} << 30;
 constexpr std::uint64_t send_limits_of_sender = 8;
 
@@ -51,7 +51,8 @@ gate::connection_gate gate_for(const settings& options) {
 system_config::system_config(const settings& options) : gate_(gate_for(options)) {
   arriving().limit_sender(std::max(least_of_sender, send_limits_of_sender * options.send_limit));
   troupe::add_message_types(*this);  // not the template of the same name
-  // A blocking request to a local actor takes 15 us with one shared queue. It takes 86 us with work stealing: idle workers sleep.
+  // A blocking request to a local actor takes 15 us with one shared queue. It takes 86 us with work stealing: idle workers
+  // sleep.
   set("scheduler.policy", caf::atom("sharing"));
   // Actors that compute are detached, and brokers run on the network threads: little work is left for the pool.
   set("scheduler.max-threads", std::size_t{2});

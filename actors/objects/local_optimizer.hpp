@@ -47,7 +47,8 @@ class distinct_tensors {
   std::unordered_set<std::string> names_;
 };
 
-/// Which changes of an optimizer were made (LO-7, LO-8). The caller numbers its changes upwards from 1; 0 is a change without a number.
+/// Which changes of an optimizer were made (LO-7, LO-8). The caller numbers its changes upwards from 1; 0 is a change without a
+/// number.
 class change_log {
  public:
   std::uint64_t last() const noexcept { return last_; }
@@ -115,12 +116,12 @@ struct grouping {
 ///   LO-3  a step changes no parameter without a gradient, and no state of the optimizer for such a parameter.
 ///   LO-4  a part that stage() refuses changes nothing. From a part that stage() accepts, apply() takes all or nothing:
 ///         parameters, state, options, buffers and the state of libtorch's default generator of random numbers.
-///   LO-5  gathered gradients serve one step. A step that has changed a parameter drops them, also if the step throws. Gradients
-///         of a later round take the place of those of a round before; gradients of an earlier round are refused. Sums are made in
-///         the order of the calls of gather().
+///   LO-5  gathered gradients serve one step: a step that has changed a parameter drops them, also if the step throws.
+///         Gradients of a later round take the place of those before; gradients of an earlier round are refused. Sums have the
+///         order of the calls of gather().
 ///   LO-6  a part that is received takes at most 64 MiB and four times the memory of a part of this model.
-///   LO-7  a change with a number is made once: the same number again does nothing. A number below the last one is refused, so a
-///         call that comes late changes nothing.
+///   LO-7  a change with a number is made once: the same number again does nothing. A number below the last one is refused, so
+///         a call that comes late changes nothing.
 ///   LO-8  after a step or an apply() that failed midway, each step is refused until apply() succeeds.
 class local_optimizer {
  public:
@@ -166,8 +167,8 @@ class local_optimizer {
   /// `size` bytes of the snapshot, from `offset` on; fewer at its end. Throws troupe::error (misuse) without such a snapshot.
   at::Tensor piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const;
 
-  /// Takes the next bytes of a part of `total` bytes, for stage_received(). Throws refused_request before any memory is taken if
-  /// the part is far larger than a part of this model (LO-6).
+  /// Takes the next bytes of a part of `total` bytes, for stage_received(). Throws refused_request before any memory is taken
+  /// if the part is far larger than a part of this model (LO-6).
   void receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece);
   /// As stage(), of the part that was received. `path` is for errors only.
   void stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id);
@@ -176,8 +177,8 @@ class local_optimizer {
   /// does not fit, or that can't be overwritten in this process.
   void stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id);
   /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
-  /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing. Drops what was
-  /// gathered.
+  /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing. Drops what
+  /// was gathered.
   void apply(const std::string& save_id, const change& which = {});
   /// Drops the staged part, the snapshot and what was received.
   void discard() noexcept;

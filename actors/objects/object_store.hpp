@@ -27,8 +27,8 @@ class local_optimizer;
 
 using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 
-/// Counts the handles of remote objects that a node holds, and numbers the changes that it asks for. Handles may outlive the node. Any
-/// thread may use it.
+/// Counts the handles of remote objects that a node holds, and numbers the changes that it asks for. Handles may outlive the
+/// node. Any thread may use it.
 class node_tether {
  public:
   /// A change of a remote object, from before it is asked for until nobody waits for it any more.
@@ -92,9 +92,10 @@ class node_tether {
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
 ///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
-///   OS-5  a change that comes late does nothing: a caller says with each change which is the first for which it still waits. Changes of
-///         an object are made one after the other.
-///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is refused.
+///   OS-5  a change that comes late does nothing: a caller says with each change which is the first for which it still waits.
+///         Changes of an object are made one after the other.
+///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is
+///         refused.
 class object_store {
  public:
   object_store(node_id here, std::string node_name) : here_(here), node_name_(std::move(node_name)) {}
@@ -117,8 +118,8 @@ class object_store {
     std::shared_ptr<void> keeps = {};
     std::unique_lock<std::mutex> lock = {};
   };
-  /// Begins a change with a number of the caller. `first`: the first change for which the caller waits. Throws troupe::error (misuse) if
-  /// the caller has said that it does not wait for this change any more (OS-5).
+  /// Begins a change with a number of the caller. `first`: the first change for which the caller waits. Throws troupe::error
+  /// (misuse) if the caller has said that it does not wait for this change any more (OS-5).
   change_lock begin_change(object_id id, node_id caller, std::uint64_t number, std::uint64_t first);
 
   /// Finds an object. Throws troupe::error (unknown_function) if it is not in the store.

@@ -39,8 +39,8 @@ class optimizer_kind {
     std::vector<at::Tensor> parameters;
     attributes options = {};
   };
-  /// Makes an optimizer. Throws troupe::error (misuse) for an option that the optimizer does not have, whose type is wrong, or that
-  /// libtorch does not read from a group.
+  /// Makes an optimizer. Throws troupe::error (misuse) for an option that the optimizer does not have, whose type is wrong, or
+  /// that libtorch does not read from a group.
   virtual std::unique_ptr<torch::optim::Optimizer> make(std::vector<group> groups, const attributes& options) const = 0;
   std::unique_ptr<torch::optim::Optimizer> make(std::vector<at::Tensor> parameters, const attributes& options) const;
 

@@ -94,8 +94,8 @@ class gradient_outlet : public engine::outlet {
   /// Messages with fewer bytes are not counted: they leave on a shorter way.
   static constexpr std::uint64_t least_counted = std::uint64_t{64} << 10;
 
-  // Waits while too many bytes of gradients are under way to the node. The wait ends when the node has taken bytes or is down, when
-  // the pass is over or when this node stops. In a continuation nothing can wait.
+  // Waits while too many bytes of gradients are under way to the node. The wait ends when the node has taken bytes or is down,
+  // when the pass is over or when this node stops. In a continuation nothing can wait.
   contracts::send_credits::credit take_credit(node_id to, const std::vector<at::Tensor>& gradients) {
     const auto bytes = payload_bytes(gradients);
     if (to == own_id_ || bytes < least_counted) return {};
@@ -184,8 +184,8 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
-/// Null on a thread that has to be told when it blocks, and would not hear of a hook that waits on another thread: the thread of a call,
-/// whose worker slot is free while it waits, and a network thread.
+/// Null on a thread that has to be told when it blocks, and would not hear of a hook that waits on another thread: the thread
+/// of a call, whose worker slot is free while it waits, and a network thread.
 engine::cpu_workers* workers_for_this_thread(const burst_parts& here) {
   const auto* told = blocking_observer::current();
   return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;

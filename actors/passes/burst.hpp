@@ -77,12 +77,13 @@ struct burst : shared_terms {
   std::optional<error> failure = {};
 };
 
-/// What the running pass of the context has gathered so far on this node, if this thread runs functions of it; otherwise nothing.
+/// What the running pass of the context has gathered so far on this node, if this thread runs functions of it; otherwise
+/// nothing.
 engine::gradient_table gathered_by_burst(context_id context);
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
-/// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error goes to
-/// `failure`, with the names of the node and the function.
+/// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error
+/// goes to `failure`, with the names of the node and the function.
 void run_burst(burst& work, const burst_parts& here);
 
 }  // namespace troupe::passes

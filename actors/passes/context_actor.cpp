@@ -135,7 +135,8 @@ void context_desk::backward(const contracts::backward_job_ptr& job) {
 
 void context_desk::release() {
   const auto id = record_->id();
-  // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know them.
+  // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know
+  // them.
   const bool is_opener = id.node == here_.self.id();
   // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
   for (auto who : record_->members.peers())
@@ -170,8 +171,8 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
   };
 }
 
-/// A class, because most contexts are idle: until the first message comes CAF keeps the arguments of a function in two more blocks of
-/// memory.
+/// A class, because most contexts are idle: until the first message comes CAF keeps the arguments of a function in two more
+/// blocks of memory.
 using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
 class context_host final : public context_broker {
  public:

@@ -5,8 +5,8 @@ namespace troupe::passes {
 
 namespace {
 
-/// The place of a child of the root that has no child itself. Most records of other nodes' contexts share this one: adopt() changes no
-/// shared place.
+/// The place of a child of the root that has no child itself. Most records of other nodes' contexts share this one: adopt()
+/// changes no shared place.
 const std::shared_ptr<protocol::call_tree_place>& below_the_root() {
   static const auto place = std::make_shared<protocol::call_tree_place>();
   return place;

@@ -13,8 +13,8 @@
 
 namespace troupe::passes {
 
-/// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the place of this node in the tree of
-/// calls. Any thread may use it. Its promise is CR-4 of context_record.
+/// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the place of this node in
+/// the tree of calls. Any thread may use it. Its promise is CR-4 of context_record.
 class context_members {
  public:
   context_members(context_id of, node_id here) : of_(of), here_(here) {}
@@ -29,12 +29,12 @@ class context_members {
   /// The other nodes that have joined, ascending.
   std::vector<node_id> peers() const;
   bool has_peer(node_id who) const;
-  /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call has named
-  /// it, or the node has called this one.
+  /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call
+  /// has named it, or the node has called this one.
   bool has_part(node_id who) const;
 
-  /// Notes that the node has called this node in the context: the node has a part, and is no peer. The first caller is the parent of this
-  /// node in the tree of calls.
+  /// Notes that the node has called this node in the context: the node has a part, and is no peer. The first caller is the
+  /// parent of this node in the tree of calls.
   void called_by(node_id who);
   /// Whether this node has joined the context by a call of that node.
   bool joined_by(node_id caller) const;

@@ -32,10 +32,10 @@ namespace troupe::passes {
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
 ///   CR-4  no node gives itself a part in the context: members.has_part() counts calls and the answers to calls.
 ///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
-///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the graph task
-///         (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
-///   CR-7  of the passes of another node's context at most `most_failed` are known to have failed. A call that names more is refused,
-///         because the gradients of a failed pass that this node forgets would count.
+///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the
+///         graph task (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
+///   CR-7  of the passes of another node's context at most `most_failed` are known to have failed. A call that names more is
+///         refused, because the gradients of a failed pass that this node forgets would count.
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
@@ -53,8 +53,8 @@ class context_record {
   static constexpr std::size_t most_parts = 4096;
   static constexpr std::size_t most_failed = 4096;
   using part_count = std::atomic<std::size_t>;
-  /// Counts the graph tasks of this record in `parts` too, with those of all contexts of the same opener (CR-6). To be called before any
-  /// pass.
+  /// Counts the graph tasks of this record in `parts` too, with those of all contexts of the same opener (CR-6). To be called
+  /// before any pass.
   void count_in(std::shared_ptr<part_count> parts);
 
   /// Adds the send of a message to `to`, if the message has one, and what was recorded before the message. `to` is empty for an
@@ -62,12 +62,12 @@ class context_record {
   bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
   /// Ends a recording that was added without an end: the thread of the caller has recorded the last function of it.
   void end_recording(const engine::recording& which);
-  /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them. No effect on the
-  /// node that opened the context: that node begins all passes, and knows how they ended. Throws troupe::error (refused) if that is too
-  /// much (CR-7); then nothing has changed.
+  /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them. No
+  /// effect on the node that opened the context: that node begins all passes, and knows how they ended. Throws troupe::error
+  /// (refused) if that is too much (CR-7); then nothing has changed.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
-  /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node had a part in a pass and the caller
-  /// knows of passes that this node does not know.
+  /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node had a part in a pass
+  /// and the caller knows of passes that this node does not know.
   bool lacks(pass_number completed, const std::vector<pass_number>& failed) const;
   struct start {
     pass_number number;

@@ -28,8 +28,8 @@ namespace troupe::passes {
 /// How long the initiator waits for the answers to an abort. The pass ends without the answer of a node that takes longer.
 inline constexpr std::chrono::milliseconds abort_deadline{1000};
 
-/// The handlers of a graph task. protocol::participant decides about this node's part in the pass and, on the node that started the pass,
-/// protocol::initiator about the whole pass. The desk carries out what the two decide, and holds the tensors.
+/// The handlers of a graph task. protocol::participant decides about this node's part in the pass and, on the node that started
+/// the pass, protocol::initiator about the whole pass. The desk carries out what the two decide, and holds the tensors.
 class graph_task_desk {
  public:
   graph_task_desk(support::desk_actor self, const task_parts& here, pass_terms_ptr terms);

@@ -30,8 +30,8 @@ struct known_passes {
   static constexpr std::uint64_t longest_leap = 65'536;
 
   bool is_running() const noexcept { return running != pass_number{}; }
-  /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at most
-  /// `longest_leap` followed each other.
+  /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at
+  /// most `longest_leap` followed each other.
   bool is_possible(pass_number number) const noexcept {
     const auto known = std::max(current, completed).value;
     return number.value <= known || number.value - known <= longest_leap;

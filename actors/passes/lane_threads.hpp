@@ -19,15 +19,17 @@
 namespace troupe::passes {
 
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
-///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs any more. Work that runs
-///         when the stop limit is over is an exception: a warning tells of it, and its thread ends with it. The actor system does not wait
-///         for this thread, which uses nothing of it. Nothing else begins.
+///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs or
+///         begins. Work that runs when the stop limit is over is an exception: a warning tells of it, and its thread, for which
+///         the actor system does not wait, ends with it.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
-///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its order.
+///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its
+///         order.
 class lane_threads {
  public:
-  /// `count`: the CPU workers, at least one. `within`: has to run the work of a message, on the worker. `stop_limit`: for LH-1; none: the
-  /// destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system gives fewer threads.
+  /// `count`: the CPU workers, at least one. `within`: has to run the work of a message, on the worker. `stop_limit`: for LH-1;
+  /// none: the destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system gives fewer
+  /// threads.
   lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
                const work_runner& within = run_work);
   ~lane_threads();

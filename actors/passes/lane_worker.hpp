@@ -14,7 +14,8 @@
 
 namespace troupe::passes {
 
-/// What a program gives to engine::cpu_workers::post. It is a function, because the workers of the engine may be threads of any kind.
+/// What a program gives to engine::cpu_workers::post. It is a function, because the workers of the engine may be threads of any
+/// kind.
 struct posted_work {
   std::function<void()> work;  // must not throw
   void operator()() const { work(); }
@@ -22,17 +23,18 @@ struct posted_work {
 
 /// A compute thread that serves a lane: a CPU worker, or the device worker of an accelerator.
 ///   LW-1  the worker runs the work in the order in which it was sent, and keeps none of it.
-///   LW-2  the device of a device worker is the current device of its thread, from the first work on: a device that no function uses
-///         stays without a context.
-/// A lane is memory, and not messages to its worker, so that the thread of a pass can take back a task that no worker has begun.
+///   LW-2  the device of a device worker is the current device of its thread, from the first work on: a device that no function
+///         uses stays without a context.
+/// A lane is memory, and not messages to its worker, so that the thread of a pass can take back a task that no worker has
+/// begun.
 using lane_worker_actor = caf::typed_actor<caf::reacts_to<engine::serve_lane>, caf::reacts_to<posted_work>>;
 
 /// Runs the work of one message.
 using work_runner = std::function<void(std::function<void()> work)>;
 inline void run_work(const std::function<void()>& work) { work(); }
 
-/// Spawns a worker with a thread of its own. Throws std::system_error if the system gives no thread. `stay`: lets the actor system end
-/// while work still runs.
+/// Spawns a worker with a thread of its own. Throws std::system_error if the system gives no thread. `stay`: lets the actor
+/// system end while work still runs.
 lane_worker_actor spawn_lane_worker(caf::actor_system& system, c10::Device device, work_runner runner = run_work,
                                     support::thread_stay_ptr stay = support::new_thread_stay());
 

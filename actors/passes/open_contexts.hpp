@@ -30,7 +30,8 @@ struct open_context {
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
-///   OC-3  of one other node at most `most_of_one` contexts are open here. Their records count their parts in passes together (CR-6).
+///   OC-3  of one other node at most `most_of_one` contexts are open here. Their records count their parts in passes together
+///         (CR-6).
 class open_contexts {
  public:
   explicit open_contexts(const context_parts& here) : here_(here) {}
@@ -45,8 +46,8 @@ class open_contexts {
   /// As join_pass().
   contracts::graph_task_actor join(const contracts::context_record_ptr& record, pass_number number, bool keep_graph,
                                    bool create_graph) const;
-  /// Adds a context of another node; for the `gateway` actor. False after stop(), and if the node has `most_of_one` contexts here: the
-  /// context is not added, and the caller drops its handles.
+  /// Adds a context of another node; for the `gateway` actor. False after stop(), and if the node has `most_of_one` contexts
+  /// here: the context is not added, and the caller drops its handles.
   bool know(const open_context& context);
   /// Drops a context that is released; for the `gateway` actor.
   void forget(const context_id& id);

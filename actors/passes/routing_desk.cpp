@@ -141,8 +141,8 @@ bool routing_desk::may_take_part(node_id who, const context_id& id) const {
   return has_part_(who, id) || !contexts_.find(id).record;
 }
 
-/// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is far
-/// ahead: this node ignores all passes before one that it has followed.
+/// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is
+/// far ahead: this node ignores all passes before one that it has followed.
 std::string routing_desk::why_not_from(const propagate_gradients& message) {
   if (here_.network.peers.policy == nullptr) return {};
   const auto what = "gradients of node '" + message.from + "'";
@@ -175,8 +175,8 @@ std::string routing_desk::without_room(const context_id& id) const {
          here_.directory.name(id.node) + "' whose gradients are not gathered, and takes part in no more; release some contexts";
 }
 
-/// Tells the initiator that this node takes no part in the pass. If the initiator is down for this node, tells the sender of the message
-/// instead, which may still reach the initiator.
+/// Tells the initiator that this node takes no part in the pass. If the initiator is down for this node, tells the sender of
+/// the message instead, which may still reach the initiator.
 template <class Message>
 void routing_desk::say_failed(const Message& message, const std::string& sender, errc code, const std::string& why) {
   const auto initiator = message.context.node;

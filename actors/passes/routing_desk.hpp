@@ -20,8 +20,8 @@ class routing_desk {
  public:
   using parts = uses<with_log, with_self, with_counts, with_directory, with_network, with_actors>;
 
-  /// `has_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a context was
-  /// released.
+  /// `has_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a
+  /// context was released.
   routing_desk(support::desk_actor self, const parts& here, open_contexts& contexts,
                std::function<bool(node_id, const context_id&)> has_part, std::function<void(const context_id&)> on_closed)
       : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
@@ -43,10 +43,11 @@ class routing_desk {
 
   /// Node `from` says that it holds a part of a context. If this node opened the context, `from` may be unknown in the record,
   /// because the node that called `from` went down. If another node opened the context, `from` is cut off from the opener. Then
-  /// this node tells the opener that this node holds a part of the context too. With a policy `from` becomes a peer only if others have
-  /// said that it has a part, or if its role may end all contexts.
+  /// this node tells the opener that this node holds a part of the context too. With a policy `from` becomes a peer only if
+  /// others have said that it has a part, or if its role may end all contexts.
   void joined(const context_joined& news);
-  /// Tells the node that opened the context that this node holds a part of it. That node answers if it has released the context.
+  /// Tells the node that opened the context that this node holds a part of it. That node answers if it has released the
+  /// context.
   void announce(const context_id& id);
   context_released release(const release_context& message);
   void release(const context_id& id, const contracts::context_actor& actor);

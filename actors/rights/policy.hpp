@@ -67,10 +67,10 @@ class policy {
 
 /// The policy of a node: a file, which may be read again while the node runs. Any thread may use it.
 ///   PB-1  a file that can't be read, or has a mistake, changes nothing.
-///   PB-2  once read_again() has returned, now() gives the new policy on every thread. A thread that has looked before may still decide
-///         by the old one.
-///   PB-3  a policy that now() has given never changes, and is valid as long as this object: a look takes one atomic load, no lock and no
-///         count of references. So each different text that the file has had stays in memory.
+///   PB-2  once read_again() has returned, now() gives the new policy on every thread. A thread that has looked before may
+///         still decide by the old one.
+///   PB-3  a policy that now() has given never changes, and is valid as long as this object: a look takes one atomic load, no
+///         lock and no count of references. So each different text that the file has had stays in memory.
 class policy_file {
  public:
   /// Throws std::runtime_error (PY-2).

@@ -15,12 +15,14 @@
 
 namespace troupe::services {
 
-/// The threads of a node for bursts. A burst whose function waits for a future, or that waits for room at a peer (GW-14), gives its turn to
-/// another burst. The future may need that burst: a hook makes a call, and a pass of the call comes back to this node. Any thread may use it.
-///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst goes on at once when its wait is over:
-///         then more than `limit` compute for a while. A large function that waits on a worker counts as a burst that waits.
-///   BT-2  a burst that waits keeps no other one from running, as long as the node has fewer than `most_threads` and the system gives one
-///         more. Otherwise bursts wait until another one has ended.
+/// The threads of a node for bursts. A burst whose function waits for a future, or that waits for room at a peer (GW-14), gives
+/// its turn to another burst. The future may need that burst: a hook makes a call, and a pass of the call comes back to this
+/// node. Any thread may use it.
+///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst whose wait is over goes on
+///         at once: then more than `limit` compute for a while. A large function that waits on a worker counts as a burst that
+///         waits.
+///   BT-2  a burst that waits keeps no other one from running, as long as the node has fewer than `most_threads` and the system
+///         gives one more. Otherwise bursts wait until another one has ended.
 ///   BT-3  after stop() no burst begins and no thread is made.
 class burst_threads {
  public:
@@ -29,12 +31,13 @@ class burst_threads {
   static constexpr std::size_t most_threads = 4096;
   static constexpr std::size_t most_spare = 3;  // idle threads that stay, beside `limit`
 
-  /// To be called once, before post(). `spawn` makes a thread, which throws std::system_error if the system gives none: so does this
-  /// function for the first `limit` threads.
+  /// To be called once, before post(). `spawn` makes a thread, which throws std::system_error if the system gives none: so does
+  /// this function for the first `limit` threads.
   void start(std::size_t limit, std::function<actor()> spawn);
 
   void post(job what);
-  /// A thread has run a burst: the next one that the thread has to run. Without one, and if `ends` is true, the thread has to end.
+  /// A thread has run a burst: the next one that the thread has to run. Without one, and if `ends` is true, the thread has to
+  /// end.
   struct order {
     std::optional<job> next;
     bool ends = false;

@@ -20,17 +20,17 @@
 
 namespace troupe::services {
 
-/// All that a node needs to send tensors of accelerators. Costs nothing until there is a tensor to send: a device's courier starts with
-/// the first parcel. Any thread may use the object.
+/// All that a node needs to send tensors of accelerators. Costs nothing until there is a tensor to send: a device's courier
+/// starts with the first parcel. Any thread may use the object.
 ///   DP-1  parcels of one device keep their order. A parcel does not wait for parcels of other devices.
 ///   DP-2  if the system gives no thread, `send` gets the error.
-///   DP-3  finish() ends in time, whatever the devices do; nothing is sent afterwards, and later parcels are told that they come too late.
-///         If a driver never returns from the question whether an event has happened, finish() ends a second after its time, and the
-///         actor system waits for that courier.
-///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets the exception.
-///         It does not run after a failure.
-///   DP-5  when finish() has returned, neither `finish_contents` runs any more nor `send` for a parcel without a failure: both may use what ends
-///         after the node's departures.
+///   DP-3  finish() ends in time, whatever the devices do; nothing is sent afterwards, and later parcels get an error. If a
+///         driver never says whether an event has happened, finish() ends a second after its time, and the actor system waits
+///         for that courier.
+///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets
+///         the exception. It does not run after a failure.
+///   DP-5  when finish() has returned, neither `finish_contents` runs any more nor `send` for a parcel without a failure: both
+///         may use what ends after the node's departures.
 class departures {
  public:
   /// `guard`: keeps a courier from messages of other nodes while the result lives.
@@ -43,8 +43,8 @@ class departures {
 
   devices::staging stage;
 
-  /// Precondition: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of the first
-  /// of these devices.
+  /// Precondition: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of
+  /// the first of these devices.
   void post(devices::staged what, std::function<void()> finish_contents, std::function<void(std::exception_ptr failure)> send);
   /// Returns when all parcels posted so far are sent, or at `until`.
   void finish(std::chrono::steady_clock::time_point until);

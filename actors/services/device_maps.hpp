@@ -34,8 +34,8 @@ class device_maps {
   /// tensors stay on their devices; null: the map of the settings.
   device_map_ptr to(const std::string& peer, const device_map_ptr& chosen = nullptr) const;
 
-  /// The devices of the peer that get the tensors; see devices::destinations. Throws troupe::error (unsupported_tensor) if the map is
-  /// impossible or lacks a device of a tensor. The text begins with `what`.
+  /// The devices of the peer that get the tensors; see devices::destinations. Throws troupe::error (unsupported_tensor) if the
+  /// map is impossible or lacks a device of a tensor. The text begins with `what`.
   std::vector<c10::Device> destinations(const device_map& map, const std::vector<at::Tensor>& tensors, const std::string& what,
                                         const std::string& peer, node_id id) const;
 

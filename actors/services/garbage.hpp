@@ -18,8 +18,8 @@
 namespace troupe::services {
 
 /// What a node has let go of and may take long to free. Any thread may use it.
-///   GB-1  on a node with a network, until the node stops, a call of add() frees nothing: another thread frees the objects, or the calling
-///         thread does so after the call.
+///   GB-1  on a node with a network, until the node stops, a call of add() frees nothing: another thread frees the objects, or
+///         the calling thread does so after the call.
 class garbage {
  public:
   /// `tidy`: the work that tidy_soon() schedules.

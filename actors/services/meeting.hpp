@@ -18,8 +18,9 @@
 
 namespace troupe::services {
 
-/// How long work waits for a node that is not up here. When two nodes meet, or reach each other again, one of the two knows so before the
-/// other: its messages come to a node that does not know so yet. The nodes of one cluster know each other within milliseconds.
+/// How long work waits for a node that is not up here. When two nodes meet, or reach each other again, one of the two knows so
+/// before the other: its messages come to a node that does not know so yet. The nodes of one cluster know each other within
+/// milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
 /// Waits until the node is up here, within `limit`, and connects to it if it is a member. Then calls met(), or not_met(error).
@@ -35,8 +36,8 @@ void meet(support::desk_actor self, uses<with_directory> here, const contracts::
       std::move(not_met));
 }
 
-/// Sends a report about a pass to the node that has begun the pass, once that node is up here (GW-19). Of two reports the second may arrive
-/// first. The message has no sender, because the other node would make a proxy for a sender.
+/// Sends a report about a pass to the node that has begun the pass, once that node is up here (GW-19). Of two reports the
+/// second may arrive first. The message has no sender, because the other node would make a proxy for a sender.
 template <class Report>
 void report_to(support::desk_actor self, uses<with_directory, with_actors> here, node_id initiator, Report what) {
   auto send = [here, initiator, what = std::move(what)]() mutable {

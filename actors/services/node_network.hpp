@@ -32,8 +32,9 @@ struct node_network {
   gate::known_peers peers = {};                        // without a multiplexer only own actors are noted
 
   explicit operator bool() const noexcept { return arriving != nullptr; }
-  /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done, and the
-  /// caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy for too long.
+  /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
+  /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy
+  /// for too long.
   bool run_soon(const support::work_times& times, std::string_view kind, std::function<void()> run,
                 std::function<void()> send_elsewhere) const;
 };

@@ -50,14 +50,15 @@ class outbox {
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
-  /// of the error. `format`: in which the tensors travel if the node `to` reads it. The tensors of a message that is still `arriving` are
-  /// not compressed yet: compress() does so when all elements have come.
+  /// of the error. `format`: in which the tensors travel if the node `to` reads it. The tensors of a message that is still
+  /// `arriving` are not compressed yet: compress() does so when all elements have come.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact);
-  /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let it.
+  /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let
+  /// it.
   void warn_detached(const std::string& what);
-  /// Logs a warning, once, if a profiler of libtorch watches this thread, which has something for the node `to`: the profiler does not see
-  /// what runs there.
+  /// Logs a warning, once, if a profiler of libtorch watches this thread, which has something for the node `to`: the profiler
+  /// does not see what runs there.
   void warn_of_profiler(node_id to);
   /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
   void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,

@@ -16,7 +16,8 @@
 namespace troupe::services {
 
 /// What the threads of a node run, for the error of a node that can't stop. Any thread may use it.
-///   RW-1  text() names all work whose `entry` lives, what began first before the rest; beyond `most_named` it says how many more there are.
+///   RW-1  text() names all work whose `entry` lives, what began first before the rest; beyond `most_named` it says how many
+///         more there are.
 ///   RW-2  an entry allocates nothing, so it can be made where no exception may leave.
 class running_work {
   using hook = boost::intrusive::list_base_hook<>;
@@ -27,8 +28,8 @@ class running_work {
   /// Stands for work, from its begin to its end.
   class entry : public hook {
    public:
-    /// `kind`, `name`: such as "the call of" and "f"; have to live as long as the entry. The name may be empty. `now_ns`: nanoseconds of
-    /// the steady clock.
+    /// `kind`, `name`: such as "the call of" and "f"; have to live as long as the entry. The name may be empty. `now_ns`:
+    /// nanoseconds of the steady clock.
     entry(running_work& all, std::string_view kind, std::string_view name, std::int64_t now_ns) noexcept
         : all_(all), kind_(kind), name_(name), begin_ns_(now_ns) {
       const std::lock_guard lock(all_.mutex_);

@@ -67,8 +67,8 @@ struct node_network;
 
 namespace troupe {
 
-/// Declares a part that classes can name. TROUPE_PART(log, const logging::node_log) declares `struct with_log`, which has one member, the
-/// reference `log`, and is made of anything that has a member `log`.
+/// Declares a part that classes can name. TROUPE_PART(log, const logging::node_log) declares `struct with_log`, which has one
+/// member, the reference `log`, and is made of anything that has a member `log`.
 #define TROUPE_PART(name, ...)                         \
   struct with_##name {                                 \
     template <class All>                               \
@@ -77,7 +77,8 @@ namespace troupe {
     __VA_ARGS__& name;                                 \
   }
 
-// nodes/node_parts.hpp declares those that only desks of nodes/ use. Any thread may use a part, from the start of the node's actors to their end.
+// nodes/node_parts.hpp declares those that only desks of nodes/ use. Any thread may use a part, from the start of the node's
+// actors to their end.
 TROUPE_PART(options, const settings);
 TROUPE_PART(log, const logging::node_log);
 TROUPE_PART(self, const services::node_identity);
@@ -99,8 +100,9 @@ TROUPE_PART(departures, std::optional<services::departures>);
 TROUPE_PART(outbox, services::outbox);
 TROUPE_PART(garbage, services::garbage);
 
-/// What a class or function uses of its node: `uses<with_log, with_clock>` has the references `log` and `clock`. It is made of node_parts, or of
-/// another `uses` that has all of these; of one that lacks any it can't be made. It is small: copy it into what outlives the call.
+/// What a class or function uses of its node: `uses<with_log, with_clock>` has the references `log` and `clock`. It is made of
+/// node_parts, or of another `uses` that has all of these; of one that lacks any it can't be made. It is small: copy it into
+/// what outlives the call.
 template <class... Parts>
 struct uses : Parts... {
   template <class All>

@@ -13,13 +13,14 @@
 
 namespace troupe::support {
 
-/// Where the answer to a request goes. A promise of CAF belongs to the thread of its actor; this way may be used by one thread after another.
+/// Where the answer to a request goes. A promise of CAF belongs to the thread of its actor; this way may be used by one thread
+/// after another.
 ///   AY-1  the first deliver() answers, later ones do nothing. Nothing of the way is kept then.
 class answer_way {
  public:
   answer_way() = default;
-  /// The way for the message that the actor handles now. The actor has to make a promise for the message afterwards, so that CAF does not
-  /// answer it.
+  /// The way for the message that the actor handles now. The actor has to make a promise for the message afterwards, so that
+  /// CAF does not answer it.
   explicit answer_way(const desk_actor& self) : asked_(self.ctrl()) {
     const auto& came = *self.get()->current_mailbox_element();
     if (came.mid.is_request()) to_ = came.sender;

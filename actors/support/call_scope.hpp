@@ -33,11 +33,13 @@ struct call_bounds {
 };
 
 /// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a
-/// nested scope restores the outer one. The threads on which functions of a pass run share the scope of the thread of the pass (SR-1).
+/// nested scope restores the outer one. The threads on which functions of a pass run share the scope of the thread of the pass
+/// (SR-1).
 class call_scope : engine::surroundings {
  public:
-  /// `here`: the node for which the thread works; the next arguments are of its context. `calls`: in anomaly mode, a text about the calls that
-  /// led to this work. `bounds`: those of the outer scope if not given. `format`: of the calls that the thread makes.
+  /// `here`: the node for which the thread works; the next arguments are of its context. `calls`: in anomaly mode, a text about
+  /// the calls that led to this work. `bounds`: those of the outer scope if not given. `format`: of the calls that the thread
+  /// makes.
   call_scope(node_id here, context_id context, program_place place, std::string calls = {},
              std::optional<call_bounds> bounds = std::nullopt, wire_format format = wire_format::exact)
       : outer_(current_scope()),
@@ -84,7 +86,8 @@ class call_scope : engine::surroundings {
   static bool runs_pass_of(node_id here) noexcept {
     return around([&](const call_scope& each) { return each.burst_ != nullptr && each.here_ == here; }) != nullptr;
   }
-  /// Whom to tell when this thread waits: its observer, or that of the thread on whose behalf it runs functions of a pass. Null: nobody.
+  /// Whom to tell when this thread waits: its observer, or that of the thread on whose behalf it runs functions of a pass.
+  /// Null: nobody.
   static blocking_observer* observer() noexcept {
     if (auto* own = blocking_observer::current()) return own;
     const auto* found = around([](const call_scope& each) { return each.burst_ != nullptr; });

@@ -9,11 +9,11 @@
 
 namespace troupe::support {
 
-/// The folder to which other nodes may make a node write, and from which they may make it read. All that takes the path of another
-/// node reaches it from here on. Without a folder every path is refused.
+/// The folder to which other nodes may make a node write, and from which they may make it read. All that takes the path of
+/// another node reaches it from here on. Without a folder every path is refused.
 ///   DA-1  a path is a path below the folder.
-///   DA-2  a path that leads out of the folder is refused: an absolute path, one with "..", and one through a symbolic link. So are
-///         hidden names, control characters, and paths that are long or deep.
+///   DA-2  a path that leads out of the folder is refused: an absolute path, one with "..", and one through a symbolic link. So
+///         are hidden names, control characters, and paths that are long or deep.
 ///   DA-3  the folder exists and can be written to when the constructor returns. The node keeps it open.
 ///   DA-4  a refusal tells nothing about what lies outside of the folder, nor where the folder is.
 class data_folder {
@@ -42,7 +42,8 @@ class data_folder {
   std::optional<open_folder> root_;
 };
 
-/// The names that a path of another node consists of. Throws refused_request unless DA-2 allows the path, whatever lies on the disk.
+/// The names that a path of another node consists of. Throws refused_request unless DA-2 allows the path, whatever lies on the
+/// disk.
 std::vector<std::string> names_in_path(const std::string& path);
 
 }  // namespace troupe::support

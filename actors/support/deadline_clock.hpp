@@ -18,7 +18,8 @@ namespace troupe::support {
 /// grows with the rate of timers times the deadline.)
 ///   DC-1  an alarm rings once, at its time or later, unless it was cancelled before.
 ///   DC-2  an alarm that rang or was cancelled holds no memory.
-///   DC-3  alarms ring on a thread of the clock, or in advance(), in the order of their times. Their functions must be short and must not throw.
+///   DC-3  alarms ring on a thread of the clock, or in advance(), in the order of their times. Their functions must be short
+///         and must not throw.
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;

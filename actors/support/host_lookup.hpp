@@ -40,8 +40,8 @@ std::optional<host_lookup> read_address(const std::string& text, std::uint16_t p
 /// Looks host names up on threads of its own, because a look-up may block for seconds. Any thread may use it.
 ///   NU-1  at most `most_threads` names are looked up at once. The other names wait in the order in which they came.
 ///   NU-2  a thread ends when no name waits.
-///   NU-3  `done` of a name is called at most once, on a thread of this object, also after the end of this object. `done` must not
-///         throw. A name that is given up before its look-up begins is not looked up.
+///   NU-3  `done` of a name is called at most once, on a thread of this object, also after the end of this object. `done` must
+///         not throw. A name that is given up before its look-up begins is not looked up.
 class name_lookups {
  public:
   static constexpr std::size_t most_threads = 4;

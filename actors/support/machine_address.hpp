@@ -8,8 +8,8 @@
 namespace troupe::support {
 
 /// The IP address as numbers, without the port: "10.0.0.1", "fd00::1". An IPv4 address that stands in an IPv6 address
-/// (::ffff:10.0.0.1) is given as IPv4. An address that counts on one link alone has its interface: "fe80::1%eth0". Empty for addresses of
-/// other families.
+/// (::ffff:10.0.0.1) is given as IPv4. An address that counts on one link alone has its interface: "fe80::1%eth0". Empty for
+/// addresses of other families.
 std::string numeric_address(const sockaddr_storage& address);
 
 /// The IP address and the port as numbers: "10.0.0.1:4001", "[fd00::1]:4001". Empty for addresses of other families.
@@ -18,8 +18,8 @@ std::string address_with_port(const sockaddr_storage& address);
 std::string other_end_of(int socket);
 /// The same for a text, which also says it if the other end has closed the connection.
 std::string other_end_for_text(int socket);
-/// The network of the other end of a connected socket: its IPv4 address, or the first 64 bits of its IPv6 address, which one host
-/// may have to itself ("fd00:0:0:1::"). Empty if the connection is over.
+/// The network of the other end of a connected socket: its IPv4 address, or the first 64 bits of its IPv6 address, which one
+/// host may have to itself ("fd00:0:0:1::"). Empty if the connection is over.
 std::string network_of_other_end(int socket);
 
 /// Whether an interface of this machine has the address. Loopback addresses count too.

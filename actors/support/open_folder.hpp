@@ -14,8 +14,9 @@
 
 namespace troupe::support {
 
-/// A folder that this process holds open: for folders and files that other nodes name. What lies in the folder is reached by its
-/// name alone, from the open folder on. A name that is not plain (see is_plain_name) fails with EINVAL. Copies are the same folder.
+/// A folder that this process holds open: for folders and files that other nodes name. What lies in the folder is reached by
+/// its name alone, from the open folder on. A name that is not plain (see is_plain_name) fails with EINVAL. Copies are the same
+/// folder.
 ///   OF-1  no symbolic link is followed, neither to a folder nor to a file, whenever the link was put there.
 ///   OF-2  a file that is made is new: nothing is written to what had its name before. Files that are read are regular files.
 ///   OF-3  no error text holds more of a path than the text that the other node has sent.
@@ -23,8 +24,8 @@ class open_folder {
  public:
   static constexpr mode_t usual_mode = 0666;  // of a new file, less what the umask of the process takes away
 
-  /// The folder at a path of this process's own choice, where links are followed. `text`: the folder's name in error texts. Throws
-  /// troupe::error (function_failed) with the reason.
+  /// The folder at a path of this process's own choice, where links are followed. `text`: the folder's name in error texts.
+  /// Throws troupe::error (function_failed) with the reason.
   explicit open_folder(const std::string& path, std::string text);
 
   /// The folder `name` in this one; empty if nothing has this name. Throws refused_request if it is a link, else troupe::error
@@ -78,11 +79,11 @@ class file_place {
 
   /// Opens the file. Throws refused_request for a link in an open folder, else troupe::error (function_failed) with the reason.
   owned_descriptor read() const;
-  /// Makes the file. `mode`: who may read and write it, as for open(2); with another one than the usual, nothing is written to what
-  /// had its name before. Empty if that fails; errno then says why.
+  /// Makes the file. `mode`: who may read and write it, as for open(2); with another one than the usual, nothing is written to
+  /// what had its name before. Empty if that fails; errno then says why.
   owned_descriptor create(mode_t mode = open_folder::usual_mode) const noexcept;
-  /// Gives the file the name of `other`, a place in the same folder. `replaces`: also if there is a file of that name already. False if
-  /// that fails; errno then says why.
+  /// Gives the file the name of `other`, a place in the same folder. `replaces`: also if there is a file of that name already.
+  /// False if that fails; errno then says why.
   bool rename_to(const file_place& other, bool replaces = true) const noexcept;
   void remove() const noexcept;
   void sync_folder() const noexcept;

@@ -44,7 +44,8 @@ inline pipe_ends make_pipe() noexcept {
   return {owned_descriptor(ends[0]), owned_descriptor(ends[1])};
 }
 
-/// A descriptor that is readable from ring() on until quiet(). If the system gives none, the result is empty and errno says why.
+/// A descriptor that is readable from ring() on until quiet(). If the system gives none, the result is empty and errno says
+/// why.
 inline owned_descriptor make_bell() noexcept { return owned_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 /// Also in a handler of a signal.
 inline void ring(int bell) noexcept {

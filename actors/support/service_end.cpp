@@ -37,8 +37,8 @@ void on_signal(int number) {
   errno = before;
 }
 
-/// The handlers of the signals, which all threads share that wait. The thread that makes one lets the signals that stop through: a program
-/// may have blocked them in all of its threads.
+/// The handlers of the signals, which all threads share that wait. The thread that makes one lets the signals that stop
+/// through: a program may have blocked them in all of its threads.
 class signal_handlers {
  public:
   /// `on_hangup` lives longer.

@@ -7,13 +7,13 @@
 namespace troupe::support {
 
 /// Lets a thread wait until its program is asked to end: by SIGTERM or SIGINT, or by ask().
-///   SE-1  wait() returns at the first signal that comes while it waits, or that was blocked and pending, and once ask() was called,
-///         even before wait().
+///   SE-1  wait() returns at the first signal that comes while it waits, or that was blocked and pending, and once ask() was
+///         called, even before wait().
 ///   SE-2  after wait() signals do what they did before: a second signal ends the process.
 ///   SE-3  several threads may wait at once; a signal wakes all of them.
-///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the threads that wait runs the `on_hangup` of all of them,
-///         and the other waits end after that.
-///         A program that has a handler of its own for SIGHUP, or blocks SIGHUP on all threads, keeps it to itself.
+///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the waiting threads runs the `on_hangup`
+///         of all of them, and the other waits end after that. A program with a handler of its own for SIGHUP, or that blocks
+///         SIGHUP on all threads, keeps the signal.
 class service_end {
  public:
   /// Any thread may call it.

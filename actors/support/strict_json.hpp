@@ -7,7 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-/// Reads files of settings in JSON. All functions throw std::runtime_error with the place in the file, what was expected and what came.
+/// Reads files of settings in JSON. All functions throw std::runtime_error with the place in the file, what was expected and
+/// what came.
 namespace troupe::support {
 
 [[noreturn]] void fail_at(const std::string& where, const std::string& what);
@@ -18,8 +19,8 @@ std::string shown(const nlohmann::json& value);
 /// The bytes of a file of at most 1 MiB. `what`: what the file should be, for errors.
 std::string read_small_file(const std::string& path, const std::string& what);
 
-/// Parses JSON and refuses a field that is written twice. The JSON library alone would keep the last one. `origin`: the name of the
-/// file, for errors.
+/// Parses JSON and refuses a field that is written twice. The JSON library alone would keep the last one. `origin`: the name of
+/// the file, for errors.
 nlohmann::json parse_strictly(const std::string& text, const std::string& origin);
 
 /// Refuses a field that is not in `known`.

@@ -28,10 +28,10 @@ namespace troupe::support {
 /// Ends the thread of an actor without its actor system, which may be gone.
 struct left_alone {};
 
-/// Where the thread of an actor is: in its actor, or in work of the user, which may run for long. Lets the actor system end while the work
-/// still runs.
-///   XS-1  after leave_alone() has returned true, the system does not wait for the actor any more, and the thread uses nothing of the
-///         system: the thread ends when its work is over.
+/// Where the thread of an actor is: in its actor, or in work of the user, which may run for long. Lets the actor system end
+/// while the work still runs.
+///   XS-1  after leave_alone() has returned true, the system does not wait for the actor any more, and the thread uses nothing
+///         of the system: the thread ends when its work is over.
 ///   XS-2  leave_alone() returns false, and changes nothing, while the thread runs no work.
 class thread_stay {
  public:
@@ -78,9 +78,10 @@ inline void keep_for_ever(std::unique_ptr<caf::scoped_actor> actor) {
 /// An actor with a thread of its own. The thread handles one message after another until the actor gets an exit message.
 ///   TA-1  if the system gives no thread, spawning throws std::system_error, and no actor is left. (CAF counts a detached actor
 ///         before it asks for the thread. Without the thread the actor system would wait for that actor for ever.)
-///   TA-2  the destructor of the actor system waits until the thread has ended, unless the thread was left alone (see thread_stay).
-/// `make_handlers(self)` returns a tuple of handlers, those of the interface of `Handle`; it runs on the new thread. A handler may
-/// return the answer to its message, and must not throw. The name of the thread has at most 15 characters.
+///   TA-2  the destructor of the actor system waits until the thread has ended, unless the thread was left alone (see
+///         thread_stay).
+/// `make_handlers(self)` returns a tuple of handlers, those of the interface of `Handle`; it runs on the new thread. A handler
+/// may return the answer to its message, and must not throw. The name of the thread has at most 15 characters.
 template <class Handle, class MakeHandlers>
 Handle spawn_handlers_with_thread(caf::actor_system& system, const char* name, MakeHandlers make_handlers) {
   const logger_release lets_go;

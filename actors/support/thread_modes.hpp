@@ -13,7 +13,8 @@
 
 namespace troupe::support {
 
-/// The modes of libtorch of this thread: grad mode, inference mode and, if asked for, autocast of the kinds of devices that travel.
+/// The modes of libtorch of this thread: grad mode, inference mode and, if asked for, autocast of the kinds of devices that
+/// travel.
 compute_modes modes_of_thread(bool with_autocast);
 
 /// While a modes_scope lives, its thread computes in the given modes.

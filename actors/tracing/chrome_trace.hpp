@@ -19,8 +19,8 @@ struct node_trace {
 /// A trace in the JSON format of Chrome and Perfetto. Each node is a process, in the given order; each track is a thread, or
 /// several if spans of the track overlap and neither encloses the other. Times are microseconds since the first span, on the
 /// clock of the node that makes the trace. Spans are in the order of their begins. `otherData.origin_ns` is the time of the
-/// first span in nanoseconds. An arrow (two flow events) leads from the span "request" of a call to the span of the same flow on
-/// the node that ran the call.
+/// first span in nanoseconds. An arrow (two flow events) leads from the span "request" of a call to the span of the same flow
+/// on the node that ran the call.
 std::string chrome_trace(const std::vector<node_trace>& nodes);
 
 }  // namespace troupe::tracing

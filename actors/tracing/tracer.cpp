@@ -49,7 +49,8 @@ void check(const trace_wire::Log& log, std::size_t most) {
   if (log.flows_size() > 0) entries(static_cast<std::size_t>(log.flows_size()), "flows");
 }
 
-// Whether bytes may hold no more than `most` spans. Of most entries libprotobuf makes eight times their bytes, and of short texts more.
+// Whether bytes may hold no more than `most` spans. Of most entries libprotobuf makes eight times their bytes, and of short
+// texts more.
 bool are_few(std::string_view bytes, std::size_t most) {
   constexpr std::size_t of_span = 64;  // more than the numbers of a span and the lengths of its texts take
   constexpr std::size_t of_log = 64;   // more than the fields that are no texts

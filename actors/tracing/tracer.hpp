@@ -55,12 +55,12 @@ inline constexpr std::size_t most_of_node = 200'000;
 /// The most spans that a call or a burst brings: those of a span_collector, and those of the call itself.
 inline constexpr std::size_t most_of_call = 20'000 + 2;
 
-/// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes. If the names have more
-/// than 4 MiB together, the oldest spans are left out, and counted as dropped.
+/// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes. If the names
+/// have more than 4 MiB together, the oldest spans are left out, and counted as dropped.
 std::string pack(const trace_log& log);
 
-/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes, and for more than `most` spans: a span of five
-/// bytes may take a kilobyte of memory.
+/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes, and for more than `most` spans: a span
+/// of five bytes may take a kilobyte of memory.
 trace_log unpack(std::string_view bytes, std::size_t most = most_of_call);
 
 /// Keeps the newest spans of a node.

@@ -15,8 +15,8 @@ namespace troupe::transfers {
 contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here);
 
 /// The memory reader of a node. Any thread may use the object.
-///   MY-1  the first offer starts the reader. A reader that had nothing to read for `idle_time` ends, and its thread with it; the
-///         next offer starts another one.
+///   MY-1  the first offer starts the reader. A reader that had nothing to read for `idle_time` ends, and its thread with it;
+///         the next offer starts another one.
 class lazy_memory_reader {
  public:
   using parts = uses<with_network, with_actors, with_deadlines>;
@@ -24,8 +24,8 @@ class lazy_memory_reader {
   explicit lazy_memory_reader(parts here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
       : here_(here), idle_time_(idle_time) {}
 
-  /// Gives the offer to the reader. False after stop(). Throws std::system_error if the system gives no thread. Pre: the node has
-  /// a network.
+  /// Gives the offer to the reader. False after stop(). Throws std::system_error if the system gives no thread. Pre: the node
+  /// has a network.
   bool read(contracts::incoming_offer_ptr job);
   /// To be called when the reader has returned an offer.
   void was_read();

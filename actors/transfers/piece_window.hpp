@@ -8,25 +8,25 @@
 
 namespace troupe::transfers {
 
-/// How many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as pieces do not wait
-/// in queues on the way, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a way that is fast and long is used, and
-/// other messages do not wait behind many pieces. Pieces are small on a slow way: the smallest window is a few pieces, and a message
-/// that leaves between two pieces waits until the way has taken all pieces before it.
-/// The wait of a piece is the time from the piece to its receiver, less the shortest such time that was seen lately; the receiver says when
-/// it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does not count. If the receiver says
-/// nothing, the time is that of piece and answer.
-/// Times are nanoseconds of one clock, unless said otherwise; sizes are bytes.
+/// How many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as pieces do
+/// not wait in queues on the way, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a way that is fast and
+/// long is used, and other messages do not wait behind many pieces. Pieces are small on a slow way: the smallest window is a
+/// few pieces, and a message that leaves between two pieces waits until the way has taken all pieces before it.
+/// The wait of a piece is the time from the piece to its receiver, less the shortest such time that was seen lately; the
+/// receiver says when it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does
+/// not count. If the receiver says nothing, the time is that of piece and answer. Times are nanoseconds of one clock, unless
+/// said otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
-///   WD-2  on a way of constant rate and delay the window reaches what the way holds, and at least half of that while the way back is
-///         full too. Pieces then wait for about 2 * `most_wait_ns` and as long as the smallest window takes; a little longer after the
-///         moments in which the delay is measured anew (see `memory_ns`).
+///   WD-2  on a way of constant rate and delay the window reaches what the way holds, and at least half of that while the way
+///         back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, and a little
+///         longer after the delay is measured anew (see `memory_ns`).
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
-///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In between,
-///         and until pieces have waited on a way that is full, their size stays. A way that takes a few pieces at once after each pause
-///         is as slow as its mean; a way that stops for a moment now and then is as fast. The first pieces are large.
-///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. A clock that gains
-///         makes waits count for longer, up to that. A clock that loses, or lies, hides waits: the window is larger then, and at most
-///         `most`, which is half a second of a link of 1 Gbit/s to this one receiver.
+///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In
+///         between, and until pieces wait on a full way, their size stays; the first pieces are large. Pieces at once after a
+///         pause make a way no faster, a short stop makes it no slower.
+///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. A clock
+///         that gains makes waits count for longer, up to that. A clock that loses, or lies, hides waits: then the window is
+///         larger, up to `most`.
 class piece_window {
  public:
   static constexpr std::uint64_t small_piece = std::uint64_t{64} << 10;
@@ -54,7 +54,8 @@ class piece_window {
 
   /// To be called when a piece of so many bytes leaves, with the number of bytes that are on their way then.
   piece leaves(std::uint64_t bytes, std::uint64_t under_way, std::int64_t now_ns);
-  /// To be called when the node has taken or refused the piece. `taken_ns`: when the node took it, by its own clock, if it says so.
+  /// To be called when the node has taken or refused the piece. `taken_ns`: when the node took it, by its own clock, if it says
+  /// so.
   void answered(const piece& of, std::int64_t now_ns, std::optional<std::int64_t> taken_ns);
   /// The window, in bytes.
   std::uint64_t size() const { return drains_ ? smallest() : std::max(smallest(), static_cast<std::uint64_t>(window_)); }
@@ -62,7 +63,8 @@ class piece_window {
   std::uint64_t piece_bytes() const { return is_small_ ? small_piece : large_piece; }
 
  private:
-  /// The shortest time that was seen in this span and in the span before. A time may be a difference of two clocks, and negative.
+  /// The shortest time that was seen in this span and in the span before. A time may be a difference of two clocks, and
+  /// negative.
   class shortest_time {
    public:
     /// Takes a time into account. Returns by how much the time is longer than the shortest.

@@ -35,8 +35,8 @@ void shipments::take(const mark_drawn& what) {
   if (at != receivers_.end() && at->second.reads == memory::asked) at->second.reads = memory::reads;
 }
 
-/// A refused piece is not sent again. The receiver then can't read the message to which the transfer belongs: a call fails, and a pass
-/// fails at its deadline at the latest.
+/// A refused piece is not sent again. The receiver then can't read the message to which the transfer belongs: a call fails, and
+/// a pass fails at its deadline at the latest.
 void shipments::take(const piece_answered& what) {
   const auto found = receivers_.find(what.by);
   if (found == receivers_.end()) return;

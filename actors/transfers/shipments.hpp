@@ -71,9 +71,9 @@ struct let_go {  // nobody needs the elements of the transfer here any more
 };
 using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_message, drop_message, let_go>;
 
-/// Which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces to a node that
-/// reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are in its cache, and small
-/// messages leave between two pieces. Decides; holds no tensor, sends nothing and reads no clock.
+/// Which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces to a
+/// node that reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are in
+/// its cache, and small messages leave between two pieces. Decides; holds no tensor, sends nothing and reads no clock.
 ///
 ///   memory of a receiver   meaning                                    next state
 ///   unknown                it was not asked                           shipment_begun, if it may read: asked
@@ -84,14 +84,14 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_
 ///   transfer               next state
 ///   waits                  its turn: offers, if the receiver reads; otherwise pieces
 ///   pieces                 let go of when its last piece has left
-///   offers                 let go of when its last offer was taken. offer_answered (refused): refused, as all transfers in offers
-///                          are if it was unreadable
+///   offers                 let go of when its last offer was taken. offer_answered (refused): refused; if it was unreadable, all
+///                          transfers in `offers` are refused
 ///   refused                when no offer of it is without an answer: pieces, from its first byte on
 ///
-///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken the last
-///         one. Messages to a node leave in the order of shipment_begun.
-///   OP-2  a piece leaves while fewer bytes than the window of the receiver have left in pieces and are not answered, an offer while fewer
-///         than `most_offers` offers are not answered.
+///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
+///         the last one. Messages to a node leave in the order of shipment_begun.
+///   OP-2  a piece leaves while fewer bytes than the window of the receiver have left in pieces and are not answered, an offer
+///         while fewer than `most_offers` offers are not answered.
 ///   OP-3  offered elements are kept until no offer of their transfer is without an answer, or the receiver is down.
 ///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.

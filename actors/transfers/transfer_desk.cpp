@@ -69,7 +69,8 @@ void transfer_desk::call_off(node_id to, const sent_ahead& ahead) const {
     if (number != 0) caf::anon_send(gateway, tensor_piece{here_.self.id(), number, 0, 0, {}});
 }
 
-/// Asks, and calls then(error, answer) when the node has answered. `answer`: 0 if there is none. No effect if the node goes down before.
+/// Asks, and calls then(error, answer) when the node has answered. `answer`: 0 if there is none. No effect if the node goes
+/// down before.
 template <class Question, class F>
 void transfer_desk::ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then) {
   const auto request = self_->request(gateway, caf::infinite, std::move(question));
@@ -157,8 +158,8 @@ std::int64_t transfer_desk::came(const tensor_piece& piece) {
   return support::steady_ns();
 }
 
-/// Why this node may not read the memory of this process of node `from`; no error if this node may. The kernel says which process is at
-/// the other end of the connection, and that it is of the same user (LD-1): what the node says would not do.
+/// Why this node may not read the memory of this process of node `from`; no error if this node may. The kernel says which
+/// process is at the other end of the connection, and that it is of the same user (LD-1): what the node says would not do.
 caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) const {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused,

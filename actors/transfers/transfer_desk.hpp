@@ -23,8 +23,8 @@
 
 namespace troupe::transfers {
 
-/// The desk of the `gateway` actor for large tensors. They leave ahead of their messages (GW-6), in pieces or as offers, and come as pieces,
-/// or are read out of the memory of the process that offers them (GW-8). `shipments` decides what leaves.
+/// The desk of the `gateway` actor for large tensors. They leave ahead of their messages (GW-6), in pieces or as offers, and
+/// come as pieces, or are read out of the memory of the process that offers them (GW-8). `shipments` decides what leaves.
 class transfer_desk {
  public:
   using parts = uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
@@ -40,8 +40,8 @@ class transfer_desk {
   void call_off(node_id to, const sent_ahead& ahead) const;
   /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).
   void send(const contracts::outgoing_gradients_ptr& what);
-  /// Calls `taken` when the node has taken what was sent to it before: asks by a piece of no transfer, which changes nothing. No effect if the
-  /// node goes down before.
+  /// Calls `taken` when the node has taken what was sent to it before: asks by a piece of no transfer, which changes nothing.
+  /// No effect if the node goes down before.
   void when_taken(node_id by, std::function<void()> taken);
 
   /// To be called when a piece has come. The elements are in arriving_tensors already, because reading the message put them
@@ -52,8 +52,8 @@ class transfer_desk {
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
 
-  /// Fulfils a wish for room (GW-15). CAF sends the messages of a user's own actors, so the node can only tell those that send them when to
-  /// wait.
+  /// Fulfils a wish for room (GW-15). CAF sends the messages of a user's own actors, so the node can only tell those that send
+  /// them when to wait.
   void wish(const contracts::room_wish_ptr& what);
 
   void went_down(node_id who);

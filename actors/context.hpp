@@ -50,10 +50,11 @@ struct backward_options {
 
 /// A distributed autograd context: one forward and its backward passes across nodes. The context is open on the thread that
 /// made it, from construction to destruction: calls of this thread join the context. Calls of other threads join by a branch
-/// and a scope. The destructor releases the context on every node that took part.
+/// and a scope. The destructor releases the context on every node that took part. Hooks and functions of a pass may open other
+/// contexts.
 ///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node and on pass
 ///         workers. Their calls join the context, and with create_graph the graph of the pass; they travel exactly unless a
-///         call names a format. Hooks and functions may open other contexts.
+///         call names a format.
 ///   HP-2  gradient() and gradients() in a hook have what completed passes have gathered and what the running pass has gathered
 ///         on this node before the hook. With pass workers, other functions run meanwhile: gradients that come during the hook
 ///         are seen or not.
@@ -62,10 +63,10 @@ class context {
   class branch;
   class scope;
 
-  /// `format`: in which the large float32 tensors of the context's calls, answers and gradients travel, on all of its nodes.
-  /// What the formats keep of a tensor, and which tensors travel exactly all the same, is listed at `wire_format`. Weights,
-  /// buffers and gradients that a program asks for (remote_module, optimizer) always travel exactly, as do calls of hooks
-  /// (HP-1) and what goes to a node of a version that does not know the format.
+  /// `format`: the format in which the large float32 tensors of the context's calls, answers and gradients travel, on all nodes
+  /// of the context. `wire_format` lists what each format keeps of a tensor, and which tensors travel exactly in any format.
+  /// Weights, buffers and gradients that a program asks for (remote_module, optimizer) always travel exactly, as do calls of
+  /// hooks (HP-1) and what goes to a node of a version that does not know the format.
   explicit context(node& here, wire_format format = wire_format::exact);
   ~context();
   context(const context&) = delete;

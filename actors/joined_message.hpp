@@ -45,8 +45,8 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 ///   JS-1  functions recorded in the scope have the message's place in the program: the order of sums does not depend on when
 ///         messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
-///   JS-3  in the scope the thread computes as the sender did where that made the message: without a graph
-///         (torch::NoGradGuard), in inference mode, and under the sender's autocast if its settings::carry_autocast says so.
+///   JS-3  in the scope the thread computes as the sender did where it made the message: without a graph (torch::NoGradGuard),
+///         in inference mode, and under the sender's autocast if its settings::carry_autocast says so.
 class joined_scope {
  public:
   joined_scope(node& here, autograd_message message);

@@ -71,8 +71,9 @@ class peer {
   /// until the future is complete. If a node calls itself, the function gets the same tensors, not copies. Throws troupe::error
   /// (unsupported_tensor) for a tensor that can't travel and for a device map that does not fit, before anything is sent. The
   /// future fails with troupe::error (peer_down, deadline_passed, unknown_function, function_failed ...).
-  /// `format`: in which the large float32 tensors of the call, of its answer and of the gradients of both travel, and those of
-  /// calls that the function makes (see `wire_format`); without it that of the context, or exact outside a context.
+  /// `format`: the format in which large float32 tensors travel (see `wire_format`): those of the call, of its answer, of the
+  /// gradients of both, and of calls that the function makes. Without `format` the context's format counts; outside a context,
+  /// tensors travel exactly.
   future<call_reply> call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {},
                           std::optional<wire_format> format = {}) const;
@@ -123,7 +124,7 @@ class node {
 
   const std::string& name() const noexcept;
   node_id id() const noexcept;
-  /// The name of a node that this node has heard of; its number as a text for another one.
+  /// The name of the node, or its number as a text if this node has not heard of it.
   std::string name_of(node_id who) const;
   const settings& options() const noexcept;
   /// The port that the node listens on.
@@ -143,8 +144,8 @@ class node {
 
   /// The actor system of the node, for your own actors. settings::configure adds their message types. A thread that makes an
   /// actor of this system, a caf::scoped_actor too, has to end before the node, or to call
-  /// caf::logger::set_current_actor_system(nullptr): CAF leaves something of the system with the thread, and the end of the
-  /// system waits for it.
+  /// caf::logger::set_current_actor_system(nullptr): CAF leaves a part of the system with the thread, and the end of the system
+  /// waits until the thread lets go of that part.
   caf::actor_system& system() noexcept;
 
   /// Lets other nodes find the actor by this name (peer::actor). The actor is ended when the node stops.
@@ -205,14 +206,14 @@ class node {
   /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that
   /// can't be read, or has a mistake, changes nothing, and is named in the log. The new rights count at once, on connections
   /// that are open too. A call that was let in before goes on, and so do the passes of contexts that are open. A role that the
-  /// policy names no more may do nothing but be a member. Any thread may call it. Throws troupe::error (misuse) with the reason
-  /// if the policy can't be used.
+  /// policy names no more may do nothing but be a member. Any thread may call reload(). Throws troupe::error (misuse) with the
+  /// reason if the policy can't be used.
   void reload();
 
   /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop().
   /// Then stops the node. A second signal ends the process at once. SIGHUP calls reload(), unless the program has a handler of
-  /// its own for it or blocks it on all threads. For the main thread of a program that only serves. Throws troupe::error where
-  /// stop() would.
+  /// its own for SIGHUP or blocks SIGHUP on all threads. For the main thread of a program that only serves. Throws
+  /// troupe::error where stop() would.
   void serve();
 
   /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits

@@ -16,7 +16,8 @@ namespace troupe {
 /// A setting of a node as an option of a command line: `--heartbeat-ms=250`. The table of these options is the only place that
 /// names them: settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from it.
 ///   NO-1  what set() accepts, check() accepts: a value is refused by the same bounds wherever it comes from.
-///   NO-2  texts() says what a node is started with: set() with these texts makes the setting equal in other settings.
+///   NO-2  texts() says with which values a node is started: set() with these texts gives the setting of other settings the
+///         same value.
 struct node_option {
   /// A whole number. The setting is `unit` times the number of the option.
   struct number {
@@ -30,7 +31,7 @@ struct node_option {
   struct text {
     std::string settings::*where;
     std::string_view expected = {};
-    bool (*is_right)(const std::string& text) = nullptr;  // null: every text is
+    bool (*is_right)(const std::string& text) = nullptr;  // null: every text is right
   };
   struct choice {
     std::string (*get)(const settings&);
@@ -57,12 +58,13 @@ struct node_option {
 
   bool is_flag() const noexcept { return std::holds_alternative<flag>(kind); }
   bool may_repeat() const noexcept { return std::holds_alternative<list>(kind); }
-  /// What is wrong with the text of a value: "expected …, got '…'". Empty if nothing is, as with a flag.
+  /// What is wrong with the text of a value: "expected …, got '…'". Empty if nothing is wrong; always empty for a flag.
   std::string wrong(const std::string& value_text) const;
   /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option
   /// if the text is wrong.
   void set(settings& to, const std::string& value_text) const;
-  /// The values with which set() makes the setting what it is in `of`; a flag that is not given and an empty text have none.
+  /// The values with which set() gives a setting the value that it has in `of`. A flag that is not given, and an empty text,
+  /// have no values.
   std::vector<std::string> texts(const settings& of) const;
   /// The arguments of a command that make the setting what it is in `of`.
   std::vector<std::string> arguments(const settings& of) const;

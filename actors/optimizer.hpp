@@ -29,11 +29,11 @@ namespace troupe {
 ///         of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
 ///   OM-5  gathered gradients serve one step: the step drops them on every node, also if it throws, but not if it throws
 ///         unsure_step. A gather that fails and a load drop them too. Sums have the order of the calls of gather().
-///   OM-7  a step that a node may have made or not throws unsure_step, and no node makes one step twice. The same step again,
-///         or the next change, makes the step whole or says which nodes have made it. A message from before a later step or
-///         load changes nothing.
+///   OM-7  step() throws unsure_step if nobody knows whether a node has made the step. No node makes one step twice: the same
+///         step again, or another change, makes the step whole or says which nodes have made it. A message from before a later
+///         step or load changes nothing.
 ///   OM-8  parameter groups have the bits of torch::optim's: options by group, one norm over all groups, one checkpoint.
-/// A node may go down or be cut off during a step. Nobody knows then whether the node has made the step. After unsure_step
+/// A node may go down or be cut off during a step: then nobody knows whether the node has made the step. After unsure_step
 /// there are three ways:
 ///   - the same step again: step() with the same context and no new pass of it, or step() after gather(). A node makes the same
 ///     step once, with the scale and the learning rate of the first try, and step() returns the norm of the first try.

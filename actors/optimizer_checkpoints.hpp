@@ -32,7 +32,7 @@ class optimizer_checkpoints {
   attributes load(std::uint64_t number, bool& applies);
 
  private:
-  /// Each of the two writes all parts, and adds them to the manifest.
+  /// fetch_parts() and write_on_nodes() write all parts, and add the parts to the manifest.
   void fetch_parts(objects::checkpoint_manifest& manifest);
   void write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder);
   void take_back(const std::string& save, const std::string& node_folder) noexcept;

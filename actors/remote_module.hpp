@@ -18,9 +18,9 @@ namespace troupe {
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make);
 
 /// A handle of a module that lives on another node, or on this node.
-///   RM-1  the module lives as long as a handle of it, on this node or on a node that it was lent to; handles on a node that
-///         goes down do not count. When the last handle is gone the module is dropped. The destructor of the handle does not
-///         wait for that.
+///   RM-1  the module lives as long as a handle on this node or on a node that it was lent to; handles on a node that goes down
+///         do not count. When the last handle is gone the module is dropped. The destructor of the handle does not wait for
+///         that.
 ///   RM-2  a handle may outlive the peer and the node.
 ///   RM-3  what state() gives, set_state() and set_parameters() take, buffers included.
 ///   RM-4  in a continuation, which can't wait, functions that block throw troupe::error (misuse) before they send anything.

@@ -42,10 +42,10 @@ struct settings {
   std::string host = "127.0.0.1";  // address or host name to listen on
   std::uint16_t port = 0;          // 0: any free port
   /// "host:port" of seeds, the nodes to join at the start. The node starts once it has met any one of them. A seed that is not
-  /// there is dialled for as long as the node runs. The node may be one of its own seeds: then it does not wait for the others
-  /// where they are not.
+  /// there is dialled for as long as the node runs. The node may be one of its own seeds: then it does not wait for seeds that
+  /// are absent.
   std::vector<std::string> join;
-  /// How long the start waits for a seed; 0: for ever. Then the constructor throws, with what was seen at each seed.
+  /// How long the start waits for a seed; 0: for ever. After this time the constructor throws, with what was seen at each seed.
   std::chrono::milliseconds join_wait{30'000};
   std::size_t workers = 1;  // remote calls that compute at once; calls that wait for calls do not count
   /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass
@@ -59,8 +59,8 @@ struct settings {
   /// For how long node::stop() and the node's destructor wait for calls and passes that still run here.
   std::chrono::milliseconds stop_limit = stop_limit_of_environment();
   /// A call, a burst of a pass, or memory to free, whose kind took less time than this lately, runs on the network thread that
-  /// read its message. Longer work goes to a thread of its own, which costs a hand-over, so that it holds up no other message.
-  /// 0: all goes there.
+  /// read its message. Longer work goes to a thread of its own: that costs a hand-over, and holds up no other message. 0: all
+  /// work goes to such threads.
   std::chrono::microseconds short_work{500};
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
                                                         // under way to a peer; more wait
@@ -93,9 +93,9 @@ struct settings {
   /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
   /// the connection to the other node has here.
   std::string advertise;
-  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. Their paths
-  /// are below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other nodes may name no
-  /// path. A call of the node to itself may then name any path of the process.
+  /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. The paths that
+  /// other nodes name are below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other
+  /// nodes may name no path. A call of the node to itself may then name any path of the process.
   std::string data_dir;
   /// "port" (on loopback; 0: any free one) or "host:port" where the node serves the pages /healthz and /metrics (for
   /// Prometheus) by HTTP. Empty: nowhere.
@@ -112,11 +112,11 @@ struct settings {
   bool allow_scripts = false;
 
   /// Whether the caller's autocast (kind of device, dtype) goes with its calls of functions and methods, and with messages of
-  /// its own actors. What is called runs under it, and calls that it makes itself. Without it, what is called runs without
-  /// autocast.
+  /// its own actors. The called function runs under the caller's autocast, and so do calls that the function makes. If false,
+  /// functions run without autocast.
   bool carry_autocast = false;
   /// Whether the node warns once for each function when a tensor that requires grad leaves outside any context: the tensor is
-  /// detached, and no gradient comes back. torch::NoGradGuard around the call says that it is meant.
+  /// detached, and no gradient comes back. torch::NoGradGuard around the call says that this is meant.
   bool warn_detached = true;
 
   /// By the name of a peer: which of the peer's devices get the tensors of this node's devices, in calls of this node to the

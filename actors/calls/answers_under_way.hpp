@@ -15,7 +15,7 @@ namespace troupe::calls {
 /// has answered a question that was sent after them (see worker_desk). Not every answer is followed by a question: small
 /// answers share one.
 ///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start, so
-///         at most `limit` bytes are under way, and the answers of the calls that ran already.
+///         beside `limit` bytes only the answers of calls that ran already are under way.
 ///   AU-2  a question follows as soon as `step()` bytes have left since the last one. So at most these bytes stay counted after
 ///         the caller has taken them, and they are less than `limit`.
 class answers_under_way {

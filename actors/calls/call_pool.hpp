@@ -139,7 +139,7 @@ class call_pool {
   }
 
  private:
-  static constexpr std::size_t least_begun = 16;  // of a depth that is not very deep
+  static constexpr std::size_t least_begun = 16;  // of a depth below very_deep
   static constexpr std::size_t very_deep = 256;
 
   using queue = std::map<std::uint64_t, Call>;  // by the numbers of the calls; none is empty

@@ -42,7 +42,7 @@ class call_workers {
 
   const call_surroundings here_;
   std::atomic<std::chrono::nanoseconds> idle_time_{std::chrono::seconds(10)};
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards all_ and stopped_
   struct guarded_worker {
     contracts::call_worker_actor worker;
     gate::own_actors::hold guard;  // other nodes send it nothing

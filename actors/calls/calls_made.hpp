@@ -108,7 +108,7 @@ class calls_made {
     number last_shipped = 0;
   };
   struct bulk {          // of an object and a depth
-    number leaving = 0;  // asks, in fragments; 0: has ended
+    number leaving = 0;  // the call that asks, in fragments; 0: it has ended
     std::set<number> held;
   };
   using place = std::pair<object_id, std::uint32_t>;

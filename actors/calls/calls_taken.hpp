@@ -30,8 +30,8 @@ namespace troupe::calls {
 ///   runs        run, or its result still comes from a device     answered: answers. answer_left: the end. no_worker: the end
 ///   answers     room for its answer on the way to the caller     answer_left, or node_down: the end
 ///
-///   HW-1  what happens to one call takes a time that grows with the logarithm of the number of calls. So does
-///         context_closed(), with what it finds. So a peer that makes many calls does not slow the other peers.
+///   HW-1  what happens to one call takes a time that grows with the logarithm of the number of calls. context_closed() takes
+///         such a time for each call that it finds. So a peer that makes many calls does not slow the other peers.
 ///   HW-2  calls of a context are refused in the order in which they came.
 ///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes.
 ///         A call that runs goes on.
@@ -165,7 +165,7 @@ class calls_taken {
   std::uint64_t limit_;
   effects* out_ = nullptr;  // of the event that is looked at
   std::unordered_map<number, call> calls_;
-  std::set<std::pair<context_id, number>> waiting_;  // and queued
+  std::set<std::pair<context_id, number>> waiting_;  // calls that wait or are queued
   std::unordered_map<node_id, std::uint64_t> bytes_;
   call_pool<worker, number> pool_;
   answers_under_way answers_;

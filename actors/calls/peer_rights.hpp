@@ -32,12 +32,12 @@ namespace troupe::calls {
 
 /// What other nodes may do with this node: what the policy gives the roles in their certificates. Any thread may use it.
 ///   RB-1  without a policy every node may do everything. The node itself may do everything in any case.
-///   RB-2  with a policy a node without a certificate that this node knows may do nothing.
+///   RB-2  with a policy, a node whose certificate this node does not know may do nothing.
 ///   RB-3  with certificates a node acts for itself alone: it takes, lends and drops objects in its own name. With a policy it
 ///         uses only objects that it owns.
 ///   RB-4  each request of troupe's own names the right that it needs, or the program does not compile.
-///   RB-5  with a policy, a request that needs no right is in no context in which the caller has no part. So nobody opens a
-///         context, or gets a part in one, without a right.
+///   RB-5  with a policy, a request that needs no right may only be in a context in which the caller has a part. So nobody
+///         opens a context, or gets a part in one, without a right.
 class peer_rights {
  public:
   using parts = uses<with_options, with_self, with_network, with_actors>;

@@ -126,7 +126,7 @@ void worker_desk::carry_out(const calls_taken::refuse& what) {
   const auto job = jobs_.extract(what.call).mapped();
   here_.deadlines.call_off(job->expiry);
   refuse_call(*job, what.why, here_);
-  // A question on behalf of the call may still hold it, and its bytes are counted no more (QL-1).
+  // A question on behalf of the call may still hold the call, but the bytes of the call are not counted any more (QL-1).
   job->request.what = {};
   job->request.values = {};
   job->request.payload.tensors.clear();

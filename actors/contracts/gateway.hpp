@@ -18,8 +18,9 @@
 namespace troupe::contracts {
 
 /// The gateway of a node: receives the messages of other nodes and routes them to membership, contexts, graph tasks and call
-/// workers. The gateway takes all that comes, without waiting. When two nodes reach each other again, one of the two knows so
-/// before the other: messages may come from a node that is not up here yet (GW-19).
+/// workers. The gateway takes all that comes, without waiting: so nodes never wait for each other in a circle. When two nodes
+/// reach each other again, one of the two knows so before the other: messages may come from a node that is not up here yet
+/// (GW-19).
 ///   GW-1  a message for a context that is not open on this node starts nothing. Only a call, or a message to an actor, opens
 ///         the context.
 ///   GW-2  a late call does not open a released context again (see released_contexts).
@@ -40,9 +41,9 @@ namespace troupe::contracts {
 ///         context tells the opener. So the release also reaches the parts that only the lost peer knew of.
 ///   GW-13 a call of another node that waits for its context, for gradients or for a worker is refused when its caller goes
 ///         down, its context is released or its deadline passes. Nothing of the call stays in memory.
-///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node; calls that run add
-///         their answers to that. At the limit, gradients wait in their burst, and no call of the node starts. Nothing else
-///         waits for room: nodes never wait for each other in a circle.
+///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node, beside the answers
+///         of calls that run. Until there is room, gradients wait in their burst, and no call of the node starts. Nothing else
+///         waits for room.
 ///   GW-15 a wish for room is fulfilled when all messages that were sent before the wish have left but for settings::send_limit
 ///         bytes. It fails when the peer is down, and at its deadline, but not within 100 ms if messages before it wait to be
 ///         written.
@@ -76,7 +77,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
   caf::reacts_to<support::room_atom, room_wish_ptr>,                     // also later, to look again
-  caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call, and is free if it says so
+  caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call (incoming_call::worker)
   caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // of a call of this depth; its result is late
   caf::reacts_to<support::tick_atom>,                                    // time to end workers that were idle for long

@@ -47,7 +47,7 @@ struct member_heard {
 /// News of this node: it can't connect to a member, which other nodes may reach.
 struct member_out_of_reach {
   member who;
-  std::string reason;  // empty: that is over
+  std::string reason;  // empty: this node can connect to the member again
 };
 
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
@@ -63,10 +63,10 @@ struct member_out_of_reach {
 ///         program listens.
 ///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A node at the address
 ///         of the first node is that node, restarted: the name goes over to it.
-///   ME-5  two nodes that reach each other again are up for each other again, however long they did not, and without being
-///         asked. Before that, each of the two has failed or dropped all that the other has (see `bond`).
+///   ME-5  two nodes that reach each other again are up for each other again, without being asked and however long they were
+///         separated. Before that, each of the two has failed or dropped all that the other has (see `bond`).
 ///   ME-6  a join of seeds is answered once one of them is met. A node that is one of its own seeds does not wait for absent
-///         seeds: the answer is the node itself. A join of seeds fails at its deadline, or when all refuse, and says what was
+///         seeds: the answer is the node itself. A join that fails, at its deadline or because all seeds refuse, says what was
 ///         seen at each.
 using membership_actor = caf::typed_actor<
   caf::replies_to<support::join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
@@ -75,12 +75,13 @@ using membership_actor = caf::typed_actor<
   caf::replies_to<support::find_atom, node_id, std::int64_t>::with<peer_up>,                  // id, deadline in ns
   caf::replies_to<support::list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
   caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>, caf::reacts_to<gossip>,
-  // gets member_out_of_reach, and peer_up and member_heard, also for members that are up already, and peer_down
+  // the actor gets peer_up and member_heard (of members that are up already, too), peer_down and member_out_of_reach
   caf::reacts_to<support::subscribe_atom, caf::actor>,
   caf::replies_to<support::leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
   caf::replies_to<support::clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus this node's, ns
 
-/// membership_actor as its own node uses it. The node tells it once the node's gateway and port; tick is its own timer.
+/// membership_actor as its own node uses it. The node sends its gateway and port once; tick is the timer of the membership
+/// actor.
 using membership_host = membership_actor::extend<caf::reacts_to<support::listen_atom, caf::strong_actor_ptr, std::uint16_t>,
                                                  caf::reacts_to<support::tick_atom, std::uint64_t>>;
 

@@ -60,7 +60,7 @@ void credit_accounts::drop_if_unused(const account& of) {
 struct send_credits::ledger {
   explicit ledger(std::uint64_t limit) : accounts(limit) {}
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards accounts and stopped
   std::condition_variable changed;
   credit_accounts accounts;
   bool stopped = false;

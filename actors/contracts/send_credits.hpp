@@ -16,12 +16,13 @@ namespace troupe::contracts {
 
 /// Counts the bytes of calls that are under way, and says which call may leave. A state machine without threads; `send_credits`
 /// makes threads wait. There is an account for each node and each depth of calls: a call that a program makes has depth 0, a
-/// call that runs on behalf of a call of depth n makes calls of depth n + 1.
+/// call that runs on behalf of a call of depth n makes calls of depth n + 1. A call of a hook may have to wait until its
+/// deadline (BA-3).
 ///   BA-1  the calls of one account have at most `limit` bytes under way together, or there is only one such call.
 ///   BA-2  the calls of one account leave in the order in which they asked.
 ///   BA-3  calls never wait for each other in a circle: a call waits only for calls of its own depth, and these wait only for
-///         deeper calls. A call that a hook of a pass makes has depth 0: if a deep call waits for the pass, the hook's call may
-///         have to wait until its deadline.
+///         deeper calls. A call that a hook of a pass makes is an exception: it has depth 0, also if a deep call waits for the
+///         pass.
 class credit_accounts {
  public:
   struct account {

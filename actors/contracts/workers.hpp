@@ -48,8 +48,8 @@ using cpu_continuation_actor =
 /// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and
 /// attaches the result.
 ///   CW-1  every call is answered, with a result or a failure that names node and function, and returned to `gateway`, which
-///         answers if the result has large tensors. If elements of the result are late, both come after them; the worker is
-///         free before that.
+///         sends the answer if the result has large tensors. Both wait for elements that are on their way from a device; the
+///         worker is free before that.
 ///   CW-2  the worker tells `gateway` before the call blocks on a future, and when the call goes on.
 ///   CW-3  the call runs in the grad mode and the inference mode of its caller, and under the caller's autocast if the request
 ///         brings it. What the function changes of libtorch's thread-local state ends with the call.

@@ -174,7 +174,7 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   expect(SSL_CTX_use_PrivateKey(context, made->kit->key.get()) == 1, what);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(context, callbacks::verify, nullptr);
-  // A node that ends sends no farewell of TLS. The messages say what is whole.
+  // A node that ends sends no farewell of TLS. The messages themselves show whether they are whole.
   SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context, 1);

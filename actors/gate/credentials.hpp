@@ -34,13 +34,13 @@ struct proving_end {
   refusal problem{};                       // why the other end's certificate is refused
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
   std::uint64_t checked_by = 0;            // which reading of the files the other end's certificate was last checked by
-  std::chrono::system_clock::time_point checked_at{};  // when
+  std::chrono::system_clock::time_point checked_at{};  // when it was last checked
 };
 
 /// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove
 /// by TLS 1.3 who they are. Any thread may use it.
-///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted;
-///         also when a session is resumed, and whenever the other end lets the handshake end.
+///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted.
+///         This holds also when a session is resumed, and however late the other end lets the handshake end.
 ///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end. A
 ///         session that was resumed makes way for the one that takes its place.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is
@@ -50,8 +50,8 @@ struct proving_end {
 ///   CD-5  a list that is older than the one that counts, of the same authority, changes nothing: who was revoked stays so.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was
 ///         revoked, has expired, or is about to expire.
-///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before it
-///         has proven who it is.
+///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before the
+///         end has proven who it is.
 class credentials {
  public:
   static constexpr std::size_t longest_certificates = std::size_t{16} << 10;
@@ -70,7 +70,7 @@ class credentials {
     bool has_changed = false;           // another list of revoked certificates, or another kit, counts from now on
     std::size_t cut = 0;                // connections of nodes that are refused from now on; they are over
     std::vector<std::string> problems;  // one line for each file that has changed and can't be used, each once
-    std::string warning;  // about the node's own certificate, if it is another one than the last one; see warning_about()
+    std::string warning;  // about the node's own certificate, unless it is the last warning again; see warning_about()
   };
   /// Reads the files that have changed since they were last read. One thread at a time may call it.
   reading reload(std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
@@ -93,10 +93,10 @@ class credentials {
     std::string name;  // which OpenSSL gave it
     kept_session session;
   };
-  /// What tells that a file is another one than before.
+  /// The facts by which reload() sees that a file has changed.
   struct version {
     std::uint64_t device = 0;
-    std::uint64_t number = 0;  // of the file on the device: a file that is put in another one's place has another one
+    std::uint64_t number = 0;  // the inode: a file that is put in the place of another one has another number
     std::int64_t changed_ns = 0;
     std::int64_t bytes = 0;
     bool operator==(const version&) const = default;
@@ -115,17 +115,17 @@ class credentials {
 
   struct watched_file {
     const std::filesystem::path path;
-    version read = version_of(path);  // the one that counts
-    std::string problem{};            // the last one
+    version read = version_of(path);  // of the file that counts
+    std::string problem{};            // the last problem
   };
 
-  watched_file kit_;  // its path never changes, nor does that of the next one
+  watched_file kit_;  // its path never changes, nor does the path of revoked_
   watched_file revoked_;
   certificates::identity own_;
 
-  mutable std::mutex mutex_;  // guards the next ones, and what changes of the first two
+  mutable std::mutex mutex_;  // guards state_ to proven_, and kit_ and revoked_ but for their paths
   std::shared_ptr<const state> state_;
-  std::string warning_;                                   // the last one
+  std::string warning_;                                   // the last warning
   mutable std::map<std::string, kept_session> sessions_;  // of the calling end, by whom it called
   mutable std::list<named_session> sessions_here_;        // of the called end; the oldest first
   mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_;  // all in sessions_here_

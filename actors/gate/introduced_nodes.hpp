@@ -46,7 +46,7 @@ class introduced_nodes {
   };
 
   const std::function<void(node_id)> give_up_;
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards ids_ and all_
   std::map<std::string, ids> ids_;
   std::map<node_id, certificates::identity> all_;
 };

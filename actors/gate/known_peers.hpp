@@ -44,13 +44,13 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   };
 
   hold add(caf::actor_id actor, kind what);
-  /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors as they come: its own
-  /// ones first.
+  /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors in the order in which
+  /// they are made, and makes its own actors first.
   void add_first(caf::actor_id last);
   std::optional<kind> find(caf::actor_id actor) const;
 
  private:
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards all_ and last_of_first_
   std::unordered_map<caf::actor_id, kind> all_;
   caf::actor_id last_of_first_ = 0;
 };

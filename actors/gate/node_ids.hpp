@@ -63,14 +63,14 @@ class open_questions {
 /// of the host and the number of the process, so others can guess it. Any thread may use it.
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
 ///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of each
-///         certificate they are kept of the last `most_parted` ids.
+///         certificate, the questions of the last `most_parted` ids are kept.
 ///   NI-3  a certificate has at most `most_connections` connections on which something has come, whether a handshake or the
 ///         beginning of one. Their unfinished messages have at most `most_unfinished` bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
-  /// What holds an id, for as long as it lives: the questions to the node with this id.
+  /// Holds an id for as long as it lives. It has the questions to the node with this id.
   using hold = std::shared_ptr<open_questions>;
-  /// What counts a connection, for as long as it lives.
+  /// Counts a connection for as long as it lives.
   using place = std::shared_ptr<const void>;
 
   static constexpr std::size_t most_connections = 32;
@@ -115,7 +115,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   void give_back(const std::string& id) noexcept;
   void end_connection(const std::string& node) noexcept;
 
-  mutable std::mutex mutex_;  // guards the next five
+  mutable std::mutex mutex_;  // guards own_, all_, connections_, unfinished_ and parted_
   std::string own_;
   std::map<std::string, entry> all_;
   std::map<std::string, std::size_t, std::less<>> connections_;  // how many, by the name in the certificate

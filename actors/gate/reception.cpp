@@ -193,7 +193,7 @@ struct reception::state {
   std::atomic<std::size_t> at_gate{0};
   std::deque<guest> guests;  // used by the thread only; the oldest first
 
-  std::mutex mutex;  // guards the next three
+  std::mutex mutex;  // guards arrived, turned_away and thread
   std::deque<guest> arrived;
   std::size_t turned_away = 0;
   std::thread thread;

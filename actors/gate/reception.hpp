@@ -27,9 +27,9 @@ struct proven_connection {
 /// flood may be silent or stop in the middle of handshakes; a host that floods can't keep out its own later connections.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
 ///         unless its caller has gone. The reason names the address that the connection had when it came.
-///   RN-2  at most `most` connections are in the line, and at most an eighth of the descriptors that the process may have; as
-///         many again may wait for a place. One more closes the oldest of the network that most come from. So a flood from one
-///         host costs no other host its place.
+///   RN-2  at most `most` connections are in the line, at most an eighth of the process's descriptors, and as many again may
+///         wait for a place. One more closes the oldest of the network that most come from. So a flood from one host costs no
+///         other host its place.
 ///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
 class reception {

@@ -50,7 +50,7 @@ class tls_session final : public endpoint {
   enum class progress { wants_to_read, wants_to_write, proven, failed };
   static constexpr std::size_t most_taken = std::size_t{64} << 10;
   static constexpr std::size_t most_records = std::size_t{1} << 16;
-  /// Beside them a short message of TLS may wait: an answer to a new key of the other end.
+  /// Beside `most_taken` bytes a short message of TLS may wait: an answer to a new key of the other end.
   static constexpr std::size_t most_unsent = 2 * most_taken;
   static constexpr std::size_t bytes_for_extra_message = 1024;
   static constexpr std::uint64_t free_extra_messages = 8;

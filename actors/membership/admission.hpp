@@ -30,7 +30,7 @@ class admission {
   /// Who is told about a join.
   struct listener {
     std::function<void(const join_progress&)> ended;
-    std::function<void(const join_progress&)> changed = {};  // empty: is not told
+    std::function<void(const join_progress&)> changed = {};  // empty: nobody is told
   };
   /// Returns the number of the join.
   std::uint64_t join(join_progress how, const std::string& host, std::uint16_t port, listener told);

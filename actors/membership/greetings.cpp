@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 using dial_end = member_table::dial_end;
 
 constexpr nanoseconds retry_pause{100'000'000};
-// A connection whose packets were lost for a while waits for ever longer until it sends them again. A new one is sooner there.
+// A connection that loses packets waits longer and longer before it sends them again. A new connection gets through sooner.
 constexpr nanoseconds longest_try{15'000'000'000};
 constexpr int parts_to_pause = 8;  // a pause between two tries is this part of the time since the first one
 constexpr nanoseconds shortest_greeting{1'000'000'000};
@@ -63,7 +63,7 @@ caf::error explain(const member& at, const char* missing, std::int64_t waited_ns
                                           ", and are host and port right?");
 }
 
-/// The node that is told greets again.
+/// The node that gets this error greets again.
 caf::error overtaken(const member& who) {
   return make_error(errc::unknown_peer, "another process has greeted as node '" + who.name + "' meanwhile");
 }
@@ -305,7 +305,7 @@ void greetings::take(hello_welcomed& what) {
 
 /// Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the
 /// gateway does not know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and
-/// messages on it may be lost. Where no program listens, only for a while.
+/// messages on it may be lost. Where no program listens, this node tries only for a while.
 void greetings::take(const try_failed& what) {
   const auto to = end_wait<outgoing>(what.wait);
   if (!to) return;

@@ -21,7 +21,7 @@
 
 namespace troupe::membership {
 
-/// Of the greetings of a node.
+/// The settings of a node's greetings.
 struct greeting_settings {
   std::chrono::nanoseconds heartbeat{250'000'000};
   std::chrono::nanoseconds forget_after{30'000'000'000};
@@ -41,7 +41,7 @@ struct join_progress {
   std::int64_t met_ns = 0;                                // since when
   std::size_t open = 0;                                   // number of nodes that have not answered
   caf::error failure = {};                                // why the join fails
-  caf::error seen = {};                                   // what stood in the way last, until the first node answers
+  caf::error seen = {};                                   // the error of the last try, until the first node answers
   bool is_itself = false;                                 // whether the address leads to this node
 };
 
@@ -158,8 +158,8 @@ caf::error stopping_error(const member& self);
 ///
 ///   greeting of this node    waits for                               next
 ///   dials                    a connection to the address             address_connected: greets. try_failed: pauses, or the end
-///   greets                   the welcome                             hello_welcomed: the end; greets once more, if the bonds of
-///                                                                    the two nodes differ; pauses, if `accept` says no.
+///   greets                   the welcome                             hello_welcomed: the end; greets once more, if the bonds
+///                                                                    of the two nodes differ; pauses, if `accept` says no.
 ///                                                                    try_failed: pauses, or the end
 ///   pauses                   the next try                            pause_over: dials
 ///
@@ -172,10 +172,11 @@ caf::error stopping_error(const member& self);
 ///   GN-1  a wait ends with one event: an event that comes late, or twice, changes nothing.
 ///   GN-2  no two peers have one name. A node gets the name of a peer only if that peer is gone, or is unreachable at the same
 ///         address: no two programs listen there. A peer that does not answer when its name is claimed is unreachable.
-///   GN-3  each greeting of another node gets one answer. It waits for the node of its name for `name_patience`, or until that
-///         node was unreachable for `news_patience`.
-///   GN-4  a join ends once. No dial of it is planned for later than its deadline, and nothing begins after node_stopped.
-///   GN-5  the table hears how each dial ended that it has asked for.
+///   GN-3  each greeting of another node gets one answer. The answer waits for the node that has the same name, for
+///         `name_patience`, or until that node was unreachable for `news_patience`.
+///   GN-4  a join ends once. No dial of a join is planned for later than the join's deadline, and nothing begins after
+///         node_stopped.
+///   GN-5  the table hears how each dial that the table has asked for has ended.
 class greetings {
  public:
   using effects = std::vector<greeting_effect>;

@@ -31,7 +31,7 @@ class heard_members {
   const member* find(const std::string& name) const;
   /// Whether the member is known, not gone, and was not suspected for longer than `patience`.
   bool is_up(node_id who) const;
-  /// Whether some node suspects the member, or holds it for gone.
+  /// Whether some node suspects the member, or takes it for gone.
   bool doubts(node_id who) const;
   /// The members that are up, without this node.
   std::vector<member> members() const;
@@ -47,8 +47,8 @@ class heard_members {
   std::vector<member_news> all() const;
   /// The news of all() that a node lacks that has told `theirs`, which was all of its news.
   std::vector<member_news> beyond(const std::vector<member_news>& theirs) const;
-  /// A number that is equal on two nodes that have heard the same. What concerns `one` and `other` does not count: the two
-  /// nodes that compare know each other better.
+  /// A number that is equal on two nodes that have heard the same. News about `one` and `other`, the two nodes that compare, do
+  /// not count: these nodes know each other better.
   std::uint64_t digest(node_id one, node_id other) const;
 
  protected:

@@ -192,8 +192,8 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   return steps;
 }
 
-/// The neighbours that are connected (others hear the news when the two nodes meet), and the peers that are up here but that
-/// others hold for gone: they are nobody's neighbours.
+/// The neighbours that are connected (others hear the news when the two nodes meet), and the peers that are up here and that
+/// others take for gone: such peers are nobody's neighbours.
 std::vector<node_id> member_table::listeners() const {
   std::vector<node_id> result;
   for (const auto& [id, peer] : peers_)

@@ -39,7 +39,7 @@ struct peer_change {
 /// A member that other nodes know and that this node can't connect to.
 struct obstacle {
   member who;
-  std::string why;  // empty: that is over
+  std::string why;  // empty: this node can connect to the member again
 };
 
 /// What the membership actor has to do, in the order of the fields.
@@ -71,13 +71,13 @@ struct member_steps {
 /// program listens at its address, the other node is its successor. Peers to which no heartbeat goes cost no message. Because
 /// each node lets its neighbours take turns, a member gets as many heartbeats whatever the number of its neighbours.
 ///   MT-1  a peer is up only while a connection to it stands and both nodes have the same bond, as far as this node has heard.
-///         An answer that comes after the end of its connection makes no peer up.
+///         An answer that comes after the end of its connection brings no peer up.
 ///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
 ///         hour, or until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
-///   MT-4  each interval a heartbeat goes to the peers that share work with this node, that others suspect, that are
-///         unreachable, or that have not answered the last one. The other neighbours (see roster) take turns, `most_in_turn` an
-///         interval. A peer that is up here and suspected elsewhere is told so, until it contradicts.
+///   MT-4  in each interval a heartbeat goes to peers that share work with this node, are suspected by others, are unreachable,
+///         or have not answered. The other neighbours (see roster) take turns, `most_in_turn` an interval. A peer that is up
+///         here is told that others suspect it, until it contradicts.
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
 ///         after `intervals_to_meet`. A new neighbour is up here once this node is connected to it, whatever other nodes say.
 ///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. The first such dial may fail
@@ -88,8 +88,8 @@ struct member_steps {
 ///         node claims its name. A member that does not answer this node, or can't be connected to, is only suspected: other
 ///         nodes may reach it.
 ///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
-///   MT-10 a member that this node can't connect to and was never connected to is told once, with the reason, and once when
-///         that is over.
+///   MT-10 a member that this node can't connect to and was never connected to is reported once, with the reason, and once more
+///         when this node can connect to it.
 class member_table : public known_members {
  public:
   static constexpr int allowed_misses = 3;
@@ -101,7 +101,7 @@ class member_table : public known_members {
   static constexpr int intervals_to_cut = 8;
   static constexpr std::size_t most_gone = 1024;
   static constexpr std::size_t most_in_turn = 2;
-  /// A neighbour is greeted once more after this many intervals, each time another one.
+  /// After each so many intervals a neighbour is greeted once more. The neighbours take turns.
   static constexpr int intervals_to_greet = 20;
   static constexpr int intervals_to_meet = 4;
   /// A suspected member has this many intervals to contradict.

@@ -25,15 +25,15 @@ namespace troupe::membership {
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
-///   PD-2  of the last 64 nodes that went away, peers or not, the directory still knows the traffic, the state, since when and
-///         why.
+///   PD-2  of the last 64 nodes that went away, peers or not, the directory still knows the traffic, the state, and the time
+///         and reason of the state.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
 ///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the
 ///         rest, also if no message went between the two (a third node may bring a peer into a context).
 ///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went
 ///         down for PD-1. Ids that only messages name leave nothing behind.
-///   PD-6  a member that this node can't connect to has an entry in traffic.report() that says so, from traffic.note_obstacle()
-///         to traffic.note_obstacle() without a reason, unless it is a peer; of the first 64 such members.
+///   PD-6  each of the first 64 members that this node can't connect to has an entry in traffic.report(), from
+///         traffic.note_obstacle() with a reason to traffic.note_obstacle() without one. A peer has no such entry.
 class peer_directory {
  public:
   /// `clock`: nanoseconds of a steady clock.
@@ -103,7 +103,7 @@ class peer_directory {
     return found == up_.end() ? std::invoke_result_t<Part, const entry&>{} : part(found->second);
   }
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards up_, ids_, known_, down_, last_down_ and newest_dropped_
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;     // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;        // members that this node is not connected to

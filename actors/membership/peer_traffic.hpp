@@ -31,13 +31,14 @@ class peer_traffic {
   void went_away(node_id id, const std::string& reason, bool is_gone);
   /// No node is listed any more.
   void clear();
-  /// This node can't connect to a member, which other nodes may reach. `reason`: empty if that is over.
+  /// This node can't connect to a member, which other nodes may reach. `reason`: empty if this node can connect to the member
+  /// again.
   void note_obstacle(const member& who, const std::string& reason);
 
   /// A call to the node or from it is under way, as long as the result lives.
   std::shared_ptr<void> hold(node_id id) const;
   /// Whether this node shares work with the peer: a call is under way, a message was sent or received within `rest_after`, or
-  /// `keeps` says so, which is asked once in this time, whatever it said before (MT-4 of member_table).
+  /// `keeps` returns true. `keeps` is asked once in `rest_after`, whatever it returned before (MT-4 of member_table).
   bool is_used(node_id id, const std::function<bool()>& keeps) const;
   static constexpr std::int64_t rest_after_ns = 10'000'000'000;
 
@@ -83,7 +84,7 @@ class peer_traffic {
 
   const std::function<std::int64_t()> clock_;
   std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
-  mutable std::mutex mutex_;                               // guards what follows
+  mutable std::mutex mutex_;                               // guards traffic_, last_away_ and out_of_reach_
   // Of the nodes that are listed, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
   mutable std::unordered_map<node_id, node> traffic_;
   std::deque<node_id> last_away_;  // the nodes that went away last

@@ -35,9 +35,8 @@ namespace troupe::membership {
 ///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the members stand in each of `rings` circles by a
 ///         hash of their ids, and the next one and the one before are neighbours. Two nodes that know the same members agree on
 ///         who is a neighbour of whom.
-///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. A member that this node does not
-///         know and that is gone in a list of all news (hear_all) stays unknown: nodes that exchange lists would never forget
-///         it.
+///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. An unknown member that is gone
+///         in a list of all news (hear_all) stays unknown; otherwise nodes that exchange lists would never forget it.
 ///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an
 ///         impossible name, host or incarnation change nothing.
 ///   RT-7  a member has one name: what others tell of a known member under another name changes nothing, as no node changes its
@@ -46,7 +45,7 @@ class roster : public heard_members {
  public:
   static constexpr std::size_t most_gone = 1024;
   static constexpr std::size_t most_clashes = 1024;
-  /// A node raises its incarnation when others hold it for suspected or gone: once in some seconds at most.
+  /// A node raises its incarnation when others suspect it or take it for gone: once in some seconds at most.
   static constexpr std::uint32_t most_incarnation = std::uint32_t{1} << 31;
 
   struct limits {
@@ -78,7 +77,7 @@ class roster : public heard_members {
   void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// Takes in all news of another node, in a greeting.
   void hear_all(node_id from, std::vector<member_news> news, std::int64_t now_ns);
-  /// This node has spoken with a member. Returns what the member has to contradict, if others suspect it or hold it for gone.
+  /// This node has spoken with a member. Returns what the member has to contradict, if others suspect it or take it for gone.
   std::vector<member_news> met(const member& who, std::uint32_t incarnation, std::int64_t now_ns);
   /// The member has just spoken with this node. The next accusation counts, however soon it comes.
   void spoke(node_id who) { accused_.erase(who); }

@@ -90,7 +90,8 @@ void seeds::leave() {
   if (starting_.pending()) starting_.deliver(stopping_error(members_.table().self()));
 }
 
-/// The node that this node has met at the seed: all members that it tells of have answered, or it was met at `by_ns` or before.
+/// The node that this node has met at the seed, if all members that it tells of have answered, or if it was met at `by_ns` or
+/// before.
 std::optional<member> seeds::met_at(const seed& at, std::int64_t by_ns) const {
   if (at.met.id != node_id{}) return at.met;
   const auto* join = admission_.find_join(at.join);

@@ -38,7 +38,7 @@ class seeds {
     member met = {};         // the node that answered there last
     bool is_itself = false;
     bool has_refused = false;
-    caf::error seen = {};      // what stood in the way last
+    caf::error seen = {};      // the error of the last try
     std::int64_t dial_ns = 0;  // when a seed that has refused is dialled next
 
     bool is_tried() const noexcept { return is_itself || seen; }

@@ -77,8 +77,8 @@ std::vector<const addrinfo*> by_turns(const addrinfo* all);
 /// Looks for a node at all addresses of a host, as RFC 8305 ("Happy Eyeballs") says. Never waits: the caller waits.
 ///   AR-1  an address is tried `head_start` after the one before it, or at once when one of them has failed. So an address that
 ///         drops packets costs the others `head_start`.
-///   AR-2  the first address at which a node listens is taken. If there is none, the problem that says most is told: a refusal
-///         before a connection that ended, and this before an address where nobody listens.
+///   AR-2  the first address at which a node listens is taken. If there is none, the problem that says most is reported: a
+///         refusal says more than a connection that ended, and that says more than an address where nobody listens.
 class address_race {
  public:
   using clock = std::chrono::steady_clock;

@@ -41,8 +41,8 @@ class broker_notes {
   std::string read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed);
   /// A node that is not connected, and how many of its actors are known.
   using stranger = std::pair<caf::node_id, std::size_t>;
-  /// The same, for a message that has named actors of these nodes for the first time, when so many actors of the other end are
-  /// known.
+  /// As read(), for a message that has named actors of `strangers` for the first time. `actors`: how many actors of the other
+  /// end are known.
   std::string count(const std::vector<stranger>& strangers, std::size_t actors, std::size_t owed);
   /// So many bytes have left. `is_all`: no more bytes wait.
   void left(std::size_t bytes, bool is_all) noexcept { owed_ -= is_all ? owed_ : std::min(bytes, owed_); }
@@ -52,7 +52,7 @@ class broker_notes {
   static void end_askers(caf::io::basp_broker& broker);
 
   std::map<caf::node_id, std::size_t> strangers_;  // by the node: how many of its actors were known when it was named last
-  std::size_t of_strangers_ = 0;                   // the sum of these
+  std::size_t of_strangers_ = 0;                   // the sum of the counts in strangers_
   std::size_t owed_ = 0;
 };
 

@@ -84,7 +84,7 @@ class connection_channel final : public gate::endpoint {
   /// How many bytes this end has read from memory and written to memory.
   std::uint64_t moved() const noexcept { return moved_; }
 
-  // Pre of all functions that follow: the state is `open` or `cut`.
+  // Pre of has_unread(), may_sleep(), wake_reader(), bell() and take_rings(): the state is `open` or `cut`.
 
   /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
   bool has_unread() const override { return memory().incoming.has_news(); }

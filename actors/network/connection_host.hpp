@@ -18,7 +18,7 @@ namespace troupe::network {
 /// What all threads may know of the open connections, by their sockets. Any thread may use it.
 class connection_facts {
  public:
-  /// So many waiting bytes, or fewer, may be told as 0.
+  /// Up to this many waiting bytes may be reported as 0.
   static constexpr std::size_t least_noted = std::size_t{64} << 10;
 
   /// A new connection has this socket; an earlier one may have had it too.
@@ -54,7 +54,7 @@ class connection_facts {
     return found == all_.end() ? facts() : found->second;
   }
 
-  mutable std::mutex mutex_;  // guards the next one
+  mutable std::mutex mutex_;  // guards all_
   std::unordered_map<int, facts> all_;
 };
 

@@ -184,7 +184,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
 
   const support::owned_descriptor bell_;
   support::name_lookups lookups_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards attempts_, last_ and runs_
   attempts attempts_;
   std::uint64_t last_ = 0;
   bool runs_ = false;  // whether the thread takes further attempts

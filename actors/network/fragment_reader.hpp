@@ -26,7 +26,7 @@ namespace troupe::network {
 ///   FR-1  the broker gets the bytes that write_lanes got at the other end, message by message; a large message comes in the
 ///         place of its last fragment.
 ///   FR-2  fragments take memory only for bytes that have come.
-///   FR-3  a fragment is wrong that is larger than write_lanes makes one, or makes a payload longer than a header can announce.
+///   FR-3  a fragment is wrong that is larger than those of write_lanes, or makes a payload longer than a header can announce.
 ///         A message is wrong whose fragments are missing, hold its whole payload or more, or leave more than one fragment. The
 ///         broker gets nothing of a wrong message.
 class fragment_reader {

@@ -24,7 +24,7 @@ constexpr std::string_view types_of_link = "@<>+@atom+@strong_actor_ptr";
 constexpr std::string_view types_of_greeting = "@<>+troupe.hello+@strong_actor_ptr";
 constexpr std::array<std::string_view, 3> types_of_status = {"@<>+@atom", "@<>+@atom+@atom", "@<>+@atom+@u64+@i64"};
 constexpr std::string_view types_of_search = "@<>+@atom+@str";
-/// What no type without messages in it has in its name.
+/// A type that may hold messages has one of these in its name.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
 /// In so many bytes nothing can nest too deeply.
 constexpr std::size_t never_deep = std::size_t{4} << 10;
@@ -52,8 +52,8 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-/// What CAF reads without a look of a message that says that it flows down a stream. make_message_id(), by which CAF reads the
-/// number of a message, makes one that flows up a stream flow down.
+/// CAF takes a message that says that it flows down a stream for one of these types, without a look. The same holds for a
+/// message that flows up a stream: make_message_id(), by which CAF reads the number of a message, makes it flow down.
 constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
 bool is_one_of_troupe(const message_outline& of) {
@@ -61,7 +61,8 @@ bool is_one_of_troupe(const message_outline& of) {
          of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos;
 }
 
-/// An actor of the other end says in the name of the actor that it links to, or lets go of, that it does.
+/// When an actor of the other end links to an actor here, or lets go of it, CAF sends this message in the name of the actor
+/// here.
 bool is_link(const std::optional<message_outline>& of) {
   return of && of->types == types_of_link &&
          (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
@@ -107,7 +108,7 @@ std::string message_rules::why_not(const message_head& next) {
   if (proof_ && !proof_->place)
     return "one more connection of a certificate that has " + std::to_string(gate::node_ids::most_connections);
   if (state_ == state::waiting && kind != expected) return "a message before its handshake";
-  // A caller that has two connections says once more by a handshake which one counts.
+  // A caller that has two connections repeats its handshake on the one that counts.
   const bool chooses = state_ == state::met && kind == message_type::client_handshake && expected == kind &&
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
   if (state_ != state::waiting && is_handshake && !chooses) return "a second handshake";

@@ -24,33 +24,33 @@ namespace troupe::network {
 /// make CAF pass messages on, start actors or change its configuration. What CAF passes on, the next node takes for this node's
 /// own. An actor that links to an actor of this node, or lets go of it, sends CAF's message in the name of the actor of this
 /// node (BR-5, BR-12).
-///   BR-1  the handshake of the other end comes first, and once; a caller may repeat the same one once, to choose this
+///   BR-1  the handshake of the other end comes first, and once; a caller may repeat its handshake once, to choose this
 ///         connection.
 ///   BR-2  after the handshake come only messages to an actor by the actor's number, at most `most_for_service` times the one
 ///         question of CAF's nodes to CAF's service, news of monitored actors, and heartbeats. Without certificates, messages
 ///         may be of another node: an answer may take the way of its question.
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
-///   BR-4  a message within a message within a message, and so on, ends after `most_nested`: CAF reads each within the one
-///         around it, and the stack is finite.
-///   BR-5  with certificates, what comes is from the node of the certificate (see node_ids) and for this node: no message, and
-///         no end of an actor, comes in the name of another node, and this node passes nothing on. One exception is the message
-///         by which an actor links to an actor here, or lets go of it.
+///   BR-4  messages within messages nest at most `most_nested` deep: CAF reads an inner message while it reads the outer one,
+///         and the stack is finite.
+///   BR-5  with certificates, what comes is from the node of the certificate and for this node (see node_ids): no message and
+///         no end of an actor comes in the name of another node, and this node passes nothing on. The message of a link (see
+///         above) is an exception.
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions
-///         for its status and for published actors. Nothing ends these actors, or tells them what they tell each other.
-///   BR-7  a role to which a policy gives no right to actors sends messages to the actors of the node itself, answers to any
-///         actor, and one answer to CAF's own question after the handshake. Other messages are refused before their values are
-///         read, and by the header if they are larger than CAF's answer.
+///         for its status and for published actors. No message ends these actors, or is one of those that they send each other.
+///   BR-7  a role without the right to actors sends messages to the actors of the node itself, answers to any actor, and one
+///         answer to CAF's own question after the handshake. Other messages are refused before their values are read, and by
+///         the header if they are larger than CAF's answer.
 ///   BR-8  a message that is marked as part of a stream of CAF is what CAF sends there, and no answer. It is not for the actors
 ///         of a node itself.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
 ///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer
-///         that is none of troupe's has at most `most_answer` bytes, unless the role of the other end has the right to actors:
-///         CAF notes each actor that it reads of.
-///   BR-11 with certificates, messages and reasons for the end of an actor are as CAF writes them, and hold only values that
-///         nodes send (see message_values); answers to the node's own actors hold values that nodes answer. A role without the
-///         right to actors sends no own types, and names at most one actor, of the two nodes.
+///         that is none of troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the
+///         right to actors.
+///   BR-11 with certificates, messages and reasons for the end of an actor are as CAF writes them, with values that nodes send
+///         (see message_values); answers to the node's own actors have values that nodes answer. A role without the right to
+///         actors sends no own types, and names at most one actor, of the two nodes.
 ///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message
-///         that CAF sends for it. It links to no actor of the node itself.
+///         that CAF sends for it. No actor links to an actor of the node itself.
 ///   BR-13 a policy that is read again counts on connections that are open: for each header, and for each payload, that is
 ///         looked at from then on. A payload is looked at by one policy.
 class message_rules {
@@ -73,9 +73,9 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const gate::own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is, which counts for NI-3 from now on. Without it BR-5 and BR-7 do not count. `all` has the id
-  /// of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once, and
-  /// nothing has come.
+  /// Says whose the connection is, which counts for NI-3 from now on. Without this call BR-5 and BR-7 do not count. `all` has
+  /// the id of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once,
+  /// and nothing has come.
   void meet(std::shared_ptr<gate::node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);

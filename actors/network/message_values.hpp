@@ -11,17 +11,17 @@ namespace troupe::network {
 /// such a value or not, and trusts what it reads: some of its own types throw in the middle, nest until the stack ends, take as
 /// much memory as they announce, or make actors. So the values are looked at first, as CAF has written them. CAF's reader
 /// throws at ids of nodes that are URIs, takes up to a hundred bytes of memory for a value that came as one byte, and takes the
-/// memory that a `std::vector<char>` announces. If CAF can't write a value, it ends the message there, and reads an empty
-/// message from it. Nobody knows here how types of the program's own are written. CAF might not read a message within a message
-/// to its end if a value in it is of troupe's, or if it is none: where CAF goes on behind it, nobody knows here.
+/// memory that a `std::vector<char>` announces. A message that CAF could not write to its end is read as an empty message.
+/// Nobody knows here how types of the program's own are written. CAF may stop in the middle of a message within a message, if
+/// this has a value of troupe's or is no message; nobody knows here where CAF then goes on.
 ///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages
 ///         of streams and of brokers, and so on. Only types that were read through, with their layouts, may come.
 ///   MV-2  a message is wrong in which a value is not complete, values nest deeper than `most_nested`, or the id of a node is
-///         not that of an actor system. A pointer to an actor names both an actor and a node, or neither. A message that ends
-///         where a value would begin is not wrong.
-///   MV-3  behind the first value of a type of the program's own, the bytes are searched for names that are wrong by MV-1, and,
-///         if ids of nodes may follow, for the mark of a URI. No `std::vector<char>` stands there. The same holds behind a
-///         message within a message that CAF might not read to its end.
+///         not that of an actor system. A pointer to an actor names both an actor and a node, or neither. A message may end
+///         where a value would begin.
+///   MV-3  behind the first value of a type of the program's own, and behind a message within a message that CAF might not read
+///         to its end, the bytes are searched for names that are wrong by MV-1 and, if ids of nodes may follow, for the mark of
+///         a URI. No `std::vector<char>` stands there.
 ///   MV-4  a message is wrong that has more than `most_parts` values and elements of lists of texts, or more than
 ///         `most_pointers` to actors. Behind a value of an own type nobody counts (MV-3).
 struct message_values {

@@ -29,8 +29,8 @@ namespace troupe::network {
 /// job takes too long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
 ///   NT-2  while no thread leads, the thread that stands by looks every `tick`, and leads if no thread led since its last look.
-///         It leads at once if a thread other than these two posts to a loop, or if the job waits for a future. Posts of the
-///         job itself wait until the job's thread leads again.
+///         It leads at once if a third thread posts to a loop, or the job waits for a future. Posts of the job itself wait
+///         until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
 ///         wait are sent elsewhere.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
@@ -126,7 +126,7 @@ class network_threads {
   std::atomic<bool> idle_work_due_{false};
 
   struct {
-    std::mutex mutex;  // guards the others
+    std::mutex mutex;  // guards loops, noted and asleep
     std::vector<event_loop*> loops;
     std::vector<event_loop*> noted;
     bool asleep = false;
@@ -136,7 +136,7 @@ class network_threads {
     std::vector<event_loop*> noted;
     std::vector<event_loop*> due;
     std::vector<event_loop*> later;     // loops that go on when the sockets have had their turn
-    std::vector<event_loop*> going_on;  // those of them whose turn it is
+    std::vector<event_loop*> going_on;  // those of `later` whose turn it is
     watched_connections watched;
     int unpolled = 0;
     std::deque<queued_job> new_jobs;
@@ -146,7 +146,7 @@ class network_threads {
   } leader_;
 
   struct {
-    std::mutex mutex;  // guards the others
+    std::mutex mutex;  // guards jobs, now, job_runs, job_ran and one_looks
     std::condition_variable told;
     std::condition_variable job_ended;
     std::deque<queued_job> jobs;

@@ -25,7 +25,7 @@ namespace troupe::network {
 class part_buffer {
  public:
   static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-  /// The first bytes of a part that are waited for, and how many may be reserved for it before they have come.
+  /// How many bytes of a part are waited for at first, and how many may be reserved for a part before its bytes have come.
   static constexpr std::size_t first_room = std::size_t{1} << 20;
   static constexpr std::size_t most_reserved = std::size_t{64} << 20;
   /// However small the parts are, their memory is freed only if its capacity is more than twice this.
@@ -49,7 +49,7 @@ class part_buffer {
   /// The most bytes that the part may have.
   std::size_t wished() const noexcept { return wished_; }
 
-  /// The room of the part, and the room beyond, for one read from the wire. Pre of the second one: nothing is ahead.
+  /// The room of the part, and the room beyond, for one read from the wire. Pre of room_ahead(): nothing is ahead.
   iovec room() noexcept { return {part_.data() + collected_, part_.size() - collected_}; }
   iovec room_ahead() noexcept { return {ahead_.data(), ahead_.size()}; }
   /// Says that so many bytes were read into room(), and then into room_ahead().
@@ -66,7 +66,7 @@ class part_buffer {
   caf::io::receive_policy::config wanted_ = caf::io::receive_policy::at_most(1024);
   std::vector<char> part_;
   std::size_t collected_ = 0;  // bytes of the part that have come
-  std::size_t threshold_ = 1;  // with so many it is complete
+  std::size_t threshold_ = 1;  // with so many bytes the part is complete
   std::size_t wished_ = 1;
   support::recent_peak peak_;  // sizes of parts
   std::vector<char> ahead_ = std::vector<char>(ahead_bytes);

@@ -76,16 +76,17 @@ gate::connection_gate gate_of(const caf::actor_system_config& config) {
   return own != nullptr ? own->gate() : gate::connection_gate(gate::connection_gate::rule::same_user);
 }
 
-/// An id that a node no longer has takes its tensors with it: a node that draws one id after another has the limits of one
-/// sender.
+/// When a node no longer has an id, the tensors of that id are dropped: so a node that draws one id after another has the
+/// limits of one sender.
 std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system_config& config) {
   const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
   if (own == nullptr) return std::make_shared<gate::introduced_nodes>();
   return std::make_shared<gate::introduced_nodes>([own](node_id who) { own->give_up(who); });
 }
 
-/// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which they
-/// inherit, a successor can listen there at once. Set before the port was chosen, two nodes could get the same one.
+/// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which the
+/// connections inherit, a successor can listen there at once. The option is set after the port was chosen: otherwise two nodes
+/// could get the same port.
 void let_successors_listen(int socket) {
   const int on = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);

@@ -120,12 +120,12 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   outgoing_connections calls_;
   std::function<void(const gate::refusal&)> on_refused_;
   struct {
-    std::mutex mutex;  // guards the next two
+    std::mutex mutex;  // guards last and all
     std::uint64_t last = 0;
     std::unordered_map<std::uint64_t, doorman*> all;
     silent_connections silent;  // used by the leader thread only
   } doors_;
-  std::optional<gate::reception> reception_;  // with certificates; uses all of the above
+  std::optional<gate::reception> reception_;  // with certificates; uses all members above
   std::atomic<caf::actor_id> unordered_{0};
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;
@@ -134,7 +134,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     std::mutex mutex;  // guards `all`
     std::vector<caf::resumable*> all;
     std::atomic<bool> are_served{false};  // changed under the lock only
-    // Used by the leader thread only:
+    // own and due: used by the leader thread only.
     std::vector<caf::resumable*> own;
     std::vector<caf::resumable*> due;
   } posts_;

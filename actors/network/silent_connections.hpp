@@ -32,7 +32,7 @@ class silent_connections {
   /// To be kept until something comes on the connection, or the connection is over.
   using token = std::shared_ptr<const int>;
 
-  /// Adds an accepted connection. The event loop finds that a connection is over which this function ends.
+  /// Adds an accepted connection. If this function ends a connection, the event loop finds that the connection is over.
   token add(int socket);
 
  private:
@@ -93,7 +93,7 @@ class outgoing_connections {
     std::weak_ptr<const int> socket;  // expired: something has come, or the connection is over
   };
 
-  std::mutex mutex_;  // guards the next two
+  std::mutex mutex_;  // guards offered_ and unanswered_
   std::vector<std::weak_ptr<offered>> offered_;
   std::vector<unanswered> unanswered_;
 };

@@ -292,7 +292,7 @@ bool tcp_scribe::stream::hand_on_part() {
   return true;
 }
 
-/// CAF reads the message, and with it who says to have sent it, before this returns.
+/// Before this function returns, CAF has read the message, with the sender that the message names.
 bool tcp_scribe::stream::hand_to_broker(std::size_t bytes) {
   const auto sender = messages.reading();
   const handing_over now(scribe_.basp_ != nullptr);

@@ -35,7 +35,7 @@ class transport {
   state now() const noexcept { return secured_ != nullptr && !secured_->is_proven() ? state::proving : state::open; }
   /// The session of TLS; null without TLS.
   const gate::tls_session* secured() const noexcept { return secured_; }
-  /// The address of the other end; also known when that has left.
+  /// The address of the other end; known also when the other end has left.
   const std::string& there() const noexcept { return there_; }
   /// Goes on with the proof. Pre: the connection has TLS.
   progress prove() {

@@ -150,7 +150,7 @@ class write_lanes {
   struct {
     lane of = lane::prompt;     // also of the last unit
     std::size_t left = 0;       // bytes of the lane that have not left; 0: no unit has begun
-    head_bytes head{};          // leaves ahead of them
+    head_bytes head{};          // leaves ahead of these bytes
     std::size_t head_left = 0;  // bytes of `head` that have not left
   } unit_;
   /// The message that leaves in fragments.

@@ -79,7 +79,7 @@ class node_tether {
   }
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards handles_, changes_ and last_change_
   std::map<object_id, std::size_t> handles_;
   std::map<object_id, std::set<std::uint64_t>> changes_;  // for which somebody waits
   std::uint64_t last_change_ = 0;
@@ -185,7 +185,7 @@ class object_store {
   const node_id here_;
   const std::string node_name_;
   const std::shared_ptr<node_tether> tether_ = std::make_shared<node_tether>();
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards types_, objects_, owned_, last_number_ and last_ticket_
   std::map<std::string, module_maker> types_;
   std::unordered_map<object_id, entry> objects_;
   std::unordered_map<node_id, std::size_t> owned_;  // number of ownerships of each node

@@ -184,8 +184,8 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
-/// Null on a thread that has to be told when it blocks, and would not hear of a hook that waits on another thread: the thread
-/// of a call, whose worker slot is free while it waits, and a network thread.
+/// Null on the thread of a call, whose worker slot is free while the thread waits, and on a network thread. Such a thread has
+/// to be told when it blocks, and would not hear of a hook that waits on another thread.
 engine::cpu_workers* workers_for_this_thread(const burst_parts& here) {
   const auto* told = blocking_observer::current();
   return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;

@@ -135,8 +135,8 @@ void context_desk::backward(const contracts::backward_job_ptr& job) {
 
 void context_desk::release() {
   const auto id = record_->id();
-  // Only the opener ends a context. Another node has news for those that it called: they ask the opener, which may not know
-  // them.
+  // Only the opener ends a context. Another node has news for the nodes that it called: these ask the opener, which may not
+  // know them.
   const bool is_opener = id.node == here_.self.id();
   // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
   for (auto who : record_->members.peers())

@@ -52,7 +52,7 @@ class context_members {
 
   const context_id of_;
   const node_id here_;
-  mutable std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards nodes_ and place_
   // Flat: most contexts have few entries, and a program may have many contexts.
   boost::container::flat_map<node_id, knowledge> nodes_;
   std::shared_ptr<protocol::call_tree_place> place_;

@@ -123,7 +123,7 @@ class context_record {
   const node_id here_;
   support::activity& counts_;
   std::shared_ptr<part_count> parts_;
-  mutable std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards sends_, recordings_, passes_, tasks_ and released_
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
   known_passes passes_;

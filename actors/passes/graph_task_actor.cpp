@@ -71,7 +71,8 @@ void graph_task_desk::gradients(propagate_gradients& message) {
   if (part_.over()) deliveries_.clear();
 }
 
-/// Who sent the gradients, where that matters: a node that has started the pass need not know, without children that answer.
+/// The sender of the gradients. Empty on the node that has started the pass if the message is not the answer of a child: there
+/// the sender does not matter.
 protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) {
   if (lead_ && message.answers == 0) return {};
   const auto from = here_.directory.find(message.from);
@@ -181,7 +182,7 @@ void graph_task_desk::carry_out(const part::stop_burst&) {
   here_.gradient_credits.wake();
 }
 
-/// To the parent, which takes part in the pass and is no initiator, or to the initiator.
+/// Reports to the parent, if it takes part in the pass and is not the initiator; otherwise to the initiator.
 void graph_task_desk::carry_out(part::report_quiet& what) {
   if (lead_) return act(lead_->quiet(std::move(what.carried)));
   participant_quiet message{terms_->context, terms_->pass, here_.self.id(), std::move(what.carried), what.answers};

@@ -42,7 +42,7 @@ struct lane_threads::queue {
     }
   }
 
-  std::mutex mutex;                           // guards the members below
+  std::mutex mutex;                           // guards idle and waiting
   std::vector<std::size_t> idle;              // indices of CPU workers
   std::deque<std::function<void()>> waiting;  // work; empty while a worker is idle
 };

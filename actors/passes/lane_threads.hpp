@@ -18,10 +18,10 @@
 
 namespace troupe::passes {
 
-/// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it.
+/// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it. The
+/// actor system does not wait for a thread whose work runs beyond the stop limit: that thread uses nothing of the system.
 ///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs or
-///         begins. Work that runs when the stop limit is over is an exception: a warning tells of it, and its thread, for which
-///         the actor system does not wait, ends with it.
+///         begins. Work that still runs at the stop limit is an exception: a warning tells of it, and its thread ends with it.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
 ///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its
 ///         order.

@@ -76,7 +76,7 @@ class open_contexts {
 
   const context_parts here_;  // the context actors point to it
   std::atomic<std::uint64_t> opened_{0};
-  mutable std::mutex mutex_;  // guards the members below
+  mutable std::mutex mutex_;  // guards open_, open_of_, closed_ and stopped_
   std::unordered_map<context_id, open_context> open_;
   struct share {
     std::size_t contexts = 0;  // in open_

@@ -82,7 +82,7 @@ class policy_file {
 
  private:
   const std::string path_;
-  std::mutex mutex_;                    // guards read_, and what changes now_
+  std::mutex mutex_;                    // guards read_, and writes to now_
   std::map<std::string, policy> read_;  // by their texts
   std::atomic<const policy*> now_{nullptr};
 };

@@ -70,7 +70,7 @@ class burst_threads {
   };
   std::vector<begin> due();
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards limit_, spawn_, computing_, waiting_, all_, idle_ and stopped_
   std::size_t limit_ = 0;
   std::function<actor()> spawn_;
   std::ptrdiff_t computing_ = 0;  // bursts that run and do not wait

@@ -64,7 +64,7 @@ class departures {
   caf::actor_system& system_;
   const guard guard_;
   const std::shared_ptr<door> door_ = std::make_shared<door>();
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards couriers_ and finished_
   std::map<c10::DeviceIndex, hired> couriers_;
   bool finished_ = false;
 };

@@ -49,7 +49,7 @@ class garbage {
   support::work_times& times_;
   support::deadline_clock& deadlines_;
   running_work& running_;
-  std::mutex mutex_;  // guards the next two
+  std::mutex mutex_;  // guards kept_ and frees_at_once_
   contracts::discarded kept_;
   bool frees_at_once_ = false;
   std::atomic<bool> will_tidy_{false};

@@ -64,7 +64,7 @@ struct name_lookups::state {
     std::function<void(outcome)> done;
   };
 
-  std::mutex mutex;  // guards what follows
+  std::mutex mutex;  // guards waiting, last and threads
   std::map<ticket, name> waiting;
   ticket last = 0;
   std::size_t threads = 0;

@@ -98,7 +98,7 @@ class signal_handlers {
     hangup_event_ = {};
   }
 
-  static inline std::mutex mutex_;  // guards the next ones
+  static inline std::mutex mutex_;  // guards waiting_, event_, hangup_event_, before_, hangup_before_ and has_hangup_
   static inline std::list<const std::function<void()>*> waiting_;
   static inline owned_descriptor event_;
   static inline owned_descriptor hangup_event_;

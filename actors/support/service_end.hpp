@@ -22,7 +22,7 @@ class service_end {
   void wait(const std::function<void()>& on_hangup = {});
 
  private:
-  std::mutex mutex_;  // guards the next two
+  std::mutex mutex_;  // guards asked_ and waiter_
   bool asked_ = false;
   int waiter_ = -1;  // the descriptor that wakes the thread that waits
 };

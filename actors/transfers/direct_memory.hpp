@@ -14,7 +14,8 @@ namespace troupe::transfers {
 /// use the object.
 ///   DM-1  a mark that another node drew is kept until the node is forgotten or can't read. The mark is then overwritten; its
 ///         memory is kept for another mark.
-///   DM-2  a mark belongs to one process of the node that got it: this process reads the memory of no other one for that node.
+///   DM-2  a mark belongs to one process of the node that got it: for that node, this process reads the memory of no other
+///         process.
 class direct_memory {
  public:
   direct_memory() = default;

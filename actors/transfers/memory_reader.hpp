@@ -38,7 +38,7 @@ class lazy_memory_reader {
 
   const parts here_;
   const std::chrono::nanoseconds idle_time_;
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards reader_, guard_, offers_, not_read_, is_watched_ and stopped_
   contracts::memory_reader_actor reader_;
   gate::own_actors::hold guard_;  // of the reader: other nodes send it nothing
   std::uint64_t offers_ = 0;      // that were given to readers so far

@@ -18,12 +18,12 @@ namespace troupe::transfers {
 /// said otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a way of constant rate and delay the window reaches what the way holds, and at least half of that while the way
-///         back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, and a little
-///         longer after the delay is measured anew (see `memory_ns`).
+///         back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, or a little
+///         longer when the delay is measured anew.
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
-///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large where it takes more than `fast`. In
-///         between, and until pieces wait on a full way, their size stays; the first pieces are large. Pieces at once after a
-///         pause make a way no faster, a short stop makes it no slower.
+///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large at first and where it takes more
+///         than `fast`. In between, and until pieces wait on a full way, their size stays. Neither pieces that go at once after
+///         a pause nor a short stop counts.
 ///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. A clock
 ///         that gains makes waits count for longer, up to that. A clock that loses, or lies, hides waits: then the window is
 ///         larger, up to `most`.
@@ -37,7 +37,8 @@ class piece_window {
   static constexpr std::uint64_t least_small = 2 * small_piece;
   static constexpr std::uint64_t least_large = 4 * large_piece;
   static constexpr std::uint64_t most = std::uint64_t{64} << 20;
-  /// How long pieces may wait in queues: twice the delay of piece and answer without this wait, and between these times.
+  /// How long pieces may wait in queues: twice the delay of piece and answer without this wait, but at least least_wait_ns and
+  /// at most most_wait_ns.
   static constexpr std::int64_t least_wait_ns = 500'000;
   static constexpr std::int64_t most_wait_ns = 20'000'000;
   /// For so long the shortest delay counts.

@@ -84,8 +84,8 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_
 ///   transfer               next state
 ///   waits                  its turn: offers, if the receiver reads; otherwise pieces
 ///   pieces                 let go of when its last piece has left
-///   offers                 let go of when its last offer was taken. offer_answered (refused): refused; if it was unreadable, all
-///                          transfers in `offers` are refused
+///   offers                 let go of when its last offer was taken. offer_answered (refused): refused; if it was unreadable,
+///                          all transfers in `offers` are refused
 ///   refused                when no offer of it is without an answer: pieces, from its first byte on
 ///
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken

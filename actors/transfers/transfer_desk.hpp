@@ -38,7 +38,8 @@ class transfer_desk {
   void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send);
   /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
   void call_off(node_id to, const sent_ahead& ahead) const;
-  /// Sends gradients. Counted gradients leave as a question: the other node answers when it has taken them (GW-14).
+  /// Sends gradients. Gradients that count for the send limit leave as a question: the other node answers when it has taken
+  /// them (GW-14).
   void send(const contracts::outgoing_gradients_ptr& what);
   /// Calls `taken` when the node has taken what was sent to it before: asks by a piece of no transfer, which changes nothing.
   /// No effect if the node goes down before.

@@ -73,9 +73,9 @@ refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::
 /// A certificate is about to expire when less than a tenth of its life is left, and at most this long.
 constexpr std::chrono::days most_warning{30};
 
-/// What whoever runs a node has to know about the node's own certificate, in one line: the certificate was revoked, has expired
-/// or is about to expire, and what to do. Empty: nothing is wrong. The text is another one each day, and each hour of the last
-/// day. `revoked` may be null.
+/// What an operator has to know about the node's own certificate, in one line: the certificate was revoked, has expired or is
+/// about to expire, and what to do. Empty: nothing is wrong. The text changes each day, and each hour of the last day.
+/// `revoked` may be null.
 std::string warning_about(X509* own, const revocations* revoked, std::chrono::system_clock::time_point now);
 
 /// "2026-11-23 17:00:00 UTC".

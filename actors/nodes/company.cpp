@@ -34,7 +34,7 @@ namespace troupe::nodes {
 
 namespace {
 
-// Of a node with device workers: so many passes may wait for devices before one more has to wait for them.
+// Of a node with device workers: this many passes may wait for devices at once; one more waits for these passes.
 constexpr std::size_t threads_for_bursts = 4;
 
 constexpr int starting_threads = 11;  // 6 of the actor system, 2 of the network, 3 of a node without device workers

@@ -73,7 +73,7 @@ struct gateway_state {
 };
 
 contracts::gateway_actor::behavior_type gateway_desks::handlers() {
-  // CAF tries one after the other: the frequent messages come first.
+  // CAF tries one handler after the other: the frequent messages come first.
   return {
     [this](call_request& request) { return serving.serve(request); },
     [this](const contracts::outgoing_call_ptr& job) { calling.call(job); },
@@ -160,7 +160,7 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
 
  private:
   node_parts& parts_;
-  // Until the desks have it: two actors that know each other for ever would never be freed.
+  // Null once the desks have it: two actors that know each other for ever would never be freed.
   contracts::membership_actor membership_;
 };
 

@@ -38,7 +38,7 @@ class node_link {
   }
   error has_ended() const { return error(errc::stopping, "node '" + name_ + "' has stopped"); }
 
-  /// For the node's end, in this order. drain() must not be called within a visit.
+  /// For the node's end: first close(), then forget_node(), then drain(). drain() must not be called within a visit.
   void close() noexcept { closed_ = true; }
   void forget_node() noexcept { here_ = nullptr; }
   void drain() noexcept {
@@ -71,9 +71,9 @@ class visit {
   visit(const visit&) = delete;
   visit& operator=(const visit&) = delete;
 
-  /// Whether the node had not begun to end when the visit began.
+  /// False if the node had begun to end before the visit began.
   explicit operator bool() const noexcept { return begun_; }
-  /// Throws troupe::error (stopping) if the node had.
+  /// Throws troupe::error (stopping) if the node had begun to end before.
   company* operator->() const {
     if (!begun_) throw by_.has_ended();
     return &by_.all_;

@@ -187,7 +187,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
 std::pair<std::vector<overwritable_tensor>, const char*> targets_of(module& of, requests::tensors which) {
   if (which == requests::tensors::buffers) return {buffers_of(of), "buffer"};
   if (which == requests::tensors::state) return {state_of(of), "parameter or buffer"};
-  // Of buffers too: a state is written by it, whether it came by state() or by parameters() and buffers().
+  // The buffers belong to it: set_parameters() takes a state, whether it came by state() or by parameters() and buffers().
   auto all = parameters_of(of);
   for (auto& buffer : buffers_of(of)) all.push_back(std::move(buffer));
   return {std::move(all), "parameter"};

@@ -137,7 +137,7 @@ class local_optimizer {
   /// The number of parameters of each module; last the number of local parameters.
   const std::vector<std::size_t>& counts() const noexcept { return counts_; }
 
-  /// Of these gradients; null: of those that were gathered.
+  /// The sums of these gradients; null: of the gathered gradients.
   squared_norms norms(const engine::gradient_table* gradients = nullptr) const;
 
   /// Steps every parameter that has a gradient, with the gradient times `scale`.
@@ -157,7 +157,7 @@ class local_optimizer {
 
   /// Writes all that LO-4 names to a file.
   support::file_digest save(const support::file_place& place, const std::string& node, const std::string& save_id);
-  /// Whether save() has written no part of another save since that of this one.
+  /// Whether the last part that save() has written is of this save.
   bool has_saved_last(const std::string& save_id) const;
   /// About how many bytes save() writes once every parameter was stepped; rather too many than too few.
   std::uint64_t estimated_bytes() const;

@@ -21,8 +21,8 @@ namespace troupe::services {
 ///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst whose wait is over goes on
 ///         at once: then more than `limit` compute for a while. A large function that waits on a worker counts as a burst that
 ///         waits.
-///   BT-2  a burst that waits keeps no other one from running, as long as the node has fewer than `most_threads` and the system
-///         gives one more. Otherwise bursts wait until another one has ended.
+///   BT-2  a burst that waits keeps no other burst from running, as long as the node has fewer than `most_threads` threads and
+///         the system gives another thread. Otherwise bursts wait until another burst has ended.
 ///   BT-3  after stop() no burst begins and no thread is made.
 class burst_threads {
  public:
@@ -31,8 +31,8 @@ class burst_threads {
   static constexpr std::size_t most_threads = 4096;
   static constexpr std::size_t most_spare = 3;  // idle threads that stay, beside `limit`
 
-  /// To be called once, before post(). `spawn` makes a thread, which throws std::system_error if the system gives none: so does
-  /// this function for the first `limit` threads.
+  /// To be called once, before post(). `spawn` makes a thread, and throws std::system_error if the system gives none. start()
+  /// throws this error too, for the first `limit` threads.
   void start(std::size_t limit, std::function<actor()> spawn);
 
   void post(job what);
@@ -43,13 +43,14 @@ class burst_threads {
     bool ends = false;
   };
   order ended(const actor& thread);
-  /// A burst begins to wait for a future, and goes on.
+  /// To be called when a burst begins to wait for a future; resumed() when the burst goes on.
   void blocked();
   void resumed();
   /// The threads that have not ended.
   std::vector<actor> stop();
 
-  /// While it lives, its thread tells when it waits. Large functions of a burst may run on other threads that do so too.
+  /// While a waiting_observer lives, its thread tells when it waits. Other threads that run large functions of a burst have
+  /// one, too.
   class waiting_observer final : public blocking_observer {
    public:
     explicit waiting_observer(burst_threads& of) : of_(of), outer_(std::exchange(current(), this)) {}

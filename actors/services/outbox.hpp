@@ -50,8 +50,8 @@ class outbox {
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
-  /// of the error. `format`: in which the tensors travel if the node `to` reads it. The tensors of a message that is still
-  /// `arriving` are not compressed yet: compress() does so when all elements have come.
+  /// of the error. `format`: the format in which the tensors travel if the node `to` reads it. The tensors of a message that is
+  /// still `arriving` are not compressed yet: compress() does so when all elements have come.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact);
   /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let

@@ -26,8 +26,8 @@ using parcel_ptr = std::shared_ptr<parcel>;
 /// The parcels of one device that wait, in their order, and how long to wait before the device is asked again. All times are
 /// nanoseconds of the steady clock.
 ///   PN-1  a parcel leaves when it is ready and no parcel before it waits.
-///   PN-2  the pause grows with the time for which the first parcel has been waited for: at first there is none, later it is an
-///         eighth of that time, and at most `longest_ns`.
+///   PN-2  the pause grows with the time for which the first parcel has been waited for. At first there is no pause; later the
+///         pause is an eighth of that time, and at most `longest_ns`.
 class parcel_line {
  public:
   static constexpr std::int64_t patience_ns = 50'000;

@@ -16,8 +16,7 @@
 namespace troupe::services {
 
 /// What the threads of a node run, for the error of a node that can't stop. Any thread may use it.
-///   RW-1  text() names all work whose `entry` lives, what began first before the rest; beyond `most_named` it says how many
-///         more there are.
+///   RW-1  text() names all work whose `entry` lives, the oldest first; beyond `most_named` it says how many more there are.
 ///   RW-2  an entry allocates nothing, so it can be made where no exception may leave.
 class running_work {
   using hook = boost::intrusive::list_base_hook<>;

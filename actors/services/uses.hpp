@@ -77,8 +77,8 @@ namespace troupe {
     __VA_ARGS__& name;                                 \
   }
 
-// nodes/node_parts.hpp declares those that only desks of nodes/ use. Any thread may use a part, from the start of the node's
-// actors to their end.
+// nodes/node_parts.hpp declares the parts that only desks of nodes/ use. Any thread may use a part, from the start of the
+// node's actors to their end.
 TROUPE_PART(options, const settings);
 TROUPE_PART(log, const logging::node_log);
 TROUPE_PART(self, const services::node_identity);
@@ -101,8 +101,8 @@ TROUPE_PART(outbox, services::outbox);
 TROUPE_PART(garbage, services::garbage);
 
 /// What a class or function uses of its node: `uses<with_log, with_clock>` has the references `log` and `clock`. It is made of
-/// node_parts, or of another `uses` that has all of these; of one that lacks any it can't be made. It is small: copy it into
-/// what outlives the call.
+/// node_parts, or of another `uses` that has all these parts; another one does not compile. It is small: copy it into what
+/// outlives the call.
 template <class... Parts>
 struct uses : Parts... {
   template <class All>

@@ -37,9 +37,9 @@ struct call_bounds {
 /// (SR-1).
 class call_scope : engine::surroundings {
  public:
-  /// `here`: the node for which the thread works; the next arguments are of its context. `calls`: in anomaly mode, a text about
-  /// the calls that led to this work. `bounds`: those of the outer scope if not given. `format`: of the calls that the thread
-  /// makes.
+  /// `here`: the node for which the thread works. `context`, `place`: those to which the calls of the thread belong. `calls`:
+  /// in anomaly mode, a text about the calls that led to this work. `bounds`: those of the outer scope if not given. `format`:
+  /// of the calls that the thread makes.
   call_scope(node_id here, context_id context, program_place place, std::string calls = {},
              std::optional<call_bounds> bounds = std::nullopt, wire_format format = wire_format::exact)
       : outer_(current_scope()),
@@ -106,8 +106,8 @@ class call_scope : engine::surroundings {
   /// The place of the next call. Each use returns another place.
   static program_place next_place() { return current_scope() == nullptr ? program_place{} : current_scope()->next(); }
 
-  /// What the innermost scope has recorded so far. Nothing in a pass, which notes what it records itself, and on a thread that
-  /// shares the scope of another one.
+  /// What the innermost scope has recorded so far. Nothing in a pass, which notes itself what it records, and nothing on a
+  /// thread that shares the scope of another thread.
   static engine::recording recorded() {
     auto result = current_scope() == nullptr ? engine::recording{} : current_scope()->recording_;
     const auto now = engine::recording_from_now({});

@@ -9,8 +9,8 @@
 
 namespace troupe::support {
 
-/// The folder to which other nodes may make a node write, and from which they may make it read. All that takes the path of
-/// another node reaches it from here on. Without a folder every path is refused.
+/// The folder to which other nodes may make a node write, and from which they may make it read. All code that gets a path from
+/// another node reaches the file from this folder on. Without a folder every path is refused.
 ///   DA-1  a path is a path below the folder.
 ///   DA-2  a path that leads out of the folder is refused: an absolute path, one with "..", and one through a symbolic link. So
 ///         are hidden names, control characters, and paths that are long or deep.
@@ -23,8 +23,8 @@ class data_folder {
 
   explicit operator bool() const noexcept { return root_.has_value(); }
 
-  /// All of these throw refused_request (DA-2), and troupe::error (function_failed) with the reason for what can't be opened.
-  /// The folder at `path`; empty if it is not there.
+  /// The folder at `path`; empty if it is not there. find(), find_or_make(), nearest() and path_of() throw refused_request
+  /// (DA-2), and troupe::error (function_failed) with the reason for what can't be opened.
   std::optional<open_folder> find(const std::string& path) const;
   /// The folder at `path`, which is made if it is not there.
   open_folder find_or_make(const std::string& path) const;

@@ -16,7 +16,7 @@ std::string numeric_address(const sockaddr_storage& address);
 std::string address_with_port(const sockaddr_storage& address);
 /// The address of the other end of a connected socket, as address_with_port() gives it. Empty if the connection is over.
 std::string other_end_of(int socket);
-/// The same for a text, which also says it if the other end has closed the connection.
+/// As other_end_of(), for the text of an error or of the log: the text says so if the other end has closed the connection.
 std::string other_end_for_text(int socket);
 /// The network of the other end of a connected socket: its IPv4 address, or the first 64 bits of its IPv6 address, which one
 /// host may have to itself ("fd00:0:0:1::"). Empty if the connection is over.

@@ -79,8 +79,8 @@ class file_place {
 
   /// Opens the file. Throws refused_request for a link in an open folder, else troupe::error (function_failed) with the reason.
   owned_descriptor read() const;
-  /// Makes the file. `mode`: who may read and write it, as for open(2); with another one than the usual, nothing is written to
-  /// what had its name before. Empty if that fails; errno then says why.
+  /// Makes the file. `mode`: who may read and write it, as for open(2); with another mode than usual_mode, nothing is written
+  /// to a file that had this name before. Empty if that fails; errno then says why.
   owned_descriptor create(mode_t mode = open_folder::usual_mode) const noexcept;
   /// Gives the file the name of `other`, a place in the same folder. `replaces`: also if there is a file of that name already.
   /// False if that fails; errno then says why.

@@ -47,7 +47,7 @@ inline pipe_ends make_pipe() noexcept {
 /// A descriptor that is readable from ring() on until quiet(). If the system gives none, the result is empty and errno says
 /// why.
 inline owned_descriptor make_bell() noexcept { return owned_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
-/// Also in a handler of a signal.
+/// A handler of a signal may call it, too.
 inline void ring(int bell) noexcept {
   const std::uint64_t once = 1;
   static_cast<void>(!::write(bell, &once, sizeof once));  // fails only if the bell rings already

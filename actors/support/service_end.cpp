@@ -27,7 +27,8 @@ owned_descriptor make_event() {
   return event;
 }
 
-// The descriptors of the handlers. The first stays readable from the first signal that stops until no thread waits any more.
+// The descriptors of the handlers. That of told_by_signal stays readable from the first SIGTERM or SIGINT until no thread waits
+// any more.
 std::atomic<int> told_by_signal{-1};
 std::atomic<int> told_by_hangup{-1};
 

@@ -11,9 +11,9 @@
 
 namespace troupe::support {
 
-/// The time that a part of something may take which ends in `left`: a hundredth of it less, and at most 100 ms less. So the
-/// reason why the part failed comes before the whole ends. `depth`: how many wholes are around it; deep inside little is taken
-/// off, so that thousands fit.
+/// The time for a part of work that ends in `left`: a hundredth less, and at most 100 ms less. So the reason why the part
+/// failed comes before the work ends. `depth`: how many pieces of work, one inside the other, are around the part; deep inside,
+/// less is taken off, so that thousands fit.
 inline std::chrono::milliseconds time_of_part(std::chrono::milliseconds left, std::size_t depth = 0) {
   using std::chrono::milliseconds;
   constexpr std::size_t shallow = 8;

@@ -12,8 +12,8 @@
 ///
 ///   TROUPE_LIBRARY(here) { troupe::add_module_type(here, "encoder", ...); }
 ///
-/// The library does not contain troupe: it uses that of the program. So the library has to be built with the headers of the
-/// same troupe, the same libtorch and the same CAF, which TROUPE_INTERFACE names (the target troupe::loadable defines it).
+/// The library does not contain troupe: it uses the troupe of the program. So the library has to be built with the headers of
+/// the same troupe, the same libtorch and the same CAF, which TROUPE_INTERFACE names (the target troupe::loadable defines it).
 namespace troupe {
 
 /// The function that a library exports. `program` is the TROUPE_INTERFACE of the program. Returns the TROUPE_INTERFACE of the

@@ -31,7 +31,7 @@ struct cluster_status {
 ///   SL-1  every request ends by its deadline, whatever program listens at the address.
 class status_client {
  public:
-  /// Connects to the node. `how`: of these settings `insecure` counts. Throws troupe::error: unknown_peer if no program listens
+  /// Connects to the node. `how`: only the setting `insecure` counts. Throws troupe::error: unknown_peer if no program listens
   /// at the address, deadline_passed if the program does not answer, refused if the program is no node or may not be talked to.
   status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline, const settings& how = {});
   ~status_client();

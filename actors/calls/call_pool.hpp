@@ -152,7 +152,7 @@ class call_pool {
     std::map<std::size_t, queue> queues;  // by depth
     std::set<place> heads;                // of the first call of each queue
   };
-  using callers = std::map<node_id, waiting_calls>;  // those that have calls
+  using callers = std::map<node_id, waiting_calls>;  // callers that have calls
 
   void remove(typename callers::iterator of, typename std::map<std::size_t, queue>::iterator from,
               typename queue::iterator call) {

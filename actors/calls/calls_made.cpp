@@ -121,7 +121,7 @@ void calls_made::take(const context_closed& what) {
   end(lost, &what.why);
 }
 
-/// Of the tensors that were leaving to the node, none leaves any more.
+/// No tensor leaves to the node any more.
 void calls_made::take(const node_down& what) {
   std::vector<number> lost;
   for (const auto& [which, it] : calls_)

@@ -14,8 +14,8 @@
 
 namespace troupe::certificates {
 
-/// The certificates of a cluster that are no longer valid: a list that the cluster's authority has signed (X.509 CRL, PEM).
-/// Any thread may use it.
+/// The revoked certificates of a cluster: a list that the cluster's authority has signed (X.509 CRL, PEM). Any thread may use
+/// it.
 class revocations {
  public:
   /// Throws troupe::error (misuse), with the file and the reason, if the file is not there, is damaged, or is of another
@@ -36,7 +36,7 @@ class revocations {
 /// be verified again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
 ///   SB-1  contains() is true only for a certificate all of whose bytes, those of the signature too, are those of one that
 ///         add() got.
-///   SB-2  it keeps `most` certificates; one more makes it forget another one.
+///   SB-2  it keeps `most` certificates; one more takes the place of another one.
 class signed_before {
  public:
   static constexpr std::size_t most = 4096;

@@ -28,7 +28,7 @@ bool read_address(int (*of)(int, sockaddr*, socklen_t*), int socket, sockaddr_st
 }
 
 /// The program at the other end of a connection that this process made may not have accepted the connection yet. Then no
-/// process has that socket, and the one that listens is asked about.
+/// process has that socket, and the question is about the socket that listens.
 socket_report report_on_other(const sockaddr_storage& there, const sockaddr_storage& here, end which) {
   const auto other = report_on_socket(there, here);
   if (which == end::called || other.what != socket_report::kind::not_held) return other;

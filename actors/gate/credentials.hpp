@@ -41,13 +41,14 @@ struct proving_end {
 /// by TLS 1.3 who they are. Any thread may use it.
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted.
 ///         This holds also when a session is resumed, and however late the other end lets the handshake end.
-///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end. A
-///         session that was resumed makes way for the one that takes its place.
+///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end.
+///         When a session is resumed, the new session takes its place.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is
 ///         read again by each reload() until it can be used.
 ///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. A
 ///         certificate that has expired since the proof ends no connection: the node may have another one by now.
-///   CD-5  a list that is older than the one that counts, of the same authority, changes nothing: who was revoked stays so.
+///   CD-5  a list of the same authority that is older than the current list changes nothing: a revoked certificate stays
+///         revoked.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was
 ///         revoked, has expired, or is about to expire.
 ///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before the

@@ -152,7 +152,7 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
   SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
-/// A session that was not shut down in order would be taken out of those that can be resumed.
+/// OpenSSL would not resume a session that was not shut down in order.
 tls_session::~tls_session() {
   if (is_proven()) end_.own->remove(end_);
   SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);

@@ -58,8 +58,8 @@ class peer_traffic {
     all,
     connected,  // nodes that are peers or have been peers
   };
-  /// State of and traffic with each node, without node `self`: first the nodes that are up, then those that went down, each
-  /// sorted by name.
+  /// State and traffic of each node but `self`: first the nodes that are up, then the nodes that went down, each sorted by
+  /// name.
   std::vector<peer_status> report(node_id self, which nodes = which::all) const;
   /// How many entries the tables have (PD-5).
   std::size_t entries() const;

@@ -71,7 +71,7 @@ class address_probe {
   gate::refusal refusal_;  // why the gate refused the program that listens, or how its handshake ended
 };
 
-/// The addresses, those of IPv6 and of IPv4 by turns; the first one stays the first.
+/// The addresses, IPv6 and IPv4 in turn; the first address stays the first.
 std::vector<const addrinfo*> by_turns(const addrinfo* all);
 
 /// Looks for a node at all addresses of a host, as RFC 8305 ("Happy Eyeballs") says. Never waits: the caller waits.

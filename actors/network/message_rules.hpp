@@ -33,8 +33,8 @@ namespace troupe::network {
 ///   BR-4  messages within messages nest at most `most_nested` deep: CAF reads an inner message while it reads the outer one,
 ///         and the stack is finite.
 ///   BR-5  with certificates, what comes is from the node of the certificate and for this node (see node_ids): no message and
-///         no end of an actor comes in the name of another node, and this node passes nothing on. The message of a link (see
-///         above) is an exception.
+///         no end of an actor comes in the name of another node, and this node passes nothing on. The message by which an actor
+///         links (BR-12) is an exception.
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions
 ///         for its status and for published actors. No message ends these actors, or is one of those that they send each other.
 ///   BR-7  a role without the right to actors sends messages to the actors of the node itself, answers to any actor, and one

@@ -215,8 +215,8 @@ class walk {
 
   bool error(std::size_t depth) noexcept { return from_.take(code_and_category) && message(depth); }
 
-  /// If CAF can't read a message within another one, CAF leaves it empty and goes on with the next value, where it has stopped.
-  /// The same where CAF can't write the inner message.
+  /// If CAF can't read a message within a message, CAF leaves the inner message empty, and goes on with the next value at the
+  /// place where the reading has stopped. CAF does the same if it can't write the inner message.
   bool message(std::size_t depth) noexcept {
     if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());

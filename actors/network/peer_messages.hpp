@@ -21,9 +21,9 @@
 
 namespace troupe::network {
 
-/// The node at the other end of a connection with certificates. Its messages say who they are from, and have to say the truth:
-/// its name is that of the certificate, and its id is the one with which it introduced itself, by this connection or by another
-/// one.
+/// The node at the other end of a connection with certificates. Its messages say who sent them, and have to say the truth: the
+/// name has to be that of the certificate, and the id has to be the id with which the node introduced itself, by any
+/// connection.
 class proven_sender final : public sender_check {
  public:
   /// `policy`: what the roles of the cluster may do, for as long as this object lives; null: nobody has said it.

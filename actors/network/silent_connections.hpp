@@ -39,7 +39,7 @@ class silent_connections {
   std::deque<std::weak_ptr<const int>> all_;  // the oldest first
 };
 
-/// The connections that this process makes: from the one that is ready for CAF to the one on which something has come. Any
+/// The connections that this process makes, each from the time when it is ready for CAF until something has come on it. Any
 /// thread may use it.
 class outgoing_connections {
  public:

@@ -31,7 +31,7 @@ using module_maker = std::function<std::shared_ptr<module>(const attributes&)>;
 /// node. Any thread may use it.
 class node_tether {
  public:
-  /// A change of a remote object, from before it is asked for until nobody waits for it any more.
+  /// A change of a remote object. The object lives from before the change is asked for until nobody waits for the change.
   class change {
    public:
     change(node_tether& of, const object_id& object) : of_(of), object_(object) {
@@ -128,8 +128,7 @@ class object_store {
 
   /// The type of the module; empty if the object is no module or not in the store.
   std::string type_of(object_id id) const;
-  /// Whether the node owns the object. True for an object that is not in the store: find_module() then says that it is not
-  /// there.
+  /// Whether the node owns the object. True for an object that is not in the store: whoever looks for the object gets an error.
   bool is_owned_by(object_id id, node_id owner) const;
   static constexpr const char* script_type = "TorchScript";
 

@@ -21,7 +21,7 @@ namespace troupe::services {
 using device_map_ptr = std::shared_ptr<const device_map>;
 
 /// The device maps of a node, for its calls and messages to its peers. Any thread may use it.
-///   DV-1  the map of a message is the one that its sender chose, else that of the settings for the receiving node.
+///   DV-1  the map of a message is the map that its sender chose, else the map of the settings for the receiving node.
 ///   DV-2  a map is checked against the devices of this node and those that the peer has told, before anything is sent.
 ///   DV-3  the status lists each map of the settings: also that to a node that is not up, and what is wrong with it.
 class device_maps {

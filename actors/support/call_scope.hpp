@@ -86,8 +86,8 @@ class call_scope : engine::surroundings {
   static bool runs_pass_of(node_id here) noexcept {
     return around([&](const call_scope& each) { return each.burst_ != nullptr && each.here_ == here; }) != nullptr;
   }
-  /// Whom to tell when this thread waits: its observer, or that of the thread on whose behalf it runs functions of a pass.
-  /// Null: nobody.
+  /// Whom to tell when this thread waits: its observer, or the observer of the thread for which this thread runs functions of a
+  /// pass. Null: nobody.
   static blocking_observer* observer() noexcept {
     if (auto* own = blocking_observer::current()) return own;
     const auto* found = around([](const call_scope& each) { return each.burst_ != nullptr; });

@@ -58,9 +58,9 @@ void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<
   window_ = std::clamp(window_, static_cast<double>(smallest()), static_cast<double>(most));
 }
 
-/// If pieces wait while the window is full, the way takes all that is under way until the answer to the last piece of it comes.
-/// The mean is that of times: a way may take its first bytes after a pause at once, as the token bucket of a switch does, and
-/// is no faster for that. The mean is one of several windows: a way that stops for a moment is no slower for that.
+/// If pieces wait while the window is full, the path takes all that is under way until the answer to the last piece of it
+/// comes. The mean is that of times: a path may take its first bytes after a pause at once, as the token bucket of a switch
+/// does, and is no faster for that. The mean is one of several windows: a path that stops for a moment is no slower for that.
 void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   const auto ns_a_byte = static_cast<double>(delay_ns) / static_cast<double>(of.under_way);
   const auto weight = static_cast<double>(of.bytes) / std::max(static_cast<double>(mean_of), 4 * window_);

@@ -9,21 +9,21 @@
 namespace troupe::transfers {
 
 /// How many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as pieces do
-/// not wait in queues on the way, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a way that is fast and
-/// long is used, and other messages do not wait behind many pieces. Pieces are small on a slow way: the smallest window is a
-/// few pieces, and a message that leaves between two pieces waits until the way has taken all pieces before it.
+/// not wait in queues on the path, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a path that is fast
+/// and long is used, and other messages do not wait behind many pieces. Pieces are small on a slow path: the smallest window is
+/// a few pieces, and a message that leaves between two pieces waits until the path has taken all pieces before it.
 /// The wait of a piece is the time from the piece to its receiver, less the shortest such time that was seen lately; the
 /// receiver says when it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does
 /// not count. If the receiver says nothing, the time is that of piece and answer. Times are nanoseconds of one clock, unless
 /// said otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
-///   WD-2  on a way of constant rate and delay the window reaches what the way holds, and at least half of that while the way
-///         back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, or a little
-///         longer when the delay is measured anew.
+///   WD-2  on a path of constant rate and delay the window reaches what the path holds, and at least half of that while the
+///         path back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, or a
+///         little longer when the delay is measured anew.
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
-///   WD-4  pieces are small where the way takes less than `slow` bytes a second, and large at first and where it takes more
-///         than `fast`. In between, and until pieces wait on a full way, their size stays. Neither pieces that go at once after
-///         a pause nor a short stop counts.
+///   WD-4  pieces are small where the path takes less than `slow` bytes a second, and large at first and where it takes more
+///         than `fast`. In between, and until pieces wait on a full path, their size stays. Neither pieces that go at once
+///         after a pause nor a short stop counts.
 ///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. A clock
 ///         that gains makes waits count for longer, up to that. A clock that loses, or lies, hides waits: then the window is
 ///         larger, up to `most`.

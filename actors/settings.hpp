@@ -49,8 +49,8 @@ struct settings {
   std::chrono::milliseconds join_wait{30'000};
   std::size_t workers = 1;  // remote calls that compute at once; calls that wait for calls do not count
   /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass
-  /// (worker_team); if it is not 0, each accelerator of the process has one as well. 0: the functions of a pass run on one
-  /// thread.
+  /// (worker_team). Unless the number is 0, each accelerator of the process has one such thread more. 0: the functions of a
+  /// pass run on one thread.
   std::size_t pass_workers = 0;
   std::chrono::milliseconds deadline{60'000};      // default deadline of calls, passes and lookups
   std::chrono::milliseconds heartbeat{250};        // time between two heartbeats. A peer is unreachable after 3 unanswered

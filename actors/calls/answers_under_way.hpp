@@ -16,8 +16,8 @@ namespace troupe::calls {
 /// answers share one.
 ///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start, so
 ///         beside `limit` bytes only the answers of calls that ran already are under way.
-///   AU-2  a question follows as soon as `step()` bytes have left since the last one. So at most these bytes stay counted after
-///         the caller has taken them, and they are less than `limit`.
+///   AU-2  a question follows as soon as `step()` bytes have left since the last one. So at most `step()` bytes, less than
+///         `limit`, still count after the caller has taken them.
 class answers_under_way {
  public:
   explicit answers_under_way(std::uint64_t limit = 1) : limit_(limit) {}

@@ -160,7 +160,8 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
 }
 
 void outgoing_calls::fail(contracts::outgoing_call& job, const error& why) {
-  // Other nodes hear the farewell of this node and drop what they have for it, and may answer before this node has ended.
+  // A node that hears the farewell of this node drops what it has for this node. Its answer may come before this node has
+  // ended.
   const bool may_come_of_farewell =
     why.code() == errc::peer_down || why.code() == errc::unknown_function || why.code() == errc::unknown_context;
   const auto reason = may_come_of_farewell && here_.is_ending ? error(errc::stopping, "this node has stopped") : why;

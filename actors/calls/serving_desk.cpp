@@ -27,8 +27,8 @@ namespace troupe::calls {
 
 namespace {
 
-// A call that leads to another call keeps a thread of its node meanwhile. Calls that lead to so many others, one inside the
-// other, are taken for a recursion without an end, or for the claim of a node that is none of troupe's.
+// A call that leads to another call keeps a thread of its node meanwhile. A call inside so many others is taken for part of an
+// endless recursion, or for the claim of a program that is no node of troupe's.
 constexpr std::uint32_t most_depth = 4096;
 
 }  // namespace

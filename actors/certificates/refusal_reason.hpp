@@ -23,7 +23,7 @@ class revocations {
   revocations(const std::filesystem::path& file, X509* authority);
 
   bool contains(X509* certificate) const;
-  /// Whether this list and `other` are of one authority, which signed this one earlier. Each list of an authority is at least a
+  /// Whether both lists are of one authority, which signed this list before `other`. Each list of an authority is at least a
   /// second younger than the one before.
   bool is_older_than(const revocations& other) const;
 
@@ -34,8 +34,8 @@ class revocations {
 
 /// Certificates whose signature by the authority of a cluster was verified before. The signature of such a certificate need not
 /// be verified again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
-///   SB-1  contains() is true only for a certificate all of whose bytes, those of the signature too, are those of one that
-///         add() got.
+///   SB-1  contains() is true only for a certificate that has the same bytes as one that add() got, the bytes of the signature
+///         too.
 ///   SB-2  it keeps `most` certificates; one more takes the place of another one.
 class signed_before {
  public:

@@ -39,7 +39,7 @@ namespace troupe::contracts {
 ///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
 ///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that has a part of the
 ///         context tells the opener. So the release also reaches the parts that only the lost peer knew of.
-///   GW-13 a call of another node that waits for its context, for gradients or for a worker is refused when its caller goes
+///   GW-13 a waiting call of another node (for its context, for gradients or for a worker) is refused when its caller goes
 ///         down, its context is released or its deadline passes. Nothing of the call stays in memory.
 ///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node, beside the answers
 ///         of calls that run. Until there is room, gradients wait in their burst, and no call of the node starts. Nothing else
@@ -50,9 +50,9 @@ namespace troupe::contracts {
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
 ///         once the node listens. On a node without network, greetings and heartbeats get an error.
-///   GW-18 with a policy, a node believes what a call says about the passes of its context if the caller has opened the
-///         context, or had a part in it before (RB-5) and the passes are possible (see context_record). Otherwise the node asks
-///         the opener if gradients wait here.
+///   GW-18 with a policy, a node believes what a call says about passes of its context if the caller has opened the context.
+///         The node believes another caller that had a part in the context before (RB-5), if the passes are possible (see
+///         context_record). Otherwise the node asks the opener if gradients wait here.
 ///   GW-19 a call whose caller or opener is not up here waits until that node is up, for services::meeting_patience at most. So
 ///         does a report to an initiator that is not up here, as long as the pass lives here.
 using gateway_actor = caf::typed_actor<

@@ -55,9 +55,9 @@ struct member_out_of_reach {
 /// except as ME-3 says.
 ///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
 ///         The last news is that the peer is gone. (A node that comes after that is another peer.)
-///   ME-2  a peer is unreachable at once when its connection is lost. It is also unreachable when it answers no heartbeat for
-///         three intervals and no other bytes came from it by TCP for two intervals, and after `member_table::most_misses`
-///         heartbeats in a row without an answer.
+///   ME-2  a peer is unreachable when its connection is lost. It is also unreachable when it answers no heartbeat for three
+///         intervals while no other bytes come from it by TCP for two. After `member_table::most_misses` heartbeats in a row
+///         without an answer, it is unreachable in any case.
 ///   ME-3  every join and find is answered by its deadline; a find connects this node to the member. A join fails at once if
 ///         another program answers, or if the node refuses with a reason. It fails after membership_options::patience if no
 ///         program listens.

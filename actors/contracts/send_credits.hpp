@@ -68,8 +68,8 @@ class credit_accounts {
   std::map<account, balance> all_;
 };
 
-/// Makes threads that send to a node wait while too many bytes are under way to the node: a node that does not keep up slows
-/// those that send to it, and memory of both stays within bounds. Any thread may use it.
+/// Makes threads that send to a node wait while too many bytes are under way to the node. So a slow node slows the nodes that
+/// send to it, and all of them need bounded memory. Any thread may use it.
 ///   SQ-1  take() returns at its deadline at the latest, and soon after stop().
 ///   SQ-2  a thread that waits has freed its worker slot (see blocking_observer).
 ///   SQ-3  take() never waits in a continuation, because a continuation may run on the thread that brings the answers.

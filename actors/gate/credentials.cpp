@@ -80,8 +80,8 @@ struct credentials::callbacks {
     return session->problem.why.empty() ? 1 : 0;
   }
 
-  /// The session that a calling end wants to resume; null if the called end has none of this name, or if the certificate that
-  /// began it does not count any more: then the certificate comes again, and is refused with a reason.
+  /// The session that a calling end wants to resume. Null if the called end has no session of this name, or if the certificate
+  /// that began the session does not count any more: then the certificate comes again, and is refused with a reason.
   static SSL_SESSION* resume(SSL* of, const unsigned char* name, int bytes, int* copy) {
     *copy = 0;
     auto* owner = end_of(of);

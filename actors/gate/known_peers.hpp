@@ -44,8 +44,8 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   };
 
   hold add(caf::actor_id actor, kind what);
-  /// All actors up to this one are inner ones, without those that add() has named. CAF numbers actors in the order in which
-  /// they are made, and makes its own actors first.
+  /// Says that all actors up to `last` are inner ones, but for the actors that add() has named. CAF numbers actors in the order
+  /// in which they are made, and makes its own actors first.
   void add_first(caf::actor_id last);
   std::optional<kind> find(caf::actor_id actor) const;
 

@@ -129,8 +129,8 @@ join_progress* greetings::find_join(std::uint64_t number) {
   return found == joins_.end() ? nullptr : &found->second;
 }
 
-/// One node of a join has answered or failed. A node that a welcome named may fail, as it may have just died, but if it refuses
-/// this node the join fails.
+/// One node of a join has answered or failed. A node that a welcome named may have ended just now, so its failure does not
+/// matter. If such a node refuses this node, the join fails.
 void greetings::settle(std::uint64_t number, bool first, caf::error problem) {
   auto& join = joins_.at(number);
   const bool is_refusal = problem == errc::refused || problem == errc::peer_down;

@@ -19,8 +19,7 @@ namespace {
 using std::chrono::nanoseconds;
 using kind = peer_change::kind;
 
-/// News wait for this part of a heartbeat's interval before they are passed on, so that a message carries more than one of
-/// them.
+/// News wait for this part of a heartbeat's interval before they are passed on. So a message carries several pieces of news.
 constexpr int parts_of_interval = 8;
 
 }  // namespace

@@ -38,8 +38,8 @@ class member_desk {
 
   /// Does what the table has decided.
   void act(const member_steps& steps);
-  /// The news for the node at the other end of the route: this node's own address is the one by which that node reaches it, and
-  /// members that it can't reach are left out. The log names these.
+  /// The news for the node at the other end of the route: this node's own address is the one by which that node reaches this
+  /// node. Members that the other node can't reach are left out, and the log names them.
   std::vector<member_news> news_for(std::vector<member_news> all, const std::optional<route>& to) const;
   /// Tells a peer the news.
   void pass_on(node_id to, std::vector<member_news> news, bool introduces) const;

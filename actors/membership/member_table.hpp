@@ -84,9 +84,9 @@ struct member_steps {
 ///         because the other node dials this one: it tells nothing about the member.
 ///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one
 ///         `lost` that is not `is_gone`, and at most one that is.
-///   MT-8  this node says that a member is gone only if no program listens at its address, and its connection ended or another
-///         node claims its name. A member that does not answer this node, or can't be connected to, is only suspected: other
-///         nodes may reach it.
+///   MT-8  this node says that a member is gone only if no program listens at the member's address, and the connection has
+///         ended or another node claims the name. A member that does not answer this node, or can't be connected to, is only
+///         suspected: other nodes may reach it.
 ///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
 ///   MT-10 a member that this node can't connect to and was never connected to is reported once, with the reason, and once more
 ///         when this node can connect to it.

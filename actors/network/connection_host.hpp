@@ -81,7 +81,7 @@ class connection_host {
   virtual const gate::known_peers& peers() const noexcept = 0;
 
   virtual connection_facts& facts() noexcept = 0;
-  /// Says that the program at this address sent what it may not send, so that its connection is over.
+  /// Says that the connection of the program at this address is over: the program sent what it may not send.
   virtual void note_wrong(const std::string& address, const std::string& what) = 0;
 
  protected:

@@ -17,8 +17,8 @@ namespace troupe::network {
 /// network works too: CAF sends a note without bits.
 struct message_head {
   static constexpr std::size_t bytes = caf::io::basp::header_size;
-  /// A message with this operation is a fragment: the next bytes of the payload of another message. CAF does not know it, so
-  /// fragments are sent only to a node that has said that it reads them.
+  /// A message with this operation is a fragment: the next bytes of the payload of another message. CAF does not know this
+  /// operation, so fragments go only to a node that has said that it reads fragments.
   static constexpr std::uint8_t fragment = 0xF0;
   /// Bit of `note`: the end that sent this message reads fragments.
   static constexpr std::uint8_t reads_fragments = 1;

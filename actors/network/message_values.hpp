@@ -10,8 +10,8 @@ namespace troupe::network {
 /// What CAF would meet while it reads a message. CAF makes a value of each type that a message names, whether anybody expects
 /// such a value or not, and trusts what it reads: some of its own types throw in the middle, nest until the stack ends, take as
 /// much memory as they announce, or make actors. So the values are looked at first, as CAF has written them. CAF's reader
-/// throws at ids of nodes that are URIs, takes up to a hundred bytes of memory for a value that came as one byte, and takes the
-/// memory that a `std::vector<char>` announces. A message that CAF could not write to its end is read as an empty message.
+/// throws at ids of nodes that are URIs. It takes up to a hundred bytes of memory for a value that came as one byte, and all
+/// the memory that a `std::vector<char>` announces. A message that CAF could not write to its end is read as an empty message.
 /// Nobody knows here how types of the program's own are written. CAF may stop in the middle of a message within a message, if
 /// this has a value of troupe's or is no message; nobody knows here where CAF then goes on.
 ///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages

@@ -101,8 +101,8 @@ TROUPE_PART(outbox, services::outbox);
 TROUPE_PART(garbage, services::garbage);
 
 /// What a class or function uses of its node: `uses<with_log, with_clock>` has the references `log` and `clock`. It is made of
-/// node_parts, or of another `uses` that has all these parts; another one does not compile. It is small: copy it into what
-/// outlives the call.
+/// node_parts, or of a `uses` that has all these parts; anything else does not compile. It is small: copy it into what outlives
+/// the call.
 template <class... Parts>
 struct uses : Parts... {
   template <class All>

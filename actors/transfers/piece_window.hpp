@@ -12,10 +12,10 @@ namespace troupe::transfers {
 /// not wait in queues on the path, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a path that is fast
 /// and long is used, and other messages do not wait behind many pieces. Pieces are small on a slow path: the smallest window is
 /// a few pieces, and a message that leaves between two pieces waits until the path has taken all pieces before it.
-/// The wait of a piece is the time from the piece to its receiver, less the shortest such time that was seen lately; the
-/// receiver says when it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does
-/// not count. If the receiver says nothing, the time is that of piece and answer. Times are nanoseconds of one clock, unless
-/// said otherwise; sizes are bytes.
+/// The wait of a piece is the time from the piece to its receiver, less the shortest such time of late. The receiver says when
+/// it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does not count. If the
+/// receiver says nothing, the time is that of piece and answer. Times are nanoseconds of one clock, unless said otherwise;
+/// sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a path of constant rate and delay the window reaches what the path holds, and at least half of that while the
 ///         path back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, or a

@@ -23,8 +23,9 @@
 
 namespace troupe::transfers {
 
-/// The desk of the `gateway` actor for large tensors. They leave ahead of their messages (GW-6), in pieces or as offers, and
-/// come as pieces, or are read out of the memory of the process that offers them (GW-8). `shipments` decides what leaves.
+/// The desk of the `gateway` actor for large tensors. Large tensors leave ahead of their messages (GW-6), in pieces or as
+/// offers. They come as pieces, or this node reads them out of the memory of the process that offers them (GW-8). `shipments`
+/// decides what leaves.
 class transfer_desk {
  public:
   using parts = uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
@@ -53,8 +54,8 @@ class transfer_desk {
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
 
-  /// Fulfils a wish for room (GW-15). CAF sends the messages of a user's own actors, so the node can only tell those that send
-  /// them when to wait.
+  /// Fulfils a wish for room (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the senders when
+  /// to wait.
   void wish(const contracts::room_wish_ptr& what);
 
   void went_down(node_id who);

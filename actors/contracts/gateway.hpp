@@ -50,9 +50,8 @@ namespace troupe::contracts {
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
 ///         once the node listens. On a node without network, greetings and heartbeats get an error.
-///   GW-18 with a policy, a node believes what a call says about passes of its context if the caller has opened the context.
-///         The node believes another caller that had a part in the context before (RB-5), if the passes are possible (see
-///         context_record). Otherwise the node asks the opener if gradients wait here.
+///   GW-18 with a policy, a node believes what a call says about passes of its context if the caller opened the context, or had
+///         a part in it before (RB-5) and the passes are possible. Otherwise the node asks the opener if gradients wait here.
 ///   GW-19 a call whose caller or opener is not up here waits until that node is up, for services::meeting_patience at most. So
 ///         does a report to an initiator that is not up here, as long as the pass lives here.
 using gateway_actor = caf::typed_actor<

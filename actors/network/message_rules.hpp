@@ -46,8 +46,8 @@ namespace troupe::network {
 ///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer
 ///         that is none of troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the
 ///         right to actors.
-///   BR-11 with certificates, a message or the reason for an actor's end is as CAF writes it, with values that nodes send (see
-///         message_values). An answer to the node's own actors has values that nodes answer. A role without the right to actors
+///   BR-11 with certificates, messages and reasons for an actor's end are as CAF writes them, with values that nodes send (see
+///         message_values). Answers to the node's own actors have values that nodes answer. A role without the right to actors
 ///         sends no own types, and names at most one actor, of the two nodes.
 ///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message
 ///         that CAF sends for it. No actor links to an actor of the node itself.

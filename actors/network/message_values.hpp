@@ -12,16 +12,16 @@ namespace troupe::network {
 /// much memory as they announce, or make actors. So the values are looked at first, as CAF has written them. CAF's reader
 /// throws at ids of nodes that are URIs. It takes up to a hundred bytes of memory for a value that came as one byte, and all
 /// the memory that a `std::vector<char>` announces. A message that CAF could not write to its end is read as an empty message.
-/// Nobody knows here how types of the program's own are written. CAF may stop in the middle of a message within a message, if
-/// this has a value of troupe's or is no message; nobody knows here where CAF then goes on.
+/// Nobody knows here how own types, those of the user's program, are written. CAF may stop in the middle of an inner message (a
+/// message within a message) that has a value of troupe's or is no message. Nobody knows here where CAF then goes on.
 ///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages
 ///         of streams and of brokers, and so on. Only types that were read through, with their layouts, may come.
 ///   MV-2  a message is wrong in which a value is not complete, values nest deeper than `most_nested`, or the id of a node is
 ///         not that of an actor system. A pointer to an actor names both an actor and a node, or neither. A message may end
 ///         where a value would begin.
-///   MV-3  behind the first value of a type of the program's own, and behind a message within a message that CAF might not read
-///         to its end, the bytes are searched for names that are wrong by MV-1 and, if ids of nodes may follow, for the mark of
-///         a URI. No `std::vector<char>` stands there.
+///   MV-3  behind the first value of an own type, and behind an inner message that CAF might not read to its end, the bytes are
+///         searched for names that are wrong by MV-1 and, if ids of nodes may follow, for the mark of a URI. No
+///         `std::vector<char>` stands there.
 ///   MV-4  a message is wrong that has more than `most_parts` values and elements of lists of texts, or more than
 ///         `most_pointers` to actors. Behind a value of an own type nobody counts (MV-3).
 struct message_values {

@@ -29,8 +29,8 @@ namespace troupe::network {
 /// job takes too long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
 ///   NT-2  while no thread leads, the thread that stands by looks every `tick`, and leads if no thread led since its last look.
-///         It leads at once if a third thread posts to a loop, or the job waits for a future. Posts of the job itself wait
-///         until the job's thread leads again.
+///         It leads at once if a third thread posts to a loop, or the job waits for a future. The job's own posts wait until
+///         its thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
 ///         wait are sent elsewhere.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.

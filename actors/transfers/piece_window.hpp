@@ -19,7 +19,7 @@ namespace troupe::transfers {
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a path of constant rate and delay the window reaches what the path holds, and at least half of that while the
 ///         path back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, or a
-///         little longer when the delay is measured anew.
+///         little longer while the delay is measured anew.
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
 ///   WD-4  pieces are small where the path takes less than `slow` bytes a second, and large at first and where it takes more
 ///         than `fast`. In between, and until pieces wait on a full path, their size stays. Neither pieces that go at once

@@ -44,9 +44,9 @@ namespace troupe::contracts {
 ///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node, beside the answers
 ///         of calls that run. Until there is room, gradients wait in their burst, and no call of the node starts. Nothing else
 ///         waits for room.
-///   GW-15 a wish for room is fulfilled when all messages that were sent before the wish have left but for settings::send_limit
-///         bytes. It fails when the peer is down, and at its deadline, but not within 100 ms if messages before it wait to be
-///         written.
+///   GW-15 a wish for room is fulfilled once the messages that were sent before it are written, and less than
+///         settings::send_limit bytes wait to leave for the peer. It fails when the peer is down, and at its deadline, but not
+///         within 100 ms while those messages wait to be written.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
 ///         once the node listens. On a node without network, greetings and heartbeats get an error.

@@ -18,8 +18,8 @@ namespace troupe::calls {
 
 /// Decides which worker runs which call. A call starts only while fewer than `limit` calls compute. A call that waits for
 /// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call
-/// goes on, more than `limit` calls compute for a while. Calls have a depth: a call that a call of depth n makes has depth n +
-/// 1. Because the calls that have begun are bounded for each depth, the number of workers is bounded if the depth is.
+/// goes on, more than `limit` calls compute for a while. Calls have a depth: a call of depth n makes calls of depth n + 1. The
+/// number of calls that have begun is bounded for each depth. So the number of workers is bounded if the depth is.
 ///   PW-1  while a call waits in the queue, at least `limit` calls compute, or as many calls of its depth as most_begun() says
 ///         have begun and have not ended, or its caller has no room (see next()). A call that waits for a deeper call never
 ///         keeps that call from starting.

@@ -34,8 +34,9 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 ///         graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes. The
 ///         thread is the same too. Passes of troupe's API may nest in such a pass.
 ///   SU-2  exceptions come out unchanged, also those that are no std::exception.
-///   SU-3  these passes go to libtorch's engine before any function has run: a pass with functions on an accelerator, a pass in
-///         anomaly mode, a pass that libtorch refuses, a pass that compiled autograd replaces, and a pass of a single function.
+///   SU-3  these passes go to libtorch's engine before any function has run: a pass with functions on a device that is neither
+///         a CPU nor the process's accelerator, a pass in anomaly mode, a pass that libtorch refuses, a pass that compiled
+///         autograd replaces, and a pass of a single function.
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
 

@@ -53,14 +53,15 @@ test: configure ## Build and run every test
 
 # The whole wheel, unlike .venv's: `import torch` needs all of it.
 test-python: configure ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first
-	@ninja -C $(build) -j $(JOBS) troupe_preload simulated_device_module
-	@if [ ! -e build/python/torch-2.11.0 ]; then \
+	@ninja -C $(build) -j $(JOBS) troupe_preload simulated_device_module actors_modules_test
+	@if [ ! -e build/python/torch-2.11.0-safetensors ]; then \
 	  echo "test-python: installing PyTorch 2.11.0 into build/python (downloads 2 GB, takes 4.6 GB on disk, once)"; \
 	  python3 -m venv build/python && \
-	  build/python/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==2.11.0 && \
-	  touch build/python/torch-2.11.0; fi
+	  build/python/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==2.11.0 safetensors numpy && \
+	  touch build/python/torch-2.11.0-safetensors; fi
 	@build/python/bin/python tests/python/compare.py --preload $(build)/engine/drop_in/libtroupe_preload.so \
 	  --device $(build)/tests/support/simulated_device.so $(ARGS)
+	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R actors_python_weights_test
 
 # TIME: seconds, for all targets together.
 TIME ?= 3600

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/script_module_test.cpp
+// Tests: tests/actors/state_file_test.cpp
 #pragma once
 
 #include <string>
@@ -8,9 +8,15 @@
 
 namespace troupe {
 
-/// Writes tensors by name (remote_module::state(), say) to a file that Python reads: `model.load_state_dict(torch.load(path))`. The file
-/// is there complete or not at all. Throws troupe::error (misuse for an undefined tensor and for a name that is there twice).
-///   SX-1  the file is a plain dict of tensors: it has what torch.load takes with its default weights_only=True, and nothing else.
+/// Writes tensors by name (remote_module::state(), say) to a file in the format safetensors, which Python reads:
+/// `model.load_state_dict(safetensors.torch.load_file(path))`. Throws troupe::error: misuse for a tensor that the format can't hold and
+/// for a name that is there twice.
+///   SX-1  the file is there complete or not at all.
 void save_state(const std::string& path, const named_tensors& state);
+
+/// Reads the tensors of such a file, whoever wrote it, for remote_module::set_state() and set_parameters(). Parts of checkpoints are such
+/// files too; there the names that begin with "troupe:" are those of the optimizer's state. Throws troupe::error with the file and the
+/// reason.
+named_tensors load_state(const std::string& path);
 
 }  // namespace troupe

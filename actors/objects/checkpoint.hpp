@@ -14,15 +14,19 @@
 #include <troupe/actors/support/open_folder.hpp>
 #include <troupe/messages/attributes.hpp>
 
-/// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.pt`; torch.jit.load reads it too) and the manifest
-/// `checkpoint.json`, which names the parts that belong together. A part may also lie in the data folder of its node; the manifest
+/// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.safetensors`) and the manifest `checkpoint.json`, which
+/// names the parts that belong together. A part may also lie in the data folder of its node; the manifest
 /// then names the folder there. Errors are troupe::error with the file and the reason.
 ///   CP-1  the checkpoint of a folder is the parts that checkpoint.json names. The checkpoint changes in one step: a new
 ///         checkpoint.json is written under another name and then renamed.
 ///   CP-2  a save that fails at any point, or whose process dies, leaves the previous checkpoint as it was.
 ///   CP-3  a part that is missing, damaged or of another save is refused before anything is read from it.
+///   CP-4  in a part, which is a file of tensors (safetensors.hpp), parameters and buffers have their own names. Names of other tensors
+///         begin with `troupe:`. A part whose metadata and tensors do not belong together is refused.
 
 namespace troupe::objects {
+
+inline constexpr std::uint32_t checkpoint_format = 4;  // of manifests and of parts
 
 /// What one node saves: parameters, the optimizer's state for each parameter, buffers, and the state of the random number
 /// generator.
@@ -37,9 +41,6 @@ struct checkpoint_part {
   at::Tensor random = {};                 // random_state()
   std::vector<attributes> further = {};   // options of the further parameter groups
   std::vector<std::int64_t> groups = {};  // the group of each parameter; empty: there is one group
-
-  /// True for parts of version 1: these have neither buffers nor a random state.
-  bool before_buffers() const noexcept { return buffers.empty() && !random.defined(); }
 };
 
 /// What the manifest says about a part.
@@ -68,7 +69,7 @@ std::string new_save_id();
 /// Whether the text can be the name of a save.
 bool is_save_id(const std::string& text) noexcept;
 
-/// `<node>.<save>.pt`. Characters of the node's name that do not belong into a file name are written as %XX: the file is neither
+/// `<node>.<save>.safetensors`. Characters of the node's name that do not belong into a file name are written as %XX: the file is neither
 /// hidden nor in another folder. Throws troupe::error (misuse) for an empty name of the node, and for a save with another name than
 /// is_save_id() allows.
 std::string part_file_name(const std::string& node, const std::string& save);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 #include <random>
+#include <string_view>
 
 #include <google/protobuf/util/json_util.h>
 
@@ -25,9 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto manifest_name = "checkpoint.json";
-constexpr std::uint32_t manifest_version = 3;
-constexpr std::uint32_t version_of_one_folder = 2;    // all parts lie in the folder of the manifest
-constexpr std::uint32_t version_of_one_checksum = 1;  // its parts do not name the kind of their checksum
+constexpr auto part_suffix = ".safetensors";
 
 std::string hex16(std::uint64_t number) {
   std::string text(16, '0');
@@ -43,10 +42,16 @@ bool is_hex16(const std::string& text) {
 /// The id of the save in the file name of a part. A part that was not written to its end (`.part`) counts too. Empty for any
 /// other file name.
 std::string save_of(std::string name) {
-  if (name.ends_with(".part")) name.resize(name.size() - 5);
-  if (!name.ends_with(".pt") || name.size() < 21 || name[name.size() - 20] != '.') return {};
-  std::string save = name.substr(name.size() - 19, 16);
-  return is_hex16(save) ? save : std::string{};
+  const auto drop = [&name](std::string_view suffix) {
+    const bool is_there = name.ends_with(suffix);
+    if (is_there) name.resize(name.size() - suffix.size());
+    return is_there;
+  };
+  drop(".part");
+  const bool is_part = drop(part_suffix);
+  const auto dot = name.rfind('.');
+  return is_part && dot != std::string::npos && dot > 0 && is_hex16(name.substr(dot + 1)) ? name.substr(dot + 1)
+                                                                                          : std::string{};
 }
 
 /// The name of a node in the file names of its parts.
@@ -144,10 +149,9 @@ void check_folder(const fs::path& path, const part_entry& entry) {
 }
 
 checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Manifest& from) {
-  if (from.version() > manifest_version || from.version() < version_of_one_checksum)
+  if (from.version() != checkpoint_format)
     throw error(errc::function_failed, "'" + path.string() + "' has format " + std::to_string(from.version()) +
-                                         "; this program reads formats " + std::to_string(version_of_one_checksum) + " to " +
-                                         std::to_string(manifest_version));
+                                         "; this program reads format " + std::to_string(checkpoint_format));
   checkpoint_manifest to;
   to.save = from.save();
   if (!is_hex16(to.save)) damaged(path, "'save' is '" + to.save + "', expected 16 hexadecimal digits");
@@ -161,8 +165,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
     const auto& digits = part.checksum();
     if (!is_hex16(digits))
       damaged(path, "the checksum of '" + entry.file + "' is '" + digits + "', expected 16 hexadecimal digits");
-    entry.digest.kind =
-      from.version() == version_of_one_checksum ? support::checksum_kind::format_1 : kind_of_checksum(path, part);
+    entry.digest.kind = kind_of_checksum(path, part);
     std::from_chars(digits.data(), digits.data() + digits.size(), entry.digest.sum, 16);
     to.parts.push_back(std::move(entry));
   }
@@ -194,15 +197,12 @@ bool is_save_id(const std::string& text) noexcept { return is_hex16(text); }
 std::string part_file_name(const std::string& node, const std::string& save) {
   if (node.empty()) throw error(errc::misuse, "the part of a node without a name has no file name");
   if (!is_save_id(save)) throw error(errc::misuse, "a save is named by 16 hexadecimal digits, got '" + save + "'");
-  return escaped(node) + "." + save + ".pt";
+  return escaped(node) + "." + save + part_suffix;
 }
 
 void write_manifest(const std::string& folder, const checkpoint_manifest& manifest) {
   checkpoint_file::Manifest to;
-  // Programs that read version 2 alone read every checkpoint whose parts lie in one folder.
-  const bool one_folder =
-    std::all_of(manifest.parts.begin(), manifest.parts.end(), [](const part_entry& part) { return part.folder.empty(); });
-  to.set_version(one_folder ? version_of_one_folder : manifest_version);
+  to.set_version(checkpoint_format);
   to.set_save(manifest.save);
   for (const auto& part : manifest.parts) {
     auto& entry = *to.add_parts();

@@ -2,220 +2,198 @@
 // Tests: tests/actors/objects/checkpoint_test.cpp
 #include <troupe/actors/objects/checkpoint.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include <ATen/ops/empty.h>
-#include <torch/serialize/output-archive.h>
+#include <nlohmann/json.hpp>
 
-#include <troupe/actors/objects/part_archive.hpp>
 #include <troupe/actors/objects/random_state.hpp>
+#include <troupe/actors/objects/safetensors.hpp>
+#include <troupe/actors/support/strict_json.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 
-// A part is a TorchScript archive of flat lists: `names` and `values` of the parameters; `steps` (-1: the optimizer has not
-// stepped the parameter yet) and `slots` (a list for each parameter; an empty tensor: the optimizer does not keep this slot);
-// `buffer_names` and `buffers`; `random` (empty: not known). Parts of version 1 end before `buffer_names`. Parts of version 3 are of an
-// optimizer with several parameter groups: the lists of options have those of one group after the other, `option_counts` says how many
-// each group has, and `groups` has the group of each parameter.
+// A part is a file of tensors (safetensors.hpp). Parameters and buffers have their own names. `troupe:<slot>/<parameter>` is what the
+// optimizer keeps for a parameter, `troupe:random` the state of the random number generator. All that is no tensor is JSON in the
+// metadata "troupe":
+//   {"version": 4, "node": "a", "save": "0123456789abcdef", "optimizer": "adam", "groups": [{"lr": 0.1, "amsgrad": false}],
+//    "parameters": [{"name": "0/weight", "group": 0, "step": 7}], "buffers": ["0/mean"]}
+// A parameter that the optimizer has not stepped yet has no "step".
 namespace troupe::objects {
 
 namespace {
 
-constexpr std::int64_t version_with_groups = 3;
-constexpr std::int64_t version_of_one_group = 2;
-constexpr std::int64_t version_without_buffers = 1;
-constexpr std::int64_t unseen = -1;
+using nlohmann::json;
+using support::fail_at;
+using support::shown;
 
-using string_list = std::vector<std::string>;
+constexpr auto metadata_name = "troupe";
+constexpr auto own_prefix = "troupe:";
+constexpr auto random_name = "troupe:random";
+constexpr std::size_t most_nested = 3;
 
-double to_number(const attribute& from) {
-  if (const auto* truth = std::get_if<bool>(&from.value)) return *truth ? 1 : 0;
-  if (const auto* integer = std::get_if<std::int64_t>(&from.value)) return static_cast<double>(*integer);
-  return std::get<double>(from.value);
-}
+std::string slot_name(const std::string& slot, const std::string& parameter) { return own_prefix + slot + "/" + parameter; }
 
-/// The tensor as it is written: on the CPU, with a storage that holds its elements only.
-at::Tensor to_write(const at::Tensor& from) {
-  auto to = from.detach().cpu();
-  return !to.has_storage() || to.storage().nbytes() == to.nbytes() ? to : to.clone();
-}
-
-void write_named(torch::serialize::OutputArchive& to, const char* names_key, const char* values_key, const named_tensors& all) {
-  string_list names;
-  std::vector<at::Tensor> values;
-  for (const auto& [name, value] : all) {
-    names.push_back(name);
-    values.push_back(to_write(value));
+json to_json(const attributes& options) {
+  auto all = json::object();
+  for (const auto& [name, value] : options) {
+    if (const auto* truth = std::get_if<bool>(&value.value))
+      all[name] = *truth;
+    else if (const auto* integer = std::get_if<std::int64_t>(&value.value))
+      all[name] = *integer;
+    else if (const auto number = std::get<double>(value.value); std::isfinite(number))
+      all[name] = number;
+    else
+      throw error(errc::misuse, "can't write a checkpoint: option '" + name + "' of the optimizer is not finite");
   }
-  to.write(names_key, c10::IValue(names));
-  to.write(values_key, c10::IValue(values));
-}
-
-named_tensors read_named(const part_archive& from, const char* names_key, const char* values_key) {
-  auto names = from.value<string_list>(names_key);
-  auto values = from.value<std::vector<at::Tensor>>(values_key);
-  TORCH_CHECK(names.size() == values.size(), "it has ", names.size(), " ", names_key, " for ", values.size(), " ", values_key);
-  named_tensors all;
-  for (std::size_t i = 0; i < names.size(); ++i) all.emplace_back(std::move(names[i]), std::move(values[i]));
   return all;
 }
 
-void write_options(torch::serialize::OutputArchive& to, const checkpoint_part& part) {
-  string_list names;
-  std::vector<double> numbers;
-  std::vector<bool> flags;
-  std::vector<std::int64_t> counts;
-  const auto add = [&](const attributes& options) {
-    for (const auto& [name, value] : options) {
-      names.push_back(name);
-      numbers.push_back(to_number(value));
-      flags.push_back(std::holds_alternative<bool>(value.value));
-    }
-    counts.push_back(static_cast<std::int64_t>(options.size()));
-  };
-  add(part.options);
-  for (const auto& each : part.further) add(each);
-  to.write("option_names", c10::IValue(names));
-  to.write("option_values", c10::IValue(numbers));
-  to.write("option_flags", c10::IValue(flags));
-  if (part.further.empty()) return;
-  to.write("option_counts", c10::IValue(counts));
-  to.write("groups", c10::IValue(part.groups));
-}
-
-/// Reads the options, and the groups of the parameters, which are read already.
-void read_options(const part_archive& from, std::int64_t version, checkpoint_part& part) {
-  const auto names = from.value<string_list>("option_names");
-  const auto numbers = from.value<std::vector<double>>("option_values");
-  const auto flags = from.value<std::vector<bool>>("option_flags");
-  TORCH_CHECK(names.size() == numbers.size() && names.size() == flags.size(), "its options do not fit together");
-  std::vector<std::int64_t> counts{static_cast<std::int64_t>(names.size())};
-  if (version == version_with_groups) {
-    counts = from.value<std::vector<std::int64_t>>("option_counts");
-    part.groups = from.value<std::vector<std::int64_t>>("groups");
-    const auto last = static_cast<std::int64_t>(counts.size());
-    TORCH_CHECK(part.groups.size() == part.parameters.size() &&
-                  std::all_of(part.groups.begin(), part.groups.end(), [&](auto group) { return group >= 0 && group < last; }),
-                "its parameter groups do not fit its parameters");
+attributes options_from(const json& from) {
+  attributes options;
+  if (!from.is_object()) fail_at("groups", "expected an object of options, got " + shown(from));
+  for (const auto& [name, value] : from.items()) {
+    if (!value.is_boolean() && !value.is_number())
+      fail_at("groups", "expected true, false or a number as option '" + name + "', got " + shown(value));
+    options.emplace(name, value.is_boolean() ? attribute(value.get<bool>()) : attribute(value.get<double>()));
   }
-  std::vector<attributes> all;
-  std::size_t i = 0;
-  for (const auto count : counts) {
-    TORCH_CHECK(count >= 0 && static_cast<std::uint64_t>(count) <= names.size() - i,
-                "its options do not fit its parameter groups");
-    auto& options = all.emplace_back();
-    for (const auto end = i + static_cast<std::size_t>(count); i < end; ++i)
-      options.emplace(names[i], flags[i] ? attribute(numbers[i] != 0) : attribute(numbers[i]));
+  return options;
+}
+
+void add_named(named_tensors& to, const named_tensors& from) {
+  for (const auto& [name, tensor] : from) {
+    if (name.starts_with(own_prefix))
+      throw error(errc::misuse, "can't write tensor '" + name + "' to a checkpoint: names that begin with '" + own_prefix +
+                                  "' are those of the optimizer's state");
+    to.emplace_back(name, tensor);
   }
-  TORCH_CHECK(!all.empty() && i == names.size(), "its options do not fit its parameter groups");
-  part.options = std::move(all.front());
-  part.further.assign(all.begin() + 1, all.end());
 }
 
-void write_states(torch::serialize::OutputArchive& to, const std::vector<parameter_state>& states, std::size_t slots) {
-  std::vector<std::int64_t> steps;
-  std::vector<at::Tensor> tensors;
-  std::vector<bool> kept;
-  for (const auto& state : states) {
-    steps.push_back(state.present ? state.step : unseen);
-    for (std::size_t i = 0; i < slots; ++i) {
-      const bool there = state.present && state.slots[i].defined();
-      kept.push_back(there);
-      tensors.push_back(there ? to_write(state.slots[i]) : at::empty({0}));
-    }
+tensor_writer writer_of(const checkpoint_part& part) {
+  named_tensors tensors;
+  add_named(tensors, part.parameters);
+  add_named(tensors, part.buffers);
+  json about{{"version", checkpoint_format},
+             {"node", part.node},
+             {"save", part.save},
+             {"optimizer", part.optimizer},
+             {"groups", json::array({to_json(part.options)})},
+             {"parameters", json::array()},
+             {"buffers", json::array()}};
+  for (const auto& each : part.further) about["groups"].push_back(to_json(each));
+  const auto& slots = optimizer_kind::find(part.optimizer).slots();
+  for (std::size_t p = 0; p < part.parameters.size(); ++p) {
+    const auto& name = part.parameters[p].first;
+    const auto& state = part.states[p];
+    auto& entry = about["parameters"].emplace_back(json{{"name", name}, {"group", part.groups.empty() ? 0 : part.groups[p]}});
+    if (!state.present) continue;
+    entry["step"] = state.step;
+    for (std::size_t s = 0; s < slots.size(); ++s)
+      if (state.slots[s].defined()) tensors.emplace_back(slot_name(slots[s], name), state.slots[s]);
   }
-  to.write("steps", c10::IValue(steps));
-  to.write("slots", c10::IValue(tensors));
-  to.write("slots_kept", c10::IValue(kept));
-}
-
-std::vector<parameter_state> read_states(const part_archive& from, std::size_t parameters, std::size_t slots) {
-  const auto steps = from.value<std::vector<std::int64_t>>("steps");
-  const auto tensors = from.value<std::vector<at::Tensor>>("slots");
-  const auto kept = from.value<std::vector<bool>>("slots_kept");
-  TORCH_CHECK(steps.size() == parameters && tensors.size() == parameters * slots && kept.size() == tensors.size(),
-              "its optimizer states do not fit its parameters");
-  std::vector<parameter_state> states(parameters);
-  for (std::size_t p = 0; p < parameters; ++p) {
-    states[p].present = steps[p] != unseen;
-    states[p].step = states[p].present ? steps[p] : 0;
-    for (std::size_t i = p * slots; i < (p + 1) * slots; ++i) states[p].slots.push_back(kept[i] ? tensors[i] : at::Tensor());
+  for (const auto& [name, tensor] : part.buffers) about["buffers"].push_back(name);
+  if (part.random.defined()) tensors.emplace_back(random_name, part.random);
+  try {
+    return tensor_writer(std::move(tensors), {{"format", "pt"}, {metadata_name, about.dump()}});
+  } catch (const json::type_error&) {
+    throw error(errc::misuse, "can't write a checkpoint with names of nodes or parameters that are not UTF-8");
   }
-  return states;
 }
 
-torch::serialize::OutputArchive archive_of(const checkpoint_part& part) {
-  torch::serialize::OutputArchive to;
-  // Programs that read version 2 alone read every part with one group.
-  to.write("version", c10::IValue(part.further.empty() ? version_of_one_group : version_with_groups));
-  to.write("node", c10::IValue(part.node));
-  to.write("save", c10::IValue(part.save));
-  to.write("optimizer", c10::IValue(part.optimizer));
-  write_options(to, part);
-  write_named(to, "names", "values", part.parameters);
-  write_states(to, part.states, optimizer_kind::find(part.optimizer).slots().size());
-  write_named(to, "buffer_names", "buffers", part.buffers);
-  to.write("random", c10::IValue(part.random.defined() ? part.random : at::empty({0}, at::kByte)));
-  return to;
-}
-
-checkpoint_part part_of(const part_archive& from, const std::string& save) {
-  const auto version = from.value<std::int64_t>("version");
-  TORCH_CHECK(version >= version_without_buffers && version <= version_with_groups, "it has format ", version,
-              "; this program reads formats ", version_without_buffers, " to ", version_with_groups);
-  checkpoint_part part;
-  part.node = from.value<std::string>("node");
-  part.save = from.value<std::string>("save");
-  TORCH_CHECK(part.save == save, "it belongs to save ", part.save, ", not ", save);
-  part.optimizer = from.value<std::string>("optimizer");
-  part.parameters = read_named(from, "names", "values");
-  read_options(from, version, part);
-  part.states = read_states(from, part.parameters.size(), optimizer_kind::find(part.optimizer).slots().size());
-  if (version == version_without_buffers) return part;
-  part.buffers = read_named(from, "buffer_names", "buffers");
-  if (auto random = from.value<at::Tensor>("random"); random.numel() > 0) {
-    check_random_state(random);
-    part.random = std::move(random);
+/// Takes what a part says of itself and its tensors. Throws std::runtime_error for anything that is missing, of another type, or too
+/// much.
+class part_reader {
+ public:
+  explicit part_reader(tensor_file file) {
+    const auto found = file.metadata.find(metadata_name);
+    if (found == file.metadata.end()) fail_at("the metadata", "expected the field 'troupe', which is not there");
+    about_ = support::parse_strictly(found->second, "the metadata", most_nested);
+    for (auto& [name, tensor] : file.tensors) tensors_.emplace(std::move(name), std::move(tensor));
   }
-  return part;
-}
 
-/// Reads a part whose file has the digest `found`.
+  checkpoint_part read(const std::string& save) {
+    if (const auto version = field(about_, "version"); version != checkpoint_format)
+      fail_at("version",
+              "it has format " + shown(version) + "; this program reads format " + std::to_string(checkpoint_format));
+    checkpoint_part part;
+    part.node = text(field(about_, "node"));
+    part.save = text(field(about_, "save"));
+    if (part.save != save) fail_at("save", "it belongs to save " + part.save + ", not " + save);
+    part.optimizer = text(field(about_, "optimizer"));
+    const auto& groups = list("groups");
+    for (const auto& each : groups) part.further.push_back(options_from(each));
+    if (groups.empty()) fail_at("groups", "expected at least one parameter group, got none");
+    part.options = std::move(part.further.front());
+    part.further.erase(part.further.begin());
+    for (const auto& each : list("parameters")) read_parameter(each, part);
+    if (part.further.empty()) part.groups.clear();
+    for (const auto& each : list("buffers")) part.buffers.emplace_back(text(each), take(text(each)));
+    if (tensors_.contains(random_name)) check_random_state(part.random = take(random_name));
+    if (!tensors_.empty())
+      fail_at("the metadata", "expected no tensor that it does not name, got '" + tensors_.begin()->first + "'");
+    return part;
+  }
+
+ private:
+  static const json& field(const json& of, const char* name) {
+    if (!of.is_object() || !of.contains(name))
+      fail_at("the metadata", std::string("expected the field '") + name + "', got " + shown(of));
+    return of.at(name);
+  }
+  static const std::string& text(const json& value) {
+    if (!value.is_string()) fail_at("the metadata", "expected a text, got " + shown(value));
+    return value.get_ref<const std::string&>();
+  }
+  const json& list(const char* name) const {
+    const auto& value = field(about_, name);
+    if (!value.is_array()) fail_at(name, "expected a list, got " + shown(value));
+    return value;
+  }
+  at::Tensor take(const std::string& name) {
+    const auto found = tensors_.extract(name);
+    if (found.empty()) fail_at("the metadata", "expected a tensor called '" + name + "', which is not there or named twice");
+    return found.mapped();
+  }
+
+  void read_parameter(const json& from, checkpoint_part& part) {
+    const auto& name = text(field(from, "name"));
+    const auto& group = field(from, "group");
+    if (!group.is_number_unsigned() || group > part.further.size())
+      fail_at("parameter '" + name + "'",
+              "expected a group from 0 to " + std::to_string(part.further.size()) + ", got " + shown(group));
+    part.groups.push_back(group.get<std::int64_t>());
+    part.parameters.emplace_back(name, take(name));
+    auto& state = part.states.emplace_back();
+    const auto step = from.find("step");
+    if (step != from.end() && (!step->is_number_integer() || step->get<std::int64_t>() < 0))
+      fail_at("parameter '" + name + "'", "expected a step from 0 on, got " + shown(*step));
+    state.present = step != from.end();
+    if (state.present) state.step = step->get<std::int64_t>();
+    for (const auto& slot : optimizer_kind::find(part.optimizer).slots())
+      state.slots.push_back(state.present && tensors_.contains(slot_name(slot, name)) ? take(slot_name(slot, name))
+                                                                                      : at::Tensor());
+  }
+
+  json about_;
+  std::unordered_map<std::string, at::Tensor> tensors_;
+};
+
+/// Reads a part whose file has the digest `found`. `file`: what read_tensors() takes.
+template <class File>
 checkpoint_part checked_part(const std::string& path, const support::file_digest& found, const support::file_digest& expected,
-                             const std::string& save, part_archive::reader read) {
+                             const std::string& save, const File& file) {
   expect_digest(path, found, expected);
   try {
-    return part_of({std::move(read), static_cast<std::size_t>(found.bytes)}, save);
+    return part_reader(read_tensors(file)).read(save);
   } catch (const error&) {
     throw;
   } catch (const std::exception& failed) {
     throw error(errc::function_failed, "'" + path + "' is not a checkpoint of troupe: " + support::text_of(failed));
   }
 }
-
-/// Bytes that come one after the other. `expected`: about how many come.
-class byte_sink {
- public:
-  explicit byte_sink(std::size_t expected) : bytes_(at::empty({static_cast<std::int64_t>(expected)}, at::kByte)) {}
-
-  void write(const void* data, std::size_t size) {
-    if (size == 0) return;  // `data` may be null then
-    const auto room = static_cast<std::size_t>(bytes_.numel());
-    if (room - size_ < size) bytes_.resize_({static_cast<std::int64_t>(std::max(room * 2, size_ + size))});
-    std::memcpy(bytes_.mutable_data_ptr<std::uint8_t>() + size_, data, size);
-    size_ += size;
-  }
-  at::Tensor take() { return bytes_.narrow(0, 0, static_cast<std::int64_t>(size_)); }
-
- private:
-  at::Tensor bytes_;
-  std::size_t size_ = 0;
-};
 
 }  // namespace
 
@@ -229,62 +207,35 @@ void expect_digest(const std::string& path, const support::file_digest& found, c
 }
 
 std::uint64_t estimated_bytes(const checkpoint_part& part) {
-  constexpr std::uint64_t around_a_tensor = 1024;  // its name, its headers, and the padding before its elements
+  constexpr std::uint64_t around_a_tensor = 1024;  // its name, dtype and shape
   constexpr std::uint64_t around_a_part = std::uint64_t{1} << 16;
-  std::uint64_t bytes = around_a_part;
-  const auto add = [&](const at::Tensor& one) {
-    if (one.defined()) bytes += around_a_tensor + one.nbytes();
-  };
+  auto bytes = around_a_part + writer_of(part).bytes();
+  // A parameter that was not stepped yet will have every slot later.
   const auto slots = optimizer_kind::find(part.optimizer).slots().size();
-  for (std::size_t i = 0; i < part.parameters.size(); ++i) {
-    const auto& parameter = part.parameters[i].second;
-    add(parameter);
-    // A parameter that was not stepped yet will have every slot later.
-    for (std::size_t s = 0; s < slots; ++s) add(part.states[i].present ? part.states[i].slots[s] : parameter);
-  }
-  for (const auto& [name, tensor] : part.buffers) add(tensor);
-  add(part.random);
+  for (std::size_t i = 0; i < part.parameters.size(); ++i)
+    if (!part.states[i].present) bytes += slots * (around_a_tensor + part.parameters[i].second.nbytes());
   return bytes;
 }
 
 support::file_digest write_part(const support::file_place& place, const checkpoint_part& part) {
-  auto archive = archive_of(part);
+  const auto writer = writer_of(part);
   support::durable_file file(place);
-  try {
-    archive.save_to([&file](const void* data, std::size_t size) {
-      file.write(data, size);
-      return size;  // commit() reports a failure: libtorch's writer does not allow exceptions here
-    });
-  } catch (const c10::Error& failed) {
-    throw error(errc::function_failed, "can't write '" + place.text() + "': " + failed.what_without_backtrace());
-  }
+  writer.write([&file](const void* data, std::size_t size) { file.write(data, size); });
   return file.commit();
 }
 
 checkpoint_part read_part(const support::file_place& place, const support::file_digest& expected, const std::string& save) {
   const auto file = place.read();
-  const auto found = support::file_digest::of(file, place.text(), expected.kind);
-  const auto read = [&](std::uint64_t position, void* to, std::size_t size) {
-    std::size_t got = 0;
-    while (got < size) {
-      const ssize_t more = ::pread(file.get(), static_cast<char*>(to) + got, size - got, static_cast<off_t>(position + got));
-      if (more < 0 && errno == EINTR) continue;
-      if (more <= 0) break;  // the archive refuses what is too short
-      got += static_cast<std::size_t>(more);
-    }
-    return got;
-  };
-  return checked_part(place.text(), found, expected, save, read);
+  return checked_part(place.text(), support::file_digest::of(file, place.text(), expected.kind), expected, save, file);
 }
 
 at::Tensor part_bytes(const checkpoint_part& part) {
-  auto archive = archive_of(part);
-  byte_sink bytes(estimated_bytes(part));
-  archive.save_to([&bytes](const void* data, std::size_t size) {
-    bytes.write(data, size);
-    return size;
-  });
-  return bytes.take();
+  const auto writer = writer_of(part);
+  auto bytes = at::empty({static_cast<std::int64_t>(writer.bytes())}, at::kByte);
+  auto* to = bytes.mutable_data_ptr<std::uint8_t>();
+  writer.write(
+    [&to](const void* data, std::size_t size) { to = std::copy_n(static_cast<const std::uint8_t*>(data), size, to); });
+  return bytes;
 }
 
 support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind kind) {
@@ -295,13 +246,7 @@ support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind k
 
 checkpoint_part parse_part(const at::Tensor& bytes, const std::string& path, const support::file_digest& expected,
                            const std::string& save) {
-  const auto* all = static_cast<const char*>(bytes.const_data_ptr());
-  const auto read = [&](std::uint64_t position, void* to, std::size_t size) {
-    const auto got = std::min<std::uint64_t>(size, bytes.nbytes() - std::min<std::uint64_t>(position, bytes.nbytes()));
-    if (got > 0) std::memcpy(to, all + position, got);
-    return static_cast<std::size_t>(got);
-  };
-  return checked_part(path, digest_of(bytes, expected.kind), expected, save, read);
+  return checked_part(path, digest_of(bytes, expected.kind), expected, save, bytes);
 }
 
 }  // namespace troupe::objects

@@ -317,9 +317,6 @@ void local_optimizer::check(const checkpoint_part& part, const named_tensors& bu
       if (slot.defined() && !slot.sizes().equals(parameters_[i].second.sizes()))
         misfit("the optimizer's state of parameter '" + parameters_[i].first + "' is " + describe(slot) + ", the parameter " +
                describe(parameters_[i].second));
-  if (part.before_buffers() && !buffers.empty())
-    misfit("it was written before checkpoints held buffers, and the model has " + support::counted(buffers.size(), "buffer") +
-           ", the first called '" + buffers.front().first + "'");
   check_fit("buffer", part.buffers, buffers);
 }
 

@@ -8,6 +8,5 @@ add_room(objects
   module_selection.cpp
   object_store.cpp
   optimizer_kind.cpp
-  part_archive.cpp
-  plain_pickle.cpp
-  random_state.cpp)
+  random_state.cpp
+  safetensors.cpp)

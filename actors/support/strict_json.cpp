@@ -41,28 +41,27 @@ std::string read_small_file(const std::string& path, const std::string& what) {
   return text;
 }
 
-json parse_strictly(const std::string& text, const std::string& origin) {
+json parse_strictly(const std::string& text, const std::string& origin, std::size_t most_nested) {
+  using event = json::parse_event_t;
   std::vector<std::set<std::string>> open;
-  std::string twice;
-  auto watch = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start)
+  auto watch = [&](int depth, event what, json& value) {
+    if ((what == event::object_start || what == event::array_start) && static_cast<std::size_t>(depth) >= most_nested)
+      fail_at(origin, "expected objects and lists nested at most " + std::to_string(most_nested) + " deep, got more");
+    if (what == event::object_start)
       open.emplace_back();
-    else if (event == json::parse_event_t::object_end)
+    else if (what == event::object_end)
       open.pop_back();
-    else if (event == json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
+    else if (what == event::key && !open.back().insert(value.get<std::string>()).second)
+      fail_at(origin, "the field \"" + value.get<std::string>() + "\" is written twice in one object; expected it once");
     return true;
   };
-  json document;
   try {
-    document = json::parse(text, watch);
-  } catch (const json::parse_error& e) {
+    return json::parse(text, watch);
+  } catch (const json::exception& e) {
     std::string reason = e.what();
     auto at = reason.find("parse error");
     fail_at(origin, "not valid JSON: " + (at == std::string::npos ? reason : reason.substr(at)));
   }
-  if (!twice.empty()) fail_at(origin, "the field \"" + twice + "\" is written twice in one object; expected it once");
-  return document;
 }
 
 void check_fields(const json& object, const std::string& where, const std::vector<std::string>& known) {

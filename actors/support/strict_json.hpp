@@ -2,6 +2,7 @@
 // Tests: tests/apps/cluster_file_test.cpp, tests/actors/rights/policy_test.cpp
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,9 @@ std::string shown(const nlohmann::json& value);
 /// The bytes of a file of at most 1 MiB. `what`: what the file should be, for errors.
 std::string read_small_file(const std::string& path, const std::string& what);
 
-/// Parses JSON and refuses a field that is written twice. The JSON library alone would keep the last one. `origin`: the name of
-/// the file, for errors.
-nlohmann::json parse_strictly(const std::string& text, const std::string& origin);
+/// Parses JSON. Refuses a field that is written twice, of which the JSON library alone would keep the last one, and objects and
+/// lists that are nested deeper than `most_nested`. `origin`: the name of the file, for errors.
+nlohmann::json parse_strictly(const std::string& text, const std::string& origin, std::size_t most_nested = 32);
 
 /// Refuses a field that is not in `known`.
 void check_fields(const nlohmann::json& object, const std::string& where, const std::vector<std::string>& known);

@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(the_bytes_of_a_part_are_those_that_a_node_would_write) {
   const auto manifest = objects::read_manifest(folders.driver);
   const auto& entry = manifest.part("stage1");
   const auto part = objects::read_part(entry.path(folders.driver), entry.digest, manifest.save);
-  BOOST_TEST((objects::write_part(folders.all / "same.pt", part) == entry.digest));
+  BOOST_TEST((objects::write_part(folders.all / "same.safetensors", part) == entry.digest));
 }
 
 BOOST_AUTO_TEST_CASE(a_part_that_no_disk_can_hold_is_refused_before_a_byte_of_it_comes) {
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_save_takes_the_place_of_the_one_before_it_wherever_its_pa
   for (const auto* folder : {"nodes", "nodes", "others"}) model.steps.save(folders.driver, {}, folder);
   BOOST_TEST(folders.count(folders.nodes) == 0u);
   BOOST_TEST(folders.count(folders.all / "others") == 2u);
-  write_text(folders.nodes + "/stage1.0123456789abcdef.pt.part", "left by a save that was killed");
+  write_text(folders.nodes + "/stage1.0123456789abcdef.safetensors.part", "left by a save that was killed");
   model.steps.save(folders.driver, {}, "nodes");
   BOOST_TEST(folders.count(folders.all / "others") == 0u);
   BOOST_TEST(folders.count(folders.nodes) == 2u);

@@ -104,7 +104,7 @@ requests::save saves(const std::string& folder, const std::string& save = save_i
 requests::remove removes(const std::string& folder, const std::string& save = save_id) { return {save, folder, true}; }
 requests::load loads(const std::string& folder, const std::string& save = save_id,
                      const support::file_digest& digest = {6, 0}) {
-  return {save, folder, "a.pt", digest.bytes, digest.sum, to_text(digest.kind)};
+  return {save, folder, "a.safetensors", digest.bytes, digest.sum, to_text(digest.kind)};
 }
 
 std::vector<request> requests_with_folder(const std::string& folder) {
@@ -191,11 +191,12 @@ BOOST_AUTO_TEST_CASE(parts_of_other_nodes_are_neither_read_nor_removed) {
   write_text(other, "secret");
   on.call(removes("run", "aaaaaaaaaaaaaaaa"));
   BOOST_TEST(read_text(other) == "secret");
-  for (const auto& folder : {std::string("run"), "run/another." + save_id + ".pt"}) {
+  for (const auto& folder : {std::string("run"), "run/another." + save_id + ".safetensors"}) {
     auto what = loads(folder);
-    what.path = "run/another." + save_id + ".pt";  // only a name for errors
+    what.path = "run/another." + save_id + ".safetensors";  // only a name for errors
     const auto text = text_of<error>([&] { on.call(what); });
-    BOOST_TEST((contains(text, "can't read 'run/victim." + save_id + ".pt'") || contains(text, "Not a directory")), text);
+    BOOST_TEST((contains(text, "can't read 'run/victim." + save_id + ".safetensors'") || contains(text, "Not a directory")),
+               text);
   }
 }
 

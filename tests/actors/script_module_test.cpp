@@ -4,19 +4,13 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <regex>
-#include <set>
 #include <string>
 
-#include <caffe2/serialize/inline_container.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/script.h>
 
 #include <actors/linear_cluster.hpp>
 #include <actors/temporary_folder.hpp>
-#include <troupe/actors/objects/plain_pickle.hpp>
 #include <troupe/actors/optimizer.hpp>
-#include <troupe/actors/state_file.hpp>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -39,15 +33,6 @@ torch::jit::Module scaled_layer() {
         return x
   )");
   return script;
-}
-
-/// The classes and functions that a pickle names, with a blank between module and name.
-std::set<std::string> globals_of(const std::string& pickle) {
-  std::set<std::string> found;
-  const std::regex global("c([a-z_.]+)\n([A-Za-z0-9_]+)\n");
-  for (std::sregex_iterator each(pickle.begin(), pickle.end(), global), end; each != end; ++each)
-    found.insert((*each)[1].str() + " " + (*each)[2].str());
-  return found;
 }
 
 void with_scripts(settings& options) { options.allow_scripts = true; }
@@ -191,33 +176,6 @@ BOOST_AUTO_TEST_CASE(a_scripts_state_goes_out_and_in_with_its_buffers) {  // RM-
   for (const auto& each : first.buffers()) all.push_back(each);
   second.set_parameters(all);
   BOOST_TEST(is_there());
-}
-
-BOOST_AUTO_TEST_CASE(a_state_file_has_nothing_but_what_python_loads_with_weights_only) {  // SX-1
-  const temporary_folder folder;
-  const auto path = folder / "state.pt";
-  const auto wide = at::arange(6, at::kDouble).reshape({2, 3});
-  const named_tensors state{
-    {"weight", wide.t()}, {"steps", at::full({}, 3, at::kLong)}, {"half", at::ones({2}, at::kHalf).requires_grad_()}};
-  save_state(path, state);
-  const auto bytes = read_text(path);
-  BOOST_TEST(!contains(bytes, "constants.pkl"));  // torch.load takes a file with it for TorchScript, which it refuses
-  caffe2::serialize::PyTorchStreamReader archive(path);
-  const auto [record, size] = archive.getRecord("data.pkl");
-  const std::string pickle(static_cast<const char*>(record.get()), size);
-  objects::check_plain_pickle(pickle);
-  BOOST_TEST((globals_of(pickle) == std::set<std::string>{"torch._utils _rebuild_tensor_v2", "collections OrderedDict",
-                                                          "torch DoubleStorage", "torch LongStorage", "torch HalfStorage"}));
-  const auto loaded = torch::jit::pickle_load({bytes.begin(), bytes.end()}).toGenericDict();
-  BOOST_TEST(loaded.size() == state.size());
-  for (const auto& [name, tensor] : state) {
-    const auto value = loaded.at(name).toTensor();
-    BOOST_TEST(at::equal(value, tensor.detach()), name);
-    BOOST_TEST(!value.requires_grad());
-  }
-  BOOST_TEST(contains(text_of<error>([&] { save_state(path, {{"w", {}}}); }), "'w' is undefined"));
-  BOOST_TEST(contains(text_of<error>([&] { save_state(path, {{"w", wide}, {"w", wide}}); }), "two tensors are called 'w'"));
-  BOOST_TEST(read_text(path) == bytes);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

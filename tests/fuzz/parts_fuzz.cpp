@@ -14,7 +14,7 @@ void read_input(std::string_view bytes) {
   auto tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   bytes.copy(static_cast<char*>(tensor.mutable_data_ptr()), bytes.size());
   try {
-    objects::parse_part(tensor, "part.pt", objects::digest_of(tensor), "0123456789abcdef");
+    objects::parse_part(tensor, "part.safetensors", objects::digest_of(tensor), "0123456789abcdef");
   } catch (const std::exception& refused) {
     static_cast<void>(refused);
   }

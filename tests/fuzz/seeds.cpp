@@ -21,12 +21,12 @@
 #include <troupe/actors/gate/tls_session.hpp>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
+#include <troupe/actors/objects/random_state.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/troupe.hpp>
 
 #include "actors/certificates/own_cluster.hpp"
 #include "actors/linear_cluster.hpp"
-#include "actors/objects/archive_of_two_lists.hpp"
 #include "frames.hpp"
 #include "messages/samples.hpp"
 #include "support/hostile_client.hpp"
@@ -209,9 +209,11 @@ void write_parts(const fs::path& folder) {
   part.states.push_back({true, 7, {at::randn({3, 4}), at::rand({3, 4}), {}}});
   part.states.push_back({});
   part.buffers.emplace_back("0/norm.steps", at::tensor(7));
+  part.random = objects::random_state();
   const auto bytes = objects::part_bytes(part);
   write(folder, "parts", 0, {static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
-  write(folder, "parts", 1, test::archive_of_two_lists(10'000));
+  const std::string header = R"({"__metadata__":{"a":"b"},"w":{"dtype":"BOOL","shape":[2,1],"data_offsets":[0,2]}})";
+  write(folder, "parts", 1, std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header + "\1\1");
 }
 
 void write_handshakes(const fs::path& folder) {

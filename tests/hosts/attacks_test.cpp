@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(no_path_leads_out_of_the_folder_of_a_node_that_lets_others_
   fs::create_directories(home / "data");
   fs::create_directories(home / "outside");
   fs::create_symlink(home / "outside", home / "data" / "link");
-  const auto precious = home / "outside" / "a.0000000000000000.pt";
+  const auto precious = home / "outside" / "a.0000000000000000.safetensors";
   std::ofstream(precious) << "precious";
   auto a = node("a", "h1", {"--policy", "policy.json", "--data-dir", "data"});
   BOOST_REQUIRE(!a.line_with("listens at").empty());

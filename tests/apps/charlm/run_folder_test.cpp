@@ -105,8 +105,8 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_abandoned_leaves_only_whole_files) {
   const temporary_folder folder;
   const run_folder here{folder.path()};
   std::filesystem::create_directory(folder.path() / "checkpoint");
-  const std::vector<std::string> whole{"metrics.jsonl", "checkpoint/stage1.0123.pt"};
-  const std::vector<std::string> others{"loss.svg.part", "checkpoint/stage2.0123.pt.part"};
+  const std::vector<std::string> whole{"metrics.jsonl", "checkpoint/stage1.0123.safetensors"};
+  const std::vector<std::string> others{"loss.svg.part", "checkpoint/stage2.0123.safetensors.part"};
   for (const auto& names : {whole, others})
     for (const auto& name : names) folder.write(name, "something");
   here.abandon();

@@ -209,7 +209,7 @@ attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
       [&](const optimizer_parts::group& one) {
         const auto& part = manifest.part(one.where.name());
         const auto& digest = part.digest;
-        return requests::load{manifest.save, part.folder, part.path(folder_), digest.bytes, digest.sum, to_text(digest.kind)};
+        return requests::load{manifest.save, part.folder, part.path(folder_), digest.bytes, digest.sum, support::checksum_name};
       },
       [&] {
         if (own != nullptr) parts_.local().stage(own->path(folder_), own->digest, manifest.save);

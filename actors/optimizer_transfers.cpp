@@ -62,7 +62,7 @@ class leaving_part {
  public:
   leaving_part(const optimizer_parts::group& to, const std::string& path, const objects::part_entry& entry)
       : to_(to), path_(path), bytes_(entry.digest.bytes) {
-    objects::expect_digest(path, support::file_digest::of(path, entry.digest.kind), entry.digest);
+    objects::expect_digest(path, support::file_digest::of(path), entry.digest);
     file_.open(path, std::ios::binary);
   }
 

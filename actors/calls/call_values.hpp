@@ -100,12 +100,11 @@ inline contracts::pass_history history_from(const attributes& values) {
 
 /// A file's digest as the values "bytes", "sum" and "sum_kind", and back.
 inline attributes to_attributes(const support::file_digest& digest) {
-  return {
-    {"bytes", to_attribute(digest.bytes)}, {"sum", to_attribute(digest.sum)}, {"sum_kind", support::to_text(digest.kind)}};
+  return {{"bytes", to_attribute(digest.bytes)}, {"sum", to_attribute(digest.sum)}, {"sum_kind", support::checksum_name}};
 }
 inline support::file_digest digest_from(const attributes& values) {
-  return {number_from(values, "bytes"), number_from(values, "sum"),
-          support::checksum_kind_named(get<std::string>(values, "sum_kind"))};
+  support::expect_checksum_name(get<std::string>(values, "sum_kind"));
+  return {number_from(values, "bytes"), number_from(values, "sum")};
 }
 
 }  // namespace troupe::calls

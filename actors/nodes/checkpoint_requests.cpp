@@ -77,7 +77,8 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
 /// received. The caller names no file: a node reads parts of its own alone.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::load& what) {
   const auto& save = save_in(what);
-  const support::file_digest digest{what.bytes, what.sum, support::checksum_kind_named(what.sum_kind)};
+  support::expect_checksum_name(what.sum_kind);
+  const support::file_digest digest{what.bytes, what.sum};
   const auto one = optimizer_of(here, arguments);
   if (what.folder.empty()) {
     one->stage_received(what.path, digest, save);

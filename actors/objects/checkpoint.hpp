@@ -87,7 +87,7 @@ std::uint64_t estimated_bytes(const checkpoint_part& part);
 
 /// The bytes of the file that write_part() would write, as a tensor of bytes.
 at::Tensor part_bytes(const checkpoint_part& part);
-support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind kind = support::checksum_kind::xxh3);
+support::file_digest digest_of(const at::Tensor& bytes);
 /// Reads a part from the bytes of the file `path`, as read_part() does (CP-3). `path` is for errors only.
 checkpoint_part parse_part(const at::Tensor& bytes, const std::string& path, const support::file_digest& expected,
                            const std::string& save);

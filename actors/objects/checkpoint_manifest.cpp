@@ -131,9 +131,9 @@ attribute from_proto(const checkpoint_file::Value& from) {
   throw error(errc::function_failed, "the checkpoint's '" + path.string() + "' is damaged: " + why);
 }
 
-support::checksum_kind kind_of_checksum(const fs::path& path, const checkpoint_file::Part& part) {
+void check_kind_of_checksum(const fs::path& path, const checkpoint_file::Part& part) {
   try {
-    return support::checksum_kind_named(part.checksum_kind());
+    support::expect_checksum_name(part.checksum_kind());
   } catch (const error& unknown) {
     throw error(errc::function_failed, "'" + path.string() + "' names '" + part.file() + "': " + unknown.what());
   }
@@ -165,7 +165,7 @@ checkpoint_manifest from_proto(const fs::path& path, const checkpoint_file::Mani
     const auto& digits = part.checksum();
     if (!is_hex16(digits))
       damaged(path, "the checksum of '" + entry.file + "' is '" + digits + "', expected 16 hexadecimal digits");
-    entry.digest.kind = kind_of_checksum(path, part);
+    check_kind_of_checksum(path, part);
     std::from_chars(digits.data(), digits.data() + digits.size(), entry.digest.sum, 16);
     to.parts.push_back(std::move(entry));
   }
@@ -210,7 +210,7 @@ void write_manifest(const std::string& folder, const checkpoint_manifest& manife
     entry.set_file(part.file);
     entry.set_bytes(part.digest.bytes);
     entry.set_checksum(hex16(part.digest.sum));
-    entry.set_checksum_kind(support::to_text(part.digest.kind));
+    entry.set_checksum_kind(support::checksum_name);
     entry.set_folder(part.folder);
   }
   for (const auto& [name, value] : manifest.about) (*to.mutable_about())[name] = to_proto(value);

@@ -226,7 +226,7 @@ support::file_digest write_part(const support::file_place& place, const checkpoi
 
 checkpoint_part read_part(const support::file_place& place, const support::file_digest& expected, const std::string& save) {
   const auto file = place.read();
-  return checked_part(place.text(), support::file_digest::of(file, place.text(), expected.kind), expected, save, file);
+  return checked_part(place.text(), support::file_digest::of(file, place.text()), expected, save, file);
 }
 
 at::Tensor part_bytes(const checkpoint_part& part) {
@@ -238,15 +238,15 @@ at::Tensor part_bytes(const checkpoint_part& part) {
   return bytes;
 }
 
-support::file_digest digest_of(const at::Tensor& bytes, support::checksum_kind kind) {
-  support::checksum sum(kind);
+support::file_digest digest_of(const at::Tensor& bytes) {
+  support::checksum sum;
   sum.update(bytes.const_data_ptr(), bytes.nbytes());
-  return {bytes.nbytes(), sum.value(), kind};
+  return {bytes.nbytes(), sum.value()};
 }
 
 checkpoint_part parse_part(const at::Tensor& bytes, const std::string& path, const support::file_digest& expected,
                            const std::string& save) {
-  return checked_part(path, digest_of(bytes, expected.kind), expected, save, bytes);
+  return checked_part(path, digest_of(bytes), expected, save, bytes);
 }
 
 }  // namespace troupe::objects

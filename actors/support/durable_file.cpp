@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -19,91 +18,33 @@ namespace troupe::support {
 
 namespace {
 
-constexpr auto xxh3_text = "xxh3_64";
-constexpr auto format_1_text = "format_1";
-
 std::string reason_text(int reason) { return std::generic_category().message(reason); }
 
 }  // namespace
 
-class checksum::algorithm {
- public:
-  virtual ~algorithm() = default;
-  virtual void update(const void* data, std::size_t size) noexcept = 0;
-  virtual std::uint64_t value() const noexcept = 0;
-};
-
-class checksum::xxh3 final : public algorithm {
- public:
-  xxh3() { XXH3_64bits_reset(&state_); }
-  void update(const void* data, std::size_t size) noexcept override { XXH3_64bits_update(&state_, data, size); }
-  std::uint64_t value() const noexcept override { return XXH3_64bits_digest(&state_); }
-
- private:
-  XXH3_state_t state_;
-};
-
-class checksum::format_1 final : public algorithm {
- public:
-  void update(const void* data, std::size_t size) noexcept override {
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    for (; size > 0 && length_ % 8 != 0; --size) {
-      pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
-      if (length_ % 8 == 0) mix(std::exchange(pending_, 0));
-    }
-    for (; size >= 8; size -= 8, bytes += 8, length_ += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, bytes, 8);
-      mix(word);
-    }
-    for (; size > 0; --size) pending_ |= std::uint64_t{*bytes++} << (length_++ % 8 * 8);
-  }
-
-  std::uint64_t value() const noexcept override {
-    std::uint64_t result = (state_ ^ pending_) * 0x9fb21c651e98df25ULL;
-    result = (result ^ (result >> 32) ^ length_) * 0xd6e8feb86659fd93ULL;
-    return result ^ (result >> 32);
-  }
-
- private:
-  void mix(std::uint64_t word) noexcept {
-    state_ = (state_ ^ word) * 0x9fb21c651e98df25ULL;
-    state_ ^= state_ >> 32;
-  }
-
-  std::uint64_t state_ = 0x9ae16a3b2f90404fULL;
-  std::uint64_t pending_ = 0;  // bytes of a word that is not whole yet, lowest first
-  std::uint64_t length_ = 0;
-};
-
-std::string to_text(checksum_kind kind) { return kind == checksum_kind::xxh3 ? xxh3_text : format_1_text; }
-
-checksum_kind checksum_kind_named(const std::string& text) {
-  for (const auto kind : {checksum_kind::xxh3, checksum_kind::format_1})
-    if (to_text(kind) == text) return kind;
-  throw error(errc::misuse,
-              std::string("expected a checksum of kind ") + xxh3_text + " or " + format_1_text + ", got '" + text + "'");
+void expect_checksum_name(const std::string& name) {
+  if (name != checksum_name)
+    throw error(errc::misuse, std::string("expected a checksum of kind ") + checksum_name + ", got '" + name + "'");
 }
 
-checksum::checksum(checksum_kind kind) {
-  if (kind == checksum_kind::xxh3)
-    algorithm_ = std::make_unique<xxh3>();
-  else
-    algorithm_ = std::make_unique<format_1>();
-}
+struct checksum::state {
+  XXH3_state_t all;
+};
+
+checksum::checksum() : state_(std::make_unique<state>()) { XXH3_64bits_reset(&state_->all); }
 
 checksum::~checksum() = default;
 
-void checksum::update(const void* data, std::size_t size) noexcept { algorithm_->update(data, size); }
+void checksum::update(const void* data, std::size_t size) noexcept { XXH3_64bits_update(&state_->all, data, size); }
 
-std::uint64_t checksum::value() const noexcept { return algorithm_->value(); }
+std::uint64_t checksum::value() const noexcept { return XXH3_64bits_digest(&state_->all); }
 
-file_digest file_digest::of(const file_place& place, checksum_kind kind) { return of(place.read(), place.text(), kind); }
+file_digest file_digest::of(const file_place& place) { return of(place.read(), place.text()); }
 
-file_digest file_digest::of(const owned_descriptor& file, const std::string& text, checksum_kind kind) {
+file_digest file_digest::of(const owned_descriptor& file, const std::string& text) {
   std::vector<char> chunk(std::size_t{1} << 20);
-  file_digest result{0, 0, kind};
-  checksum sum(kind);
+  file_digest result;
+  checksum sum;
   for (;;) {
     const ssize_t got = ::pread(file.get(), chunk.data(), chunk.size(), static_cast<off_t>(result.bytes));
     if (got < 0 && errno == EINTR) continue;

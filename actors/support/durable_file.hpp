@@ -14,43 +14,37 @@
 
 namespace troupe::support {
 
-/// How a checksum is computed: XXH3 with 64 bits, or as in the checkpoints of format 1.
-enum class checksum_kind { xxh3, format_1 };
+/// The name of the checksum in manifests and messages: XXH3 with 64 bits.
+inline constexpr auto checksum_name = "xxh3_64";
 
-/// "xxh3_64" or "format_1".
-std::string to_text(checksum_kind kind);
-
-/// The kind that the text names; throws troupe::error (misuse) for any other text.
-checksum_kind checksum_kind_named(const std::string& text);
+/// Throws troupe::error (misuse) for the name of any other checksum.
+void expect_checksum_name(const std::string& name);
 
 /// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.
 class checksum {
  public:
-  explicit checksum(checksum_kind kind = checksum_kind::xxh3);
+  checksum();
   ~checksum();
 
   void update(const void* data, std::size_t size) noexcept;
   std::uint64_t value() const noexcept;
 
  private:
-  class algorithm;
-  class xxh3;
-  class format_1;
+  struct state;
 
-  std::unique_ptr<algorithm> algorithm_;
+  std::unique_ptr<state> state_;
 };
 
 struct file_digest {
   std::uint64_t bytes = 0;
   std::uint64_t sum = 0;
-  checksum_kind kind = checksum_kind::xxh3;
 
   bool operator==(const file_digest&) const = default;
 
   /// The digest of a file. Throws troupe::error with the path and the reason if the file can't be read.
-  static file_digest of(const file_place& place, checksum_kind kind = checksum_kind::xxh3);
+  static file_digest of(const file_place& place);
   /// The digest of an open file, whose name is `text` in errors.
-  static file_digest of(const owned_descriptor& file, const std::string& text, checksum_kind kind);
+  static file_digest of(const owned_descriptor& file, const std::string& text);
 };
 
 /// A file that appears under its name complete or not at all.

@@ -104,7 +104,7 @@ requests::save saves(const std::string& folder, const std::string& save = save_i
 requests::remove removes(const std::string& folder, const std::string& save = save_id) { return {save, folder, true}; }
 requests::load loads(const std::string& folder, const std::string& save = save_id,
                      const support::file_digest& digest = {6, 0}) {
-  return {save, folder, "a.safetensors", digest.bytes, digest.sum, to_text(digest.kind)};
+  return {save, folder, "a.safetensors", digest.bytes, digest.sum, support::checksum_name};
 }
 
 std::vector<request> requests_with_folder(const std::string& folder) {

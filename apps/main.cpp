@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
   troupe::apps::add_bench_command(app);
   troupe::apps::add_certs_command(app);
   troupe::apps::add_split_learning_command(app);
+  troupe::apps::add_weights_commands(app);
   return troupe::apps::run_command_line(app, argc, argv);
 }
 

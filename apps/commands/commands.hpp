@@ -54,4 +54,7 @@ void add_certs_command(CLI::App& app);
 /// Adds the command split-learning to `app`: two parties who do not trust each other train one model.
 void add_split_learning_command(CLI::App& app);
 
+/// Adds `troupe export` and `troupe import`: the weights of a checkpoint as one file of tensors, and back (apps/weights.hpp).
+void add_weights_commands(CLI::App& app);
+
 }  // namespace troupe::apps

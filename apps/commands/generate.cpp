@@ -17,8 +17,6 @@
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
-#include <troupe/actors/objects/checkpoint.hpp>
-
 #include "apps/charlm/generation.hpp"
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/model.hpp"
@@ -26,6 +24,7 @@
 #include "apps/charlm/text.hpp"
 #include "apps/command_line.hpp"
 #include "apps/signals.hpp"
+#include "apps/weights.hpp"
 
 namespace troupe::apps {
 
@@ -81,11 +80,7 @@ checkpointed_model read_checkpoint(const std::string& folder) {
   std::istringstream nodes(state.nodes);
   for (std::string name; std::getline(nodes, name, ',');) {
     const auto& entry = manifest.part(name);
-    const auto path = entry.path(checkpoint);
-    if (!entry.folder.empty() && !fs::exists(path))
-      throw std::runtime_error("expected the part of node " + name + " at " + path + ", but the node keeps it in the folder " +
-                               entry.folder + " of its data folder (--data-dir); copy the file from there to this path");
-    const auto part = objects::read_part(path, entry.digest, manifest.save);
+    const auto part = read_part(checkpoint, manifest, entry);
     if (!part.buffers.empty())
       throw std::runtime_error("expected stages without buffers, but in " + checkpoint.string() + " node " + name + " has " +
                                part.buffers.front().first);

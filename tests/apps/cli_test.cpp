@@ -10,7 +10,7 @@
 using namespace troupe::apps::test;
 
 BOOST_AUTO_TEST_CASE(every_subcommands_help_shows_an_example) {
-  for (std::string name : {"node", "launch", "train", "generate", "status", "certs", "split-learning"}) {
+  for (std::string name : {"node", "launch", "train", "generate", "status", "certs", "split-learning", "export", "import"}) {
     program help({name, "--help"});
     BOOST_TEST(help.how_it_ends() == "exited with 0");
     auto text = help.text();
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(every_subcommands_help_shows_an_example) {
 BOOST_AUTO_TEST_CASE(the_help_of_the_program_lists_its_subcommands) {
   program help({"--help"});
   BOOST_TEST(help.how_it_ends() == "exited with 0");
-  for (std::string name : {"node", "launch", "train", "generate", "status"})
+  for (std::string name : {"node", "launch", "train", "generate", "status", "export", "import"})
     BOOST_TEST(!help.line_with("  " + name + " ").empty(), help.text());
 }
 
@@ -79,12 +79,13 @@ BOOST_AUTO_TEST_CASE(split_learning_tries_its_folder_before_the_first_step) {
 
 BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-    {{}, "expected a subcommand: train, generate, node, launch, status, bench, certs or split-learning (see 'troupe --help')"},
+    {{},
+     "expected a subcommand: train, generate, node, launch, status, bench, certs, split-learning, export or import (see "
+     "'troupe --help')"},
     {{"trian"},
-     "unknown subcommand 'trian'; expected train, generate, node, launch, status, bench, certs or split-learning; did you mean "
-     "train? "
-     "(see 'troupe "
-     "--help')"},
+     "unknown subcommand 'trian'; expected train, generate, node, launch, status, bench, certs, split-learning, export or "
+     "import; "
+     "did you mean train? (see 'troupe --help')"},
     {{"node", "--name", "a", "--prot", "1"}, "unknown option '--prot'; did you mean --port? (see 'troupe node --help')"},
     {{"launch"}, "FILE is required (see 'troupe launch --help')"},
     {{"launch", "a.json", "b.json"}, "unexpected argument 'b.json' (see 'troupe launch --help')"},
@@ -111,6 +112,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_one_line_and_status_2) {
     {{"bench", "--seconds", "0"}, "--seconds: expected 0.01 to 600, got 0 (see 'troupe bench --help')"},
     {{"node", "--name", "a", "--trace=x"}, "--trace: expected no value, got 'x' (see 'troupe node --help')"},
     {{"node", "--port", "abc"}, "--port: expected a whole number from 0 to 65535, got 'abc' (see 'troupe node --help')"},
+    {{"export", "run"}, "--to is required (see 'troupe export --help')"},
     {{"generate", "--no-such-option"}, "unknown option '--no-such-option' (see 'troupe generate --help')"},
   };
   for (auto& [arguments, line] : wrong) {

@@ -75,7 +75,8 @@ class folder_users {
     static folder_users all;
     return all;
   }
-  /// The other optimizer that uses one of the folders; null if there is none. With `takes`, the folders are this optimizer's then.
+  /// The other optimizer that uses one of the folders; null if there is none. With `takes`, the folders are this optimizer's
+  /// then.
   user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
     std::lock_guard lock(mutex_);
     for (const auto& folder : folders)

@@ -209,7 +209,8 @@ void optimizer_steps::gather(const context& pass) {
   }
 }
 
-/// Ends the round of gathered gradients. All nodes that can be reached drop them now; the other nodes do so when a later round begins.
+/// Ends the round of gathered gradients. All nodes that can be reached drop them now; the other nodes do so when a later round
+/// begins.
 void optimizer_steps::forget() noexcept {
   const auto round = std::exchange(round_, 0);
   try {

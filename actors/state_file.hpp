@@ -9,14 +9,14 @@
 namespace troupe {
 
 /// Writes tensors by name (remote_module::state(), say) to a file in the format safetensors, which Python reads:
-/// `model.load_state_dict(safetensors.torch.load_file(path))`. Throws troupe::error: misuse for a tensor that the format can't hold and
-/// for a name that is there twice.
+/// `model.load_state_dict(safetensors.torch.load_file(path))`. Throws troupe::error: misuse for a tensor that the format can't
+/// hold and for a name that is there twice.
 ///   SX-1  the file is there complete or not at all.
 void save_state(const std::string& path, const named_tensors& state);
 
-/// Reads the tensors of such a file, whoever wrote it, for remote_module::set_state() and set_parameters(). Parts of checkpoints are such
-/// files too; there the names that begin with "troupe:" are those of the optimizer's state. Throws troupe::error with the file and the
-/// reason.
+/// Reads the tensors of such a file, whoever wrote it, for remote_module::set_state() and set_parameters(). Parts of
+/// checkpoints are such files too; there the names that begin with "troupe:" are those of the optimizer's state. Throws
+/// troupe::error with the file and the reason.
 named_tensors load_state(const std::string& path);
 
 }  // namespace troupe

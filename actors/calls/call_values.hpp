@@ -23,8 +23,8 @@ inline bool is_of_user(const request& what) {
   return std::holds_alternative<requests::function>(what) || std::holds_alternative<requests::method>(what);
 }
 
-/// Whether the call is of a part of the user's graph: of a function, a method, or a copy of a parameter. The other requests bring weights
-/// and what belongs to them.
+/// Whether the call is of a part of the user's graph: of a function, a method, or a copy of a parameter. The other requests
+/// bring weights and what belongs to them.
 inline bool is_of_graph(const request& what) { return is_of_user(what) || std::holds_alternative<requests::parameter>(what); }
 
 /// The format of a call: `wanted` for parts of the user's graph, else exact.
@@ -49,8 +49,8 @@ inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attr
   return result;
 }
 
-/// An estimate of the bytes that a call takes while it waits: its contracts::incoming_call, its places in the tables of a node, and what
-/// CAF keeps to answer it.
+/// An estimate of the bytes that a call takes while it waits: its contracts::incoming_call, its places in the tables of a node,
+/// and what CAF keeps to answer it.
 inline std::uint64_t bytes_of(const call_request& call) {
   constexpr std::uint64_t of_waiting = 1408;
   const auto& payload = call.payload;
@@ -59,8 +59,9 @@ inline std::uint64_t bytes_of(const call_request& call) {
          payload.requires_grad.size() + payload.devices.size() * sizeof payload.devices[0];
 }
 
-/// Whether the message of a call leaves in fragments, so that messages that leave later may overtake it (see write_lanes). Without the
-/// tensors that left ahead. All tensors count if one of them is sparse: `ahead` then has an entry for each part of it.
+/// Whether the message of a call leaves in fragments, so that messages that leave later may overtake it (see write_lanes).
+/// Without the tensors that left ahead. All tensors count if one of them is sparse: `ahead` then has an entry for each part of
+/// it.
 inline bool leaves_in_fragments(const call_request& call) {
   constexpr std::uint64_t least_bytes = std::uint64_t{250} << 10;  // a message with fewer leaves whole
   // More than the descriptions of a tensor and of a value take.

@@ -14,15 +14,15 @@
 #include <troupe/actors/support/open_folder.hpp>
 #include <troupe/messages/attributes.hpp>
 
-/// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.safetensors`) and the manifest `checkpoint.json`, which
-/// names the parts that belong together. A part may also lie in the data folder of its node; the manifest
+/// A checkpoint is a folder. It holds one part for each node (`<node>.<save>.safetensors`) and the manifest `checkpoint.json`,
+/// which names the parts that belong together. A part may also lie in the data folder of its node; the manifest
 /// then names the folder there. Errors are troupe::error with the file and the reason.
 ///   CP-1  the checkpoint of a folder is the parts that checkpoint.json names. The checkpoint changes in one step: a new
 ///         checkpoint.json is written under another name and then renamed.
 ///   CP-2  a save that fails at any point, or whose process dies, leaves the previous checkpoint as it was.
 ///   CP-3  a part that is missing, damaged or of another save is refused before anything is read from it.
-///   CP-4  in a part, which is a file of tensors (safetensors.hpp), parameters and buffers have their own names. Names of other tensors
-///         begin with `troupe:`. A part whose metadata and tensors do not belong together is refused.
+///   CP-4  in a part, which is a file of tensors (safetensors.hpp), parameters and buffers have their own names. Names of other
+///         tensors begin with `troupe:`. A part whose metadata and tensors do not belong together is refused.
 
 namespace troupe::objects {
 
@@ -69,9 +69,9 @@ std::string new_save_id();
 /// Whether the text can be the name of a save.
 bool is_save_id(const std::string& text) noexcept;
 
-/// `<node>.<save>.safetensors`. Characters of the node's name that do not belong into a file name are written as %XX: the file is neither
-/// hidden nor in another folder. Throws troupe::error (misuse) for an empty name of the node, and for a save with another name than
-/// is_save_id() allows.
+/// `<node>.<save>.safetensors`. Characters of the node's name that do not belong into a file name are written as %XX: the file
+/// is neither hidden nor in another folder. Throws troupe::error (misuse) for an empty name of the node, and for a save with
+/// another name than is_save_id() allows.
 std::string part_file_name(const std::string& node, const std::string& save);
 
 /// Writes a part to a file (DF-1). Returns size and checksum of the file.

@@ -16,9 +16,9 @@
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/messages/errors.hpp>
 
-// A part is a file of tensors (safetensors.hpp). Parameters and buffers have their own names. `troupe:<slot>/<parameter>` is what the
-// optimizer keeps for a parameter, `troupe:random` the state of the random number generator. All that is no tensor is JSON in the
-// metadata "troupe":
+// A part is a file of tensors (safetensors.hpp). Parameters and buffers have their own names. `troupe:<slot>/<parameter>` is
+// what the optimizer keeps for a parameter, `troupe:random` the state of the random number generator. All that is no tensor is
+// JSON in the metadata "troupe":
 //   {"version": 4, "node": "a", "save": "0123456789abcdef", "optimizer": "adam", "groups": [{"lr": 0.1, "amsgrad": false}],
 //    "parameters": [{"name": "0/weight", "group": 0, "step": 7}], "buffers": ["0/mean"]}
 // A parameter that the optimizer has not stepped yet has no "step".
@@ -103,8 +103,8 @@ tensor_writer writer_of(const checkpoint_part& part) {
   }
 }
 
-/// Takes what a part says of itself and its tensors. Throws std::runtime_error for anything that is missing, of another type, or too
-/// much.
+/// Takes what a part says of itself and its tensors. Throws std::runtime_error for anything that is missing, of another type,
+/// or too much.
 class part_reader {
  public:
   explicit part_reader(tensor_file file) {

@@ -10,14 +10,14 @@
 #include <troupe/actors/module.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 
-/// Files of tensors in the format safetensors, which other programs read and write too: the length of the header (8 bytes, the lowest
-/// first), the header, and the elements. The header is JSON: `"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}` for
-/// each tensor, and `"__metadata__"`, an object of texts.
-///   WF-1  a file gives back the tensors that were written: names, shapes, dtypes and bits. A view is written without the rest of its
-///         storage. Names must be UTF-8 and differ, and tensors must be dense.
+/// Files of tensors in the format safetensors, which other programs read and write too: the length of the header (8 bytes, the
+/// lowest first), the header, and the elements. The header is JSON: `"name": {"dtype": "F32", "shape": [2, 3], "data_offsets":
+/// [0, 24]}` for each tensor, and `"__metadata__"`, an object of texts.
+///   WF-1  a file gives back the tensors that were written: names, shapes, dtypes and bits. A view is written without the rest
+///         of its storage. Names must be UTF-8 and differ, and tensors must be dense.
 ///   WF-2  elements begin at a multiple of their size, so a program may map the file into memory.
-///   WF-3  a file may come from anybody. The reader takes memory for a tensor only after the whole header was found to fit the bytes:
-///         each range has the bytes of its shape, and the ranges cover all bytes without a gap or an overlap.
+///   WF-3  a file may come from anybody. The reader takes memory for a tensor only after the whole header was found to fit the
+///         bytes: each range has the bytes of its shape, and the ranges cover all bytes without a gap or an overlap.
 ///   WF-4  a header that is too long or nested too deep is refused before it is parsed, or where the depth is reached.
 namespace troupe::objects {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/weights.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
@@ -10,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <troupe/actors/state_file.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/actors/support/strict_json.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
@@ -37,7 +41,9 @@ class weights_of_file {
 
   at::Tensor take(const std::string& name, const at::Tensor& there) {
     const auto found = all_.extract(name);
-    if (found.empty()) throw std::runtime_error("expected a tensor '" + name + "' in " + file_ + ", which is not there");
+    if (found.empty())
+      throw std::runtime_error("expected a tensor '" + name + "' in " + file_ +
+                               ", which is not there or was taken already; --rename gives names");
     const auto& tensor = found.mapped();
     if (tensor.scalar_type() != there.scalar_type() || tensor.sizes() != there.sizes())
       throw std::runtime_error("expected '" + name + "' in " + file_ + " to be " + describe(there) +
@@ -91,8 +97,9 @@ std::string renames::operator()(const std::string& name) {
 void renames::expect_all_used() const {
   for (const auto& [from, to] : all_)
     if (!to.is_used)
-      support::fail_at(path_, "no tensor of the checkpoint is called \"" + from +
-                                "\" or begins so; names are <node>/<name>, and beginnings end with / or .");
+      support::fail_at(
+        path_, "no tensor of the checkpoint is called \"" + from +
+                 "\" or begins so, or longer keys took all of them; names are <node>/<name>, and beginnings end with / or .");
 }
 
 std::size_t export_weights(const std::string& checkpoint, const std::string& file, renames names) {
@@ -108,7 +115,21 @@ std::size_t export_weights(const std::string& checkpoint, const std::string& fil
   return all.size();
 }
 
+namespace {
+
+/// Keeps runs from saving to the checkpoint meanwhile: their lock lies beside it (charlm/run_folder.hpp).
+support::owned_descriptor lock_of_run(const std::string& checkpoint) {
+  const auto folder = std::filesystem::canonical(checkpoint).parent_path();
+  support::owned_descriptor lock(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    throw std::runtime_error("a run is writing to the folder " + folder.string() + "; wait for its end before you import");
+  return lock;
+}
+
+}  // namespace
+
 std::size_t import_weights(const std::string& file, const std::string& checkpoint, renames names) {
+  const auto lock = lock_of_run(checkpoint);
   auto manifest = objects::read_manifest(checkpoint);
   weights_of_file weights(file);
   std::size_t count = 0;
@@ -134,11 +155,11 @@ std::size_t import_weights(const std::string& file, const std::string& checkpoin
       entry.file = objects::part_file_name(entry.node, save);
       entry.digest = objects::write_part(entry.path(checkpoint), parts[i]);
     }
+    objects::write_manifest(checkpoint, manifest);
   } catch (...) {
     objects::remove_parts(checkpoint, save);
     throw;
   }
-  objects::write_manifest(checkpoint, manifest);
   return count;
 }
 

@@ -33,7 +33,7 @@ using support::shown;
 constexpr auto metadata_name = "troupe";
 constexpr auto own_prefix = "troupe:";
 constexpr auto random_name = "troupe:random";
-constexpr std::size_t most_nested = 3;
+constexpr std::size_t most_nested = 4;  // the metadata, its parameters, one of them, its slots
 
 std::string slot_name(const std::string& slot, const std::string& parameter) { return own_prefix + slot + "/" + parameter; }
 
@@ -91,8 +91,12 @@ tensor_writer writer_of(const checkpoint_part& part) {
     auto& entry = about["parameters"].emplace_back(json{{"name", name}, {"group", part.groups.empty() ? 0 : part.groups[p]}});
     if (!state.present) continue;
     entry["step"] = state.step;
+    auto& kept = entry["slots"] = json::array();
     for (std::size_t s = 0; s < slots.size(); ++s)
-      if (state.slots[s].defined()) tensors.emplace_back(slot_name(slots[s], name), state.slots[s]);
+      if (state.slots[s].defined()) {
+        kept.push_back(slots[s]);
+        tensors.emplace_back(slot_name(slots[s], name), state.slots[s]);
+      }
   }
   for (const auto& [name, tensor] : part.buffers) about["buffers"].push_back(name);
   if (part.random.defined()) tensors.emplace_back(random_name, part.random);
@@ -172,9 +176,15 @@ class part_reader {
       fail_at("parameter '" + name + "'", "expected a step from 0 on, got " + shown(*step));
     state.present = step != from.end();
     if (state.present) state.step = step->get<std::int64_t>();
-    for (const auto& slot : optimizer_kind::find(part.optimizer).slots())
-      state.slots.push_back(state.present && tensors_.contains(slot_name(slot, name)) ? take(slot_name(slot, name))
-                                                                                      : at::Tensor());
+    auto kept = state.present ? field(from, "slots") : json::array();
+    for (const auto& slot : optimizer_kind::find(part.optimizer).slots()) {
+      const auto listed = std::find(kept.begin(), kept.end(), slot);
+      state.slots.push_back(listed == kept.end() ? at::Tensor() : take(slot_name(slot, name)));
+      if (listed != kept.end()) kept.erase(listed);
+    }
+    if (!kept.is_array() || !kept.empty())
+      fail_at("parameter '" + name + "'",
+              "expected the names of what the optimizer keeps, each once, got " + shown(kept) + " too");
   }
 
   json about_;

@@ -281,8 +281,12 @@ void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, 
 }
 
 void local_optimizer::stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
-  std::lock_guard lock(mutex_);
-  stage(path, parse_part(parts_.incoming.take(save_id), path, digest, save_id));
+  std::unique_lock lock(mutex_);
+  const auto bytes = parts_.incoming.take(save_id);
+  lock.unlock();
+  auto part = parse_part(bytes, path, digest, save_id);  // may take long, and changes nothing
+  lock.lock();
+  stage(path, std::move(part));
 }
 
 void local_optimizer::stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
 #include <nlohmann/json.hpp>
 
@@ -61,7 +62,12 @@ constexpr std::array<std::pair<at::ScalarType, const char*>, 19> dtypes{{
 const char* dtype_name(const std::string& name, const at::Tensor& tensor) {
   const auto refuse = [&](const std::string& why) { throw error(errc::misuse, "can't write tensor '" + name + "': " + why); };
   if (!tensor.defined()) refuse("it is undefined");
-  if (tensor.layout() != at::kStrided) refuse("expected a dense tensor, got " + describe(tensor) + "; call to_dense()");
+  if (tensor.is_nested() || tensor.layout() != at::kStrided)
+    refuse("expected a dense tensor, got " + describe(tensor) + "; call to_dense()");
+  const auto bytes =
+    at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.itemsize(), tensor.storage_offset());
+  if (tensor.is_meta() || tensor._is_zerotensor() || !tensor.has_storage() || tensor.storage().nbytes() < bytes)
+    refuse("it has less memory than its shape says: it is on device meta, or was resized or freed");
   for (const auto& [dtype, text] : dtypes)
     if (dtype == tensor.scalar_type()) return text;
   refuse("safetensors has no dtype for " + describe(tensor) + "; convert the tensor, for example with at::view_as_real");

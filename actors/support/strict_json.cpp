@@ -41,22 +41,62 @@ std::string read_small_file(const std::string& path, const std::string& what) {
   return text;
 }
 
-json parse_strictly(const std::string& text, const std::string& origin, std::size_t most_nested) {
-  using event = json::parse_event_t;
-  std::vector<std::set<std::string>> open;
-  auto watch = [&](int depth, event what, json& value) {
-    if ((what == event::object_start || what == event::array_start) && static_cast<std::size_t>(depth) >= most_nested)
-      fail_at(origin, "expected objects and lists nested at most " + std::to_string(most_nested) + " deep, got more");
-    if (what == event::object_start)
-      open.emplace_back();
-    else if (what == event::object_end)
-      open.pop_back();
-    else if (what == event::key && !open.back().insert(value.get<std::string>()).second)
-      fail_at(origin, "the field \"" + value.get<std::string>() + "\" is written twice in one object; expected it once");
+namespace {
+
+/// Looks through a text before it becomes values. json::parse() with a callback would look at all values of an object again
+/// whenever one of them ends.
+class strict_reader final : public nlohmann::json_sax<json> {
+ public:
+  strict_reader(const std::string& origin, std::size_t most_nested) : origin_(origin), most_nested_(most_nested) {}
+
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(number_integer_t) override { return count(); }
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+  bool number_float(number_float_t, const string_t&) override { return count(); }
+  bool string(string_t&) override { return count(); }
+  bool binary(binary_t&) override { return count(); }
+  bool start_object(std::size_t) override { return open(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (!names_.back().insert(name).second)
+      fail_at(origin_, "the field \"" + name + "\" is written twice in one object; expected it once");
     return true;
-  };
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }  // parse() tells it
+
+ private:
+  bool count() {
+    constexpr std::size_t most_values = 1'000'000;
+    if (++values_ > most_values) fail_at(origin_, "expected at most " + std::to_string(most_values) + " values, got more");
+    return true;
+  }
+  bool open() {
+    if (names_.size() == most_nested_)
+      fail_at(origin_, "expected objects and lists nested at most " + std::to_string(most_nested_) + " deep, got more");
+    names_.emplace_back();
+    return count();
+  }
+  bool close() {
+    names_.pop_back();
+    return true;
+  }
+
+  const std::string& origin_;
+  const std::size_t most_nested_;
+  std::size_t values_ = 0;
+  std::vector<std::set<std::string>> names_;  // of the fields of what is open
+};
+
+}  // namespace
+
+json parse_strictly(const std::string& text, const std::string& origin, std::size_t most_nested) {
+  strict_reader look(origin, most_nested);
+  json::sax_parse(text, &look);
   try {
-    return json::parse(text, watch);
+    return json::parse(text);
   } catch (const json::exception& e) {
     std::string reason = e.what();
     auto at = reason.find("parse error");

@@ -24,8 +24,7 @@ struct weights_options {
 
 constexpr const char* rename_help =
   "A file of JSON with other names for tensors, which are called NODE/NAME otherwise. A key that ends with / or . stands for "
-  "the "
-  "beginning of names";
+  "the beginning of names";
 
 constexpr const char* export_examples = R"(Python reads the file: safetensors.torch.load_file("model.safetensors").
 
@@ -37,6 +36,8 @@ where names.json has, for two nodes with a module each:
 
 constexpr const char* import_examples =
   R"(The checkpoint says which tensors there are, and on which nodes. Its optimizer begins anew with the options that it has.
+Steps and random numbers stay those of the checkpoint. Stop a run that uses the folder first. A part that a node keeps in its
+data folder has to be copied to the checkpoint's folder first.
 
 Example:
   troupe import model.safetensors --to out/charlm/checkpoint --rename names.json)";
@@ -48,7 +49,7 @@ void add_weights_commands(CLI::App& app) {
   auto* out =
     app.add_subcommand("export", "Write the weights of a checkpoint to one file that other programs read (safetensors)");
   out->add_option("CHECKPOINT", options->checkpoint, "The folder with checkpoint.json")->type_name("")->required();
-  out->add_option("--to", options->file, "The file to write")->type_name("FILE")->required();
+  out->add_option("--to", options->file, "The file to write; a file there is replaced")->type_name("FILE")->required();
   out->add_option("--rename", options->rename, rename_help)->type_name("FILE");
   out->footer(export_examples);
   out->callback([options] {

@@ -160,10 +160,12 @@ BOOST_AUTO_TEST_CASE(a_part_whose_metadata_and_tensors_do_not_belong_together_is
          {refusal(R"("group":0)", R"("group":-1)"), "expected a group from 0 to 0, got -1"},
          {refusal(R"("step":7)", R"("step":-7)"), "expected a step from 0 on, got -7"},
          {refusal(R"("step":7)", R"("step":18446744073709551615)"), "expected a step from 0 on, got 18446744073709551615"},
+         {refusal(R"("slots":[)", R"("slots":["nothing",)"), "expected the names of what the optimizer keeps, each once"},
+         {refusal(R"("slots":[)", R"("slots":["exp_avg",)"), "expected the names of what the optimizer keeps, each once"},
          {refusal(R"(,"step":7)", ""), "expected no tensor that it does not name, got 'troupe:exp_avg"},
          {refusal(R"("buffers":[)", R"("buffers":["other",)"), "expected a tensor called 'other'"},
          {refusal(R"("buffers":[)", R"("buffers":["view",)"), "'view', which is not there or named twice"},
-         {refusal(R"("buffers":[)", R"("buffers":[[[)"), "nested at most 3 deep"},
+         {refusal(R"("buffers":[)", R"("buffers":[[[[)"), "nested at most 4 deep"},
          {refusal("{", "{", {{"more", at::ones({2})}}), "expected no tensor that it does not name, got 'more'"},
        })
     BOOST_TEST(contains(heard, why), heard << " / " << why);

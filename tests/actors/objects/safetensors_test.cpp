@@ -227,6 +227,9 @@ BOOST_AUTO_TEST_CASE(headers_that_are_too_long_or_too_deep_are_refused) {  // WF
   BOOST_TEST(contains(refusal(bytes), "expected a header of at most 2 bytes, got the length 9151314442816847874"));
   const auto too_long = file_of("{" + std::string(objects::most_header_bytes, ' ') + "}");
   BOOST_TEST(contains(refusal(too_long), "expected a header of at most 16777216 bytes, got the length 16777218"));
+  std::string many = "{";
+  for (int i = 0; many.size() < objects::most_header_bytes - 32; ++i) many += "\"" + std::to_string(i) + "\":{},";
+  BOOST_TEST(contains(refusal(file_of(many + "\"last\":{}}")), "expected at most 1000000 values"));
   const std::string why = "nested at most 3 deep";
   BOOST_TEST(contains(refusal(file_of(R"({"a":{"shape":[[]]}})")), why));
   BOOST_TEST(contains(refusal(file_of(std::string(1'000'000, '['))), why));

@@ -181,12 +181,12 @@ tensor_file read_from(const byte_reader& read, std::uint64_t size) {
 
 }  // namespace
 
-tensor_writer::tensor_writer(named_tensors tensors, texts_by_name metadata) : tensors_(std::move(tensors)) {
+tensor_writer::tensor_writer(named_tensors tensors, const texts_by_name& metadata) : tensors_(std::move(tensors)) {
   for (const auto& [name, tensor] : tensors_) dtype_name(name, tensor);
   std::stable_sort(tensors_.begin(), tensors_.end(),
                    [](const auto& one, const auto& other) { return one.second.itemsize() > other.second.itemsize(); });
   auto header = json::object();
-  if (!metadata.empty()) header[metadata_name] = std::move(metadata);
+  if (!metadata.empty()) header[metadata_name] = metadata;
   for (const auto& [name, tensor] : tensors_) {
     const auto begin = std::exchange(element_bytes_, element_bytes_ + tensor.nbytes());
     json entry{{"dtype", dtype_name(name, tensor)}, {"shape", tensor.sizes().vec()}, {"data_offsets", {begin, element_bytes_}}};

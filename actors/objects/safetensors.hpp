@@ -29,7 +29,7 @@ using texts_by_name = std::map<std::string, std::string>;
 class tensor_writer {
  public:
   /// Throws troupe::error (misuse) with the name of a tensor that a file can't hold, and with the reason.
-  explicit tensor_writer(named_tensors tensors, texts_by_name metadata = {});
+  explicit tensor_writer(named_tensors tensors, const texts_by_name& metadata = {});
 
   /// The size of the file.
   std::uint64_t bytes() const noexcept { return 8 + header_.size() + element_bytes_; }

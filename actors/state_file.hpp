@@ -14,8 +14,8 @@ namespace troupe {
 ///   SX-1  the file is there complete or not at all.
 void save_state(const std::string& path, const named_tensors& state);
 
-/// Reads the tensors of such a file, whoever wrote it, for remote_module::set_state() and set_parameters(). Parts of
-/// checkpoints are such files too; there the names that begin with "troupe:" are those of the optimizer's state. Throws
+/// Reads the tensors of a safetensors file, of any program, for remote_module::set_state() and set_parameters(). A part of a
+/// checkpoint is such a file too: names in it that begin with "troupe:" are those of the optimizer's state. Throws
 /// troupe::error with the file and the reason.
 named_tensors load_state(const std::string& path);
 

@@ -32,11 +32,11 @@ namespace troupe::network {
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
 ///   BR-4  messages within messages nest at most `most_nested` deep: CAF reads an inner message while it reads the outer one,
 ///         and the stack is finite.
-///   BR-5  with certificates, what comes is from the node of the certificate and for this node (see node_ids): no message and
-///         no end of an actor comes in the name of another node, and this node passes nothing on. The message by which an actor
-///         links (BR-12) is an exception.
+///   BR-5  with certificates, each message and each end of an actor is from the node of the certificate and for this node (see
+///         node_ids). This node passes nothing on to other nodes. The message by which an actor links (BR-12) is an exception.
 ///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions
-///         for its status and for published actors. No message ends these actors, or is one of those that they send each other.
+///         for its status and for published actors. Messages that end an actor are refused, and messages that only actors of
+///         one node send each other.
 ///   BR-7  a role without the right to actors sends messages to the actors of the node itself, answers to any actor, and one
 ///         answer to CAF's own question after the handshake. Other messages are refused before their values are read, and by
 ///         the header if they are larger than CAF's answer.

@@ -84,7 +84,7 @@ class peer_news_handler {
   handler notify_;
 };
 
-/// The user's functions for news about peers, by what has happened.
+/// The functions that the user has set for news about peers. There is one for each kind of news.
 struct peer_news {
   explicit peer_news(const logging::node_log& log)
       : on_peer_down(log, "on_peer_down"),

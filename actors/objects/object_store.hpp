@@ -128,7 +128,8 @@ class object_store {
 
   /// The type of the module; empty if the object is no module or not in the store.
   std::string type_of(object_id id) const;
-  /// Whether the node owns the object. True for an object that is not in the store: whoever looks for the object gets an error.
+  /// Whether the node owns the object. Also true for an object that is not in the store: the caller learns so when
+  /// it looks for the object.
   bool is_owned_by(object_id id, node_id owner) const;
   static constexpr const char* script_type = "TorchScript";
 

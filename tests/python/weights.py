@@ -25,7 +25,7 @@ assert tensors["troupe:exp_avg/0/weight"].shape == state["weight"].shape == (3, 
 with safe_open(part, "np" if torch is None else "pt") as opened:
     about = json.loads(opened.metadata()["troupe"])
 assert about["optimizer"] == "adam" and about["groups"][0]["lr"] == 0.1, about
-assert about["parameters"][0] == {"name": "0/weight", "group": 0, "step": 1}, about
+assert about["parameters"][0] == {"name": "0/weight", "group": 0, "step": 1, "slots": ["exp_avg", "exp_avg_sq"]}, about
 if torch is not None:
     torch.nn.Linear(4, 3).load_state_dict(state)
 save_file({name: value + 1 for name, value in state.items()}, file)

@@ -17,8 +17,9 @@ namespace troupe::network {
 /// descriptor for it, and the event loop announces the connection again at once, for ever.
 ///   AW-1  a connection for which there is no descriptor ends at once, and `on_shortage` is called.
 ///   AW-2  no program that this process starts inherits an accepted connection.
-///   AW-3  if no descriptor is left to end the connection with either, `on_shortage` is called, and the thread waits for
-///         `pause`: the event loop announces the connection at once again.
+///   AW-3  if the spare descriptor does not help to end the connection either, the connection stays in the queue. Then
+///         `on_shortage` is called, and the thread waits for `pause`, because the event loop announces the connection at once
+///         again.
 class accepting {
  public:
   using socket = caf::io::network::native_socket;

@@ -23,7 +23,7 @@ struct known_nodes {
     for (const auto& [node, actors] : of.*Proxies) result.push_back(node);
     return result;
   }
-  /// The nodes of which actors are known, if they are more than `most`; otherwise none.
+  /// All nodes for whose actors CAF has proxies, if there are more than `most` such nodes; otherwise none.
   friend std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of) { return beyond(most, of); }
 };
 std::vector<caf::node_id> nodes_beyond(std::size_t most, caf::proxy_registry& of);

@@ -20,16 +20,15 @@ namespace troupe::network {
 
 /// What CAF keeps because of the messages that come by one connection with certificates. CAF has no limits of its own. Used by
 /// the leader thread only.
-///   BN-1  of the other end's actors at most `most_actors` are known here, and as many of the actors of all nodes of BN-2
+///   BN-1  at most `most_actors` actors of the other end are known here, and at most as many actors of all nodes of BN-2
 ///         together. CAF learns an actor from each message that the actor sends, and forgets the actor when the other end says
-///         that it has ended.
-///   BN-2  one connection names at most `most_strangers` nodes that are not connected with this one, and no message to such a
-///         node leaves by the other end. CAF keeps an entry for each actor that was named, for about `most_strangers` such
-///         nodes.
+///         that the actor has ended.
+///   BN-2  one connection names at most `most_strangers` nodes that are not connected with this one. No message to such a node
+///         leaves by the other end. For about `most_strangers` such nodes CAF keeps an entry for each actor that was named.
 ///   BN-3  no actor by which CAF asks a new node for its service (see message_rules) lives longer than it takes to ask: CAF
 ///         would keep one for each node, and the other end could fill its mailbox, or end it.
-///   BN-4  while bytes wait to leave, at most `most_owed` bytes more are expected of answers that CAF and `gateway` give
-///         without an account for their bytes. A peer that asks, and does not read, would fill the memory.
+///   BN-4  some answers of CAF and of `gateway` are in no account of bytes. While bytes wait to leave, at most `most_owed`
+///         bytes of such answers are expected. Otherwise a peer that asks, and does not read, would fill the memory.
 class broker_notes {
  public:
   static constexpr std::size_t most_actors = std::size_t{1} << 17;

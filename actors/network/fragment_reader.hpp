@@ -27,8 +27,8 @@ namespace troupe::network {
 ///         place of its last fragment.
 ///   FR-2  fragments take memory only for bytes that have come.
 ///   FR-3  a fragment is wrong that is larger than those of write_lanes, or makes a payload longer than a header can announce.
-///         A message is wrong whose fragments are missing, hold its whole payload or more, or leave more than one fragment. The
-///         broker gets nothing of a wrong message.
+///         A message is wrong if its fragments are missing, hold its whole payload or more, or leave more of the payload than
+///         one fragment may hold. The broker gets nothing of a wrong message.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };

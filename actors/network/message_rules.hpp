@@ -21,27 +21,27 @@
 namespace troupe::network {
 
 /// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others
-/// make CAF pass messages on, start actors or change its configuration. What CAF passes on, the next node takes for this node's
-/// own. An actor that links to an actor of this node, or lets go of it, sends CAF's message in the name of the actor of this
-/// node (BR-5, BR-12).
+/// make CAF pass messages on, start actors or change its configuration. If CAF passes a message on, the next node takes it for
+/// a message of this node. When an actor of another node links to an actor of this node, or lets go of it, CAF sends a message
+/// in the name of the actor of this node (BR-5, BR-12).
 ///   BR-1  the handshake of the other end comes first, and once; a caller may repeat its handshake once, to choose this
 ///         connection.
-///   BR-2  after the handshake come only messages to an actor by the actor's number, at most `most_for_service` times the one
-///         question of CAF's nodes to CAF's service, news of monitored actors, and heartbeats. Without certificates, messages
-///         may be of another node: an answer may take the way of its question.
+///   BR-2  after the handshake come only messages to an actor by the actor's number, news of monitored actors, and heartbeats.
+///         Beside these, the one question that nodes of CAF ask CAF's service may come, at most `most_for_service` times.
+///         Without certificates, messages may be of another node: an answer may take the way of its question.
 ///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
 ///   BR-4  messages within messages nest at most `most_nested` deep: CAF reads an inner message while it reads the outer one,
 ///         and the stack is finite.
 ///   BR-5  with certificates, each message and each end of an actor is from the node of the certificate and for this node (see
 ///         node_ids). This node passes nothing on to other nodes. The message by which an actor links (BR-12) is an exception.
-///   BR-6  to the actors of a node itself come answers; to its gateway also the messages of nodes, each alone, and questions
-///         for its status and for published actors. Messages that end an actor are refused, and messages that only actors of
-///         one node send each other.
+///   BR-6  the actors of a node itself get only answers. Its gateway gets also the messages of nodes, one struct in each, and
+///         questions for its status and for published actors. Messages that end an actor are refused, and messages that only
+///         actors of one node send each other.
 ///   BR-7  a role without the right to actors sends messages to the actors of the node itself, answers to any actor, and one
 ///         answer to CAF's own question after the handshake. Other messages are refused before their values are read, and by
 ///         the header if they are larger than CAF's answer.
-///   BR-8  a message that is marked as part of a stream of CAF is what CAF sends there, and no answer. It is not for the actors
-///         of a node itself.
+///   BR-8  a message that is marked as part of a stream of CAF has the one type that CAF sends in a stream, and is no answer.
+///         It is not for the actors of a node itself.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
 ///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer
 ///         that is none of troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the

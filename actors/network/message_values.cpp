@@ -22,7 +22,7 @@ namespace troupe::network {
 namespace {
 
 using fixed = std::pair<std::string_view, std::size_t>;
-/// Types whose values have as many bytes.
+/// Types whose values all have one size, and this size in bytes.
 constexpr std::array<fixed, 18> of_one_size = {{{"@atom", 8},
                                                 {"@duration", 12},
                                                 {"@i16", 2},
@@ -41,7 +41,7 @@ constexpr std::array<fixed, 18> of_one_size = {{{"@atom", 8},
                                                 {"bool", 1},
                                                 {"double", 8},
                                                 {"float", 4}}};
-/// CAF makes room for so many bytes as such a value announces before it looks whether they are there.
+/// For a value of this type CAF allocates as many bytes as the value announces, before it checks that they have come.
 constexpr std::string_view bytes_of_char = "@charbuf";
 /// Sequences of elements of one size.
 constexpr std::array<fixed, 6> sequences = {
@@ -52,8 +52,8 @@ constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@
 constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
 /// Values that may hold messages, or ids of nodes, beside pointers to actors.
 constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
-/// How the names begin that are wrong behind the plus sign of a list of types, in bytes whose layout nobody knows here: those
-/// of CAF's other types.
+/// How the names of CAF's other types begin. In bytes whose layout nobody knows here, a message is wrong if one of these names
+/// comes after a plus sign, as in a list of types.
 constexpr std::array<std::string_view, 17> wrong_names = {
   "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
   "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",
@@ -77,7 +77,7 @@ const fixed* find_in(const Range& all, std::string_view type) noexcept {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// CAF's own types have names with this sign, but for a few.
+/// Whether the type is none of CAF's. The names of CAF's types have this sign, but for a few.
 bool is_own_type(std::string_view type) noexcept {
   return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<") &&
          !type.starts_with(begin_of_vectors);
@@ -127,17 +127,18 @@ class walk {
   }
 
   std::string_view left() const noexcept { return from_.left(); }
-  /// Whether values that were not walked through may hold the id of a node, beside those of own types.
+  /// Whether a value that was not walked through, and is not of an own type, may hold the id of a node.
   bool has_left_nodes() const noexcept { return has_left_nodes_; }
 
  private:
-  /// Whether a value of the type may stand behind one of an own type.
+  /// Whether a value of the type may come after a value of an own type.
   bool may_follow(std::string_view type) noexcept {
     has_left_nodes_ = has_left_nodes_ || may_hold_nodes(type);
     return may_come(type) && type != bytes_of_char;
   }
 
-  /// Whether a value of the type may begin where the message ends: CAF then stops there, at the latest.
+  /// Whether the list of types may name the type although no byte is left for its value. CAF stops at this value, or has
+  /// stopped before it.
   bool may_be_missing(std::string_view type) noexcept {
     into_.has_own_types = is_own_type(type);
     return may_come(type);
@@ -156,8 +157,8 @@ class walk {
     if (type == "@exit" || type == "@down") return pointer() && error(depth);
     if (type.starts_with(begin_of_troupes) && depth == 0) return troupes();
     if (!is_own_type(type)) return false;
-    // Also one of troupe's within another message: if CAF can't read it, CAF goes on behind that message at a place that nobody
-    // knows here.
+    // An own type, or a type of troupe's within an inner message. If CAF can't read such a value of troupe's, CAF goes on after
+    // the inner message, and nobody knows here at which byte.
     into_.has_own_types = true;
     return true;
   }

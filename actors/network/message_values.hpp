@@ -8,12 +8,13 @@
 namespace troupe::network {
 
 /// What CAF would meet while it reads a message. CAF makes a value of each type that a message names, whether anybody expects
-/// such a value or not, and trusts what it reads: some of its own types throw in the middle, nest until the stack ends, take as
+/// such a value or not, and trusts what it reads: some types of CAF throw in the middle, nest until the stack ends, take as
 /// much memory as they announce, or make actors. So the values are looked at first, as CAF has written them. CAF's reader
 /// throws at ids of nodes that are URIs. It takes up to a hundred bytes of memory for a value that came as one byte, and all
 /// the memory that a `std::vector<char>` announces. A message that CAF could not write to its end is read as an empty message.
-/// Nobody knows here how own types, those of the user's program, are written. CAF may stop in the middle of an inner message (a
-/// message within a message) that has a value of troupe's or is no message. Nobody knows here where CAF then goes on.
+/// An *own* type is a type of the user's program: nobody knows here how it is written. CAF may stop in the middle of an inner
+/// message (a message within a message) that has a value of troupe's or is no message. Nobody knows here where CAF then goes
+/// on.
 ///   MV-1  a message is wrong that names a type of CAF's which no node sends: `@config_value`, `settings`, `@group`, messages
 ///         of streams and of brokers, and so on. Only types that were read through, with their layouts, may come.
 ///   MV-2  a message is wrong in which a value is not complete, values nest deeper than `most_nested`, or the id of a node is
@@ -31,22 +32,22 @@ struct message_values {
   static constexpr std::size_t most_pointers = std::size_t{1} << 17;
 
   bool is_wrong = false;
-  bool has_own_types = false;  // of the program's own; or there is another value with which the walk ends (MV-3)
+  bool has_own_types = false;  // or another value behind which the layout of the bytes is not known (MV-3)
   std::size_t pointers = 0;    // to actors, without null pointers, and without those behind a value of an own type
   std::string_view node;       // of the last one of these pointers: the bytes of the id; part of the message
 
   /// Of a message: the names of its types, as "@<>+@atom+troupe.call", and the bytes that follow them.
   static message_values of(std::string_view types, std::string_view values) noexcept;
-  /// Of an error that stands alone, as in the news that an actor has ended. An error with a value of a type that the other end
-  /// has not registered ends before its values.
+  /// Of an error that stands alone, as in the news that an actor has ended. If the other end has not registered the type of a
+  /// value in the error, the bytes end before the values of the error.
   static message_values of_error(std::string_view bytes) noexcept;
 };
 
-/// Whether the list has types alone that nodes answer each other: troupe's, plain ones, pointers to actors.
+/// Whether nodes answer each other with all types of the list: those of troupe, plain ones, pointers to actors.
 bool is_answer_of_node(std::string_view types) noexcept;
 
-/// Whether the bytes are the id of an actor system, as opposed to no node and to a URI. Pre: as many as
-/// message_outline::node_bytes.
+/// Whether the bytes are the id of an actor system, and not that of no node or a URI. Pre: there are
+/// message_outline::node_bytes bytes.
 bool is_actor_system(std::string_view node) noexcept;
 
 /// CAF's list of the types of a message that is an error.

@@ -274,7 +274,7 @@ bool tcp_scribe::stream::consume() {
   return reading_ == reading::wrong;
 }
 
-/// Hands the part that has come to the broker, or keeps it if it is a fragment. False: the broker wants no more.
+/// Hands the complete part to the broker, or keeps the part if it is a fragment. False: the broker wants no more parts.
 bool tcp_scribe::stream::hand_on_part() {
   const auto bytes = parts.take();
   scribe_.silence_.reset();

@@ -50,8 +50,8 @@ class connection_host;
 ///         message.
 ///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come. A
 ///         connection for whose message there is no memory ends; others go on.
-///   TS-12 with TLS, a message that names another node as its sender than the certificate of the connection can't be read. No
-///         byte is read before it is known whose the connection is.
+///   TS-12 with TLS, a message can't be read if its sender is not the node in the certificate of the connection. No byte is
+///         read before the other end has proven its certificate.
 ///   TS-13 with TLS, a connection ends whose messages make CAF keep more than broker_notes allows.
 class tcp_scribe final : public caf::io::scribe {
  public:

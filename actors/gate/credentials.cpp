@@ -133,7 +133,7 @@ credentials::credentials(std::filesystem::path kit, std::filesystem::path revoke
 
 credentials::~credentials() = default;
 
-/// A file that is not there has the version of no file: reading it tells what is wrong.
+/// The version of a missing file is empty. An attempt to read the file then tells what is wrong.
 credentials::version credentials::version_of(const std::filesystem::path& file) {
   struct stat facts {};
   if (file.empty() || ::stat(file.c_str(), &facts) != 0) return {};
@@ -182,8 +182,8 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   SSL_CTX_set_num_tickets(context, 1);
   SSL_CTX_set_max_cert_list(context, longest_certificates);
   expect(SSL_CTX_set_session_id_context(context, session_context, sizeof session_context - 1) == 1, what);
-  // The called end keeps its sessions itself. In a ticket that holds a session OpenSSL writes and reads the other end's
-  // certificate anew.
+  // The called end keeps its sessions, and gives the calling end only their names. If a ticket held the whole session, OpenSSL
+  // would write the other end's certificate into each ticket, and read it again at each resumption.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_BOTH | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(context, callbacks::keep);
   SSL_CTX_sess_set_get_cb(context, callbacks::resume);

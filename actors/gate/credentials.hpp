@@ -41,8 +41,8 @@ struct proving_end {
 /// by TLS 1.3 who they are. Any thread may use it.
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted.
 ///         This holds also when a session is resumed, and however late the other end lets the handshake end.
-///   CD-2  at most `most_sessions` sessions are kept for later connections of the calling end, and as many of the called end.
-///         When a session is resumed, the new session takes its place.
+///   CD-2  at most `most_sessions` sessions are kept for later connections that this node makes, and as many for those that it
+///         accepts. When a connection resumes a session, the session of this connection takes the place of the resumed one.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is
 ///         read again by each reload() until it can be used.
 ///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. A

@@ -89,8 +89,8 @@ struct reception::state {
       }
   }
 
-  /// There was no memory: connections that were on their way from one place to another are closed. Waits a moment for more
-  /// memory.
+  /// There was no memory. Connections that were moving from one list to another are closed by now: removes their empty entries.
+  /// Waits a moment for more memory.
   void recover(const char* problem) noexcept {
     std::erase_if(guests, [](const guest& each) { return !each.socket; });
     {

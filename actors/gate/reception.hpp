@@ -27,16 +27,16 @@ struct proven_connection {
 /// flood may be silent or stop in the middle of handshakes; a host that floods can't keep out its own later connections.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
 ///         unless its caller has gone. The reason names the address that the connection had when it came.
-///   RN-2  at most `most` connections are in the line, at most an eighth of the process's descriptors, and as many again may
-///         wait for a place. One more closes the oldest of the network that most come from. So a flood from one host costs no
-///         other host its place.
+///   RN-2  the line has at most `most` connections, and at most an eighth of the process's descriptors. As many again may wait
+///         for a place in the line. If one more comes, the network with the most connections loses its oldest one, so a flood
+///         from one host costs no other host its place.
 ///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
 class reception {
  public:
   static constexpr std::chrono::milliseconds patience{5'000};
-  /// A program that has sent nothing for so long is told by an alert of TLS that a handshake is expected: a node without
-  /// certificates waits for the other end to begin.
+  /// If no byte has come for so long, the other end gets an alert of TLS. A node without certificates waits for this end to
+  /// begin, and learns from the alert that a handshake is expected.
   static constexpr std::chrono::milliseconds patience_for_first_byte{2'000};
   static constexpr std::size_t most = 256;
 

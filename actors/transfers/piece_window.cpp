@@ -58,9 +58,10 @@ void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<
   window_ = std::clamp(window_, static_cast<double>(smallest()), static_cast<double>(most));
 }
 
-/// If pieces wait while the window is full, the path takes all that is under way until the answer to the last piece of it
-/// comes. The mean is that of times: a path may take its first bytes after a pause at once, as the token bucket of a switch
-/// does, and is no faster for that. The mean is one of several windows: a path that stops for a moment is no slower for that.
+/// Measures the rate of the path, and chooses the size of pieces by the rate. Pre: the window was full and pieces wait, so the
+/// path has taken all bytes under way in the time until the answer. The mean is made of times, not of rates: a path may take
+/// its first bytes after a pause at once, as the token bucket of a switch does, and these must hardly count. The mean covers
+/// several windows, so that a short stop of the path hardly counts either.
 void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   const auto ns_a_byte = static_cast<double>(delay_ns) / static_cast<double>(of.under_way);
   const auto weight = static_cast<double>(of.bytes) / std::max(static_cast<double>(mean_of), 4 * window_);
@@ -80,7 +81,7 @@ void piece_window::shrink(double by, std::int64_t now_ns) {
   shrunk_ns_ = now_ns;
 }
 
-/// A span without answers leaves the delay of the span before.
+/// Begins a span. If no answer came in the current span, the delay of the span before it stays.
 void piece_window::begin_span(std::int64_t now_ns) {
   span_ns_ = now_ns;
   way_there_.begin_span();

@@ -12,20 +12,20 @@ namespace troupe::transfers {
 /// not wait in queues on the path, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a path that is fast
 /// and long is used, and other messages do not wait behind many pieces. Pieces are small on a slow path: the smallest window is
 /// a few pieces, and a message that leaves between two pieces waits until the path has taken all pieces before it.
-/// The wait of a piece is the time from the piece to its receiver, less the shortest such time of late. The receiver says when
-/// it took the piece, by its own clock. An answer may wait too, behind what the other node sends: that does not count. If the
-/// receiver says nothing, the time is that of piece and answer. Times are nanoseconds of one clock, unless said otherwise;
-/// sizes are bytes.
+/// The wait of a piece is the time that the piece took to its receiver, less the shortest such time of late. The receiver says
+/// by its own clock when it took the piece, so the wait of the answer, behind what the receiver sends, does not count. If the
+/// receiver says no time, the time of piece and answer together counts. Times are nanoseconds of one clock, unless said
+/// otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
-///   WD-2  on a path of constant rate and delay the window reaches what the path holds, and at least half of that while the
-///         path back is full too. Pieces then wait for about 2 * `most_wait_ns` and the time of the smallest window, or a
-///         little longer while the delay is measured anew.
+///   WD-2  on a path of constant rate and delay the window grows to the product of both, or at least to half of it while the
+///         path back is full too. Pieces then wait for about 2 * `most_wait_ns`, and for the time that the path takes for the
+///         smallest window. The wait is a little longer while the delay is measured anew.
 ///   WD-3  if rate or delay change, the window follows: a longer delay counts after at most 2 * `memory_ns`.
-///   WD-4  pieces are small where the path takes less than `slow` bytes a second, and large at first and where it takes more
-///         than `fast`. In between, and until pieces wait on a full path, their size stays. Neither pieces that go at once
-///         after a pause nor a short stop counts.
-///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. A clock
-///         that gains makes waits count for longer, up to that. A clock that loses, or lies, hides waits: then the window is
+///   WD-4  pieces are large at first. Once pieces wait on a full path, they become small if the path takes less than `slow`
+///         bytes a second, and large if it takes more than `fast`. Neither pieces that the path takes at once after a pause nor
+///         a short stop of the path counts.
+///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. If that
+///         clock gains, waits count for longer, up to this bound. If it loses, or lies, waits are hidden, and the window is
 ///         larger, up to `most`.
 class piece_window {
  public:
@@ -41,7 +41,7 @@ class piece_window {
   /// at most most_wait_ns.
   static constexpr std::int64_t least_wait_ns = 500'000;
   static constexpr std::int64_t most_wait_ns = 20'000'000;
-  /// For so long the shortest delay counts.
+  /// How long a span is: the shortest delay is that of the current span and of the span before.
   static constexpr std::int64_t memory_ns = 10'000'000'000;
 
   /// What has to be known of a piece when the answer to the piece comes.
@@ -55,8 +55,8 @@ class piece_window {
 
   /// To be called when a piece of so many bytes leaves, with the number of bytes that are on their way then.
   piece leaves(std::uint64_t bytes, std::uint64_t under_way, std::int64_t now_ns);
-  /// To be called when the node has taken or refused the piece. `taken_ns`: when the node took it, by its own clock, if it says
-  /// so.
+  /// To be called when the receiver has taken or refused the piece. `taken_ns`: when the receiver took the piece, by the
+  /// receiver's clock; nothing if the receiver has not said it.
   void answered(const piece& of, std::int64_t now_ns, std::optional<std::int64_t> taken_ns);
   /// The window, in bytes.
   std::uint64_t size() const { return drains_ ? smallest() : std::max(smallest(), static_cast<std::uint64_t>(window_)); }

@@ -55,9 +55,9 @@ struct backward_options {
 ///   HP-1  hooks and functions that a pass of the context runs have the context on their thread, on every node and on pass
 ///         workers. Their calls join the context, and with create_graph the graph of the pass; they travel exactly unless a
 ///         call names a format.
-///   HP-2  gradient() and gradients() in a hook have what completed passes have gathered and what the running pass has gathered
-///         on this node before the hook. With pass workers, other functions run meanwhile: gradients that come during the hook
-///         are seen or not.
+///   HP-2  in a hook, gradient() and gradients() return what completed passes have gathered, and what the running pass has
+///         gathered on this node before the hook. With pass workers, other functions run at the same time: the hook may or may
+///         not see gradients that come meanwhile.
 class context {
  public:
   class branch;

@@ -43,8 +43,9 @@ struct job {
 ///   JB-4  each job that a worker has finished is taken over, by `go_on` or by the pass's thread in collect(). A worker leaves
 ///         a finished job only to a thread that has the ownership. That thread looks again after it has given the ownership
 ///         up.
-///   JB-5  wait() also ends when a `go_on` has added jobs, for the thread of the pass to run one, except when the worker of
-///         this `go_on` runs the only job next (LV-4). So no pass waits for a worker that is busy with something else.
+///   JB-5  wait() also ends when a `go_on` has added jobs, so that the thread of the pass runs one of them. An only job that
+///         the worker of this `go_on` runs next (LV-4) is an exception. So no pass waits for a worker that is busy with
+///         something else.
 class job_board {
  public:
   using ownership = std::unique_lock<std::mutex>;

@@ -22,8 +22,8 @@ namespace troupe::engine {
 /// that runs the pass, except for run_elsewhere(). devices/streams.hpp implements the interface and lists its promises.
 class stream_order {
  public:
-  /// By stream, an event after all that a function has queued on the stream. Without an event for a stream, the work that the
-  /// stream has got later counts as work of the function too.
+  /// For each stream, an event that comes after all work that a function has queued on the stream. If a stream has no event,
+  /// work that the stream has got later counts as work of the function too.
   using events = std::vector<std::pair<c10::Stream, std::shared_ptr<c10::Event>>>;
 
   virtual ~stream_order() = default;

@@ -20,11 +20,11 @@ namespace troupe::calls {
 /// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call
 /// goes on, more than `limit` calls compute for a while. Calls have a depth: a call of depth n makes calls of depth n + 1. The
 /// number of calls that have begun is bounded for each depth. So the number of workers is bounded if the depth is.
-///   PW-1  while a call waits in the queue, at least `limit` calls compute, or as many calls of its depth as most_begun() says
-///         have begun and have not ended, or its caller has no room (see next()). A call that waits for a deeper call never
-///         keeps that call from starting.
-///   PW-2  calls of one depth and caller start in the order of add(), and so do all calls unless PW-1 holds back those of a
-///         depth or a caller.
+///   PW-1  while a call waits in the queue, at least `limit` calls compute, or most_begun() calls of its depth have begun and
+///         have not ended, or its caller has no room (see next()). A call that waits for a deeper call never keeps that call
+///         from starting.
+///   PW-2  calls of one depth and caller start in the order of add(). So do all other calls, except that calls of a depth or a
+///         caller that PW-1 holds back may start later.
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the
 ///         workers that were idle all the time since its last call.
 ///   PW-4  a call that take() has taken never starts; the others keep their order.

@@ -36,7 +36,8 @@ namespace troupe::calls {
 ///   LC-3  a call leaves once, and not before its tensors are there.
 ///   LC-4  a call ends once: with its answer, or with one failure. Nothing of it stays then, but for tensors that still leave.
 ///   LC-5  calls to one node that is not connected yet begin in the order in which they were made.
-///   LC-6  a call waits only for calls of its own depth to end: a deeper call may be one for which the other call waits.
+///   LC-6  a call waits for the end of another call only if both have the same depth. A deeper call never waits for the end of
+///         a call that is less deep, because that call may itself wait for the deeper one.
 class calls_made {
  public:
   using number = std::uint64_t;  // of a call; a later call has a higher one

@@ -41,17 +41,18 @@ namespace troupe::contracts {
 ///         context tells the opener. So the release also reaches the parts that only the lost peer knew of.
 ///   GW-13 a waiting call of another node (for its context, for gradients or for a worker) is refused when its caller goes
 ///         down, its context is released or its deadline passes. Nothing of the call stays in memory.
-///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node, beside the answers
-///         of calls that run. Until there is room, gradients wait in their burst, and no call of the node starts. Nothing else
-///         waits for room.
-///   GW-15 a wish for room is fulfilled once the messages that were sent before it are written, and less than
-///         settings::send_limit bytes wait to leave for the peer. It fails when the peer is down, and at its deadline, but not
-///         within 100 ms while those messages wait to be written.
+///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node; the answers of
+///         calls that run already may come on top. Until there is room, gradients wait in their burst, and no call from the
+///         node starts. Nothing else waits for room.
+///   GW-15 a wish for room is fulfilled once the messages that were sent before the wish are written, and less than
+///         settings::send_limit bytes wait to leave for the peer. The wish fails when the peer is down, and at its deadline.
+///         However near the deadline is, those messages have at least 100 ms to be written.
 ///   GW-16 the actor ends when its node stops, and not with an actor of a context or of a pass, however that actor ends.
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
 ///         once the node listens. On a node without network, greetings and heartbeats get an error.
-///   GW-18 with a policy, a node believes what a call says about passes of its context if the caller opened the context, or had
-///         a part in it before (RB-5) and the passes are possible. Otherwise the node asks the opener if gradients wait here.
+///   GW-18 with a policy, a node believes what a call says about the passes of the call's context if the caller opened the
+///         context. A caller that had a part in the context before (RB-5) is believed if the passes are possible. Otherwise the
+///         node asks the opener, but only if gradients may wait here.
 ///   GW-19 a call whose caller or opener is not up here waits until that node is up, for services::meeting_patience at most. So
 ///         does a report to an initiator that is not up here, as long as the pass lives here.
 using gateway_actor = caf::typed_actor<

@@ -171,8 +171,8 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
   };
 }
 
-/// A class, because most contexts are idle: until the first message comes CAF keeps the arguments of a function in two more
-/// blocks of memory.
+/// An actor made of a class, not of a function: until the first message comes, CAF would keep the arguments of a function in
+/// two more blocks of memory. Most contexts are idle.
 using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
 class context_host final : public context_broker {
  public:

@@ -34,8 +34,8 @@ namespace troupe::passes {
 ///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
 ///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the
 ///         graph task (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
-///   CR-7  of the passes of another node's context at most `most_failed` are known to have failed. A call that names more is
-///         refused, because the gradients of a failed pass that this node forgets would count.
+///   CR-7  of another node's context, this node remembers at most `most_failed` failed passes, and refuses a call that names
+///         more. If this node forgot a failed pass, the gradients of this pass would count.
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.

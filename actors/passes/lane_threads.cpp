@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds between_looks{1};  // at workers that are be
 
 }  // namespace
 
-/// The work that waits for a CPU worker. A worker that ends late outlives the threads' object, so it shares the queue.
+/// The work that waits for a CPU worker. A worker that ends late outlives the lane_threads object, so both share the queue.
 struct lane_threads::queue {
   /// Runs the work, and what has come meanwhile and found no idle worker.
   void serve(std::size_t worker, std::function<void()> work) {

@@ -23,13 +23,13 @@ namespace troupe::passes {
 ///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs or
 ///         begins. Work that still runs at the stop limit is an exception: a warning tells of it, and its thread ends with it.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
-///   LH-3  posted work begins at once while a CPU worker is idle, else as soon as one has finished its work. Work begins in its
-///         order.
+///   LH-3  posted work begins at once while a CPU worker is idle, otherwise as soon as a worker has finished its work. Work
+///         begins in the order in which it was posted.
 class lane_threads {
  public:
-  /// `count`: the CPU workers, at least one. `within`: has to run the work of a message, on the worker. `stop_limit`: for LH-1;
-  /// none: the destructor waits for as long as work runs. Throws troupe::error (function_failed) if the system gives fewer
-  /// threads.
+  /// `count`: the CPU workers, at least one. `within`: is called on the worker with the work of each message, and has to run
+  /// this work. `stop_limit`: see LH-1; none: the destructor waits for as long as work runs. Throws troupe::error
+  /// (function_failed) if the system gives fewer threads.
   lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
                const work_runner& within = run_work);
   ~lane_threads();

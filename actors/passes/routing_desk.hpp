@@ -53,7 +53,8 @@ class routing_desk {
   void release(const context_id& id, const contracts::context_actor& actor);
 
   void went_down(const contracts::peer_down& news);
-  /// Names the contexts of the node that are open here. The node answers if it has released a context meanwhile.
+  /// The node is up again: calls announce() for each context that the node opened and that is open here. The node may have
+  /// released such a context meanwhile.
   void is_up_again(node_id who);
 
  private:

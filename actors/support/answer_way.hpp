@@ -15,7 +15,7 @@ namespace troupe::support {
 
 /// Where the answer to a request goes. A promise of CAF belongs to the thread of its actor; this way may be used by one thread
 /// after another.
-///   AY-1  the first deliver() answers, later ones do nothing. Nothing of the way is kept then.
+///   AY-1  the first deliver() sends the answer, later ones do nothing. After the first one the way holds no actor.
 class answer_way {
  public:
   answer_way() = default;

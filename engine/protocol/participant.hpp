@@ -23,8 +23,8 @@ namespace troupe::protocol {
 enum class walk_from { roots, sends };
 
 /// One node's part in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
-/// Functions run in bursts on a worker. While a burst or a walk is away, events that arrive wait here. In a discovery, a walk
-/// finds the recvs that functions of this node lead to.
+/// Functions run in bursts on a worker. In a discovery, a walk on a worker finds the recvs that functions of this node lead to.
+/// A burst or a walk is away until the worker gives it back. Events that arrive meanwhile wait here.
 ///
 /// A node that has nothing to run reports that it is quiet, and its weight goes up the tree of calls to the initiator. Before
 /// the report, the node waits for the answers of its children, so one report stands for a whole subtree. In a cluster where
@@ -41,7 +41,7 @@ enum class walk_from { roots, sends };
 ///   PA-6  a quiet node keeps weight only while a child has not answered all gradients that the node sent to it. A quiet node
 ///         whose children have answered has answered its parent. When nothing is left to run and no message is under way, no
 ///         node keeps weight.
-///   PA-7  at most one burst or walk is away. Each comes back with one call of returned() or walked().
+///   PA-7  at most one burst or walk is away at a time. Each comes back with one call of returned() or walked().
 class participant {
  public:
   /// Run a burst: deliver the gradients that came since the last burst, then drop the sends in `drops`, which get no

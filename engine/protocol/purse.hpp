@@ -30,7 +30,7 @@ void merge(purse& into, purse other);
 /// Gives away parts of the weight of one purse, one after another. The nth part is about 1 / (2 n^2) of the purse, and all
 /// parts together are less than the purse. If each part were a half, exponents would grow with n.
 ///   PU-4  the exponents of n parts, and of what is left, are at most 1 + 2 log2(n) above the lowest exponent of the purse. So
-///         a purse of many parts is short, of whatever nodes the parts come.
+///         a purse of many parts is short, whichever nodes the parts come from.
 class splitter {
  public:
   /// `from`, the same purse each time, keeps the rest and the counts. `from` must have weight.

@@ -65,7 +65,7 @@ struct status_rates {
   double bytes_sent = 0;      // of tensors, to all peers
   double bytes_received = 0;  // of tensors, from all peers, and what the node has read out of their memory
 
-  /// Empty if the node was restarted, or if both were said at the same time.
+  /// Empty if the node was restarted, or if no time has passed between the two.
   static std::optional<status_rates> between(const node_status& before, const node_status& after);
 };
 

@@ -190,7 +190,8 @@ class greetings {
   std::uint64_t new_number() noexcept { return ++last_number_; }
   /// The join, while it runs; null otherwise.
   join_progress* find_join(std::uint64_t number);
-  /// Only the news that count: of a peer that is not believed, those about itself; and members that can be reached.
+  /// The news that count: without members that can't be reached, and from a peer that is not believed only the news about this
+  /// peer itself.
   std::vector<member_news> believed(node_id teller, std::vector<member_news> news, const std::optional<route>& by) const;
 
  private:

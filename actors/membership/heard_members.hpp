@@ -45,7 +45,7 @@ class heard_members {
   std::vector<member_news> about(node_id who) const;
   /// All news that this node has: of other members, and of itself.
   std::vector<member_news> all() const;
-  /// The news of all() that a node lacks that has told `theirs`, which was all of its news.
+  /// The news of all() that another node lacks. `theirs`: all news that the other node has told.
   std::vector<member_news> beyond(const std::vector<member_news>& theirs) const;
   /// A number that is equal on two nodes that have heard the same. News about `one` and `other`, the two nodes that compare, do
   /// not count: these nodes know each other better.

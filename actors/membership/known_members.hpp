@@ -120,7 +120,7 @@ class known_members {
 
   /// What a node that greets lacks: all news, or none if its digest shows that it has heard the same.
   std::vector<member_news> news_for(node_id who, std::uint64_t digest) const;
-  /// Why this node can't connect to a member, of which each has this name or id. Empty if nothing is known.
+  /// Why this node can't connect to the member with this name, or with this id if `name` is empty. Empty if no reason is known.
   std::string obstacle_to(const std::string& name, node_id id) const;
   /// Whether the member is up, peer or not.
   bool is_up(node_id id) const;
@@ -145,7 +145,7 @@ class known_members {
     bool is_contested = false;     // whether another node has its name
     bool is_tried = false;         // whether this node has dialled it since somebody looks for it
     bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
-    std::string why;               // the last dial ended (MT-10)
+    std::string why;               // why this node can't connect to it (MT-10)
     std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
   };
 

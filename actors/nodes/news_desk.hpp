@@ -40,7 +40,7 @@ class news_desk {
   /// Other nodes say that a member is up, or is not up any more. This node is not connected to the member.
   void heard(const contracts::member_heard& news);
   /// For another node, this node is up again. The other node names the objects that it holds; calls that were to drop other
-  /// objects were lost. For this node, the other node may still be unreachable: then is_up() names the contexts once more.
+  /// objects were lost. For this node, the other node may still be unreachable: then is_up() announces the contexts once more.
   void settle(const held_objects& news);
 
  private:

@@ -20,9 +20,9 @@ namespace troupe::nodes {
 
 /// The desk of the `gateway` actor that says what the node does, and which actors it has published.
 ///   SH-1  the outline of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
-///   SH-2  an outline lists no member that the node was never connected to, but for 64 that it can't connect to. So the
-///         outlines of all members of a large cluster take no more room than their connections do; `members_up` counts all
-///         members.
+///   SH-2  an outline lists only members that the node was connected to at some time, and 64 at most that it can't connect to.
+///         So the outlines of all members of a large cluster take no more room than their connections do. `members_up` counts
+///         all members.
 class status_desk {
  public:
   using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_actors,

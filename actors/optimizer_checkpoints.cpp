@@ -56,7 +56,8 @@ const objects::part_entry* own_part(const optimizer_parts& parts, const std::str
 
 void nothing() {}
 
-/// Runs `what`, which tidies up after a failure or a success: what went wrong before, or nothing, is what the user is told.
+/// Runs `what`, which tidies up, and drops its exceptions: the user is told how the save or load ended, not how the tidying
+/// ended.
 template <class F>
 void quietly(F&& what) noexcept {
   try {
@@ -75,8 +76,8 @@ class folder_users {
     static folder_users all;
     return all;
   }
-  /// The other optimizer that uses one of the folders; null if there is none. With `takes`, the folders are this optimizer's
-  /// then.
+  /// The other optimizer that uses one of the folders. Null if there is none; with `takes`, optimizer `one` then uses the
+  /// folders.
   user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
     std::lock_guard lock(mutex_);
     for (const auto& folder : folders)
@@ -223,7 +224,7 @@ attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
   parts_.everywhere(requests::apply{manifest.save, number}, [&] {
     if (own != nullptr) parts_.local().apply(manifest.save, {number});
   });
-  quietly([&] { expect_own("", true); });  // a checkpoint of an optimizer that lives stays its own
+  quietly([&] { expect_own("", true); });  // takes the folder, unless another optimizer uses it
   return std::move(manifest.about);
 }
 

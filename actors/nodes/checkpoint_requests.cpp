@@ -46,8 +46,8 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::sa
   return {{}, calls::to_attributes(one->save(place, name, save))};
 }
 
-/// Removes this node's parts from a folder below the data folder. Does nothing without a folder, and of other saves nothing
-/// once a later save is here.
+/// Removes this node's part of the save from a folder below the data folder, or with `others` its parts of all other saves.
+/// Does nothing without a folder, and nothing with `others` if this node has made a later save since.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::remove& what) {
   const auto& save = save_in(what);
   if (what.folder.empty()) return {};

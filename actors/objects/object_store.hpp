@@ -92,7 +92,7 @@ class node_tether {
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
 ///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
-///   OS-5  a change that comes late does nothing: a caller says with each change which is the first for which it still waits.
+///   OS-5  a change that comes late does nothing: with each change a caller names the first change for which it still waits.
 ///         Changes of an object are made one after the other.
 ///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is
 ///         refused.
@@ -113,7 +113,7 @@ class object_store {
   object_id add(node_id owner, std::shared_ptr<module> object, std::string type = {});
   object_id add(node_id owner, std::shared_ptr<local_optimizer> object);
 
-  /// While it lives, no other change of the object begins.
+  /// While a change_lock lives, no other change of the object begins.
   struct change_lock {
     std::shared_ptr<void> keeps = {};
     std::unique_lock<std::mutex> lock = {};

@@ -16,8 +16,8 @@
 ///   int8                1 byte an element, in the order of memory, and a scale for each block (int8_blocks.hpp)
 ///   PF-1  pack() packs only what the format can hold (see wire_format); otherwise it changes nothing.
 ///   PF-2  unpack() gives each tensor its sizes and strides again.
-///   PF-3  unpack_all() throws, before it allocates, for bytes that do not fit their packing, and for scales that no finite
-///         elements have.
+///   PF-3  before it allocates, unpack_all() throws for bytes that do not fit their packing, and for a scale that no block of
+///         finite elements has: a negative, infinite, NaN or too large one.
 namespace troupe {
 
 /// Bytes of a packed tensor of so many elements.

@@ -6,9 +6,9 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// Four neighbouring elements, which a thread of a GPU moves in one access if their place is aligned to the size of all four. A
-/// thread that moves single elements keeps the memory of the GPU less busy.
-///   QD-1  only the elements that are there are read or written: a last quad may have fewer than four, and places may be
+/// Four neighbouring elements, which a thread of a GPU moves in one access if their address is aligned to the size of all four.
+/// A thread that moves single elements keeps the memory of the GPU less busy.
+///   QD-1  only the elements that are there are read or written: a last quad may have fewer than four, and addresses may be
 ///         unaligned.
 namespace troupe::devices::cuda {
 
@@ -19,8 +19,8 @@ struct alignas(quad_elements * sizeof(T)) quad {
   T of[quad_elements];
 };
 
-// The place is aligned. nvcc makes one access of an assignment, but not of a memcpy. The host's compiler may take a quad for
-// another object than its elements, so the host copies.
+// Pre: both addresses are aligned. nvcc makes one access of an assignment, but not of a memcpy. The host's compiler may assume
+// that a quad and an array of elements are different objects (strict aliasing), so the host copies bytes.
 template <class T>
 TROUPE_HOST_DEVICE inline void move_at_once(void* to, const void* from) {
 #ifdef __CUDA_ARCH__

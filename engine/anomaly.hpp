@@ -6,7 +6,7 @@
 
 #include <torch/csrc/autograd/function.h>
 
-/// What a pass does only in libtorch's anomaly mode: it checks outputs for NaN, records which function created which other
+/// The work of a pass in libtorch's anomaly mode alone: it checks outputs for NaN, records which function created which other
 /// functions, and reports where a failed function was created.
 namespace troupe::engine {
 
@@ -15,7 +15,7 @@ class plan;
 /// Throws c10::Error, as libtorch does, if an output contains NaN.
 void check_for_nan(torch::autograd::Node& function, const torch::autograd::variable_list& outputs);
 
-/// Makes `parent` the parent of each function that leads to `outputs` and that this thread has created since sequence number
+/// Makes `parent` the parent of each function in the graph of `outputs` that this thread has created since sequence number
 /// `made_from`.
 void adopt_outputs(torch::autograd::Node& parent, std::uint64_t made_from, const torch::autograd::variable_list& outputs);
 

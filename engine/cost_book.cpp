@@ -26,9 +26,9 @@ cost_book::kind cost_book::kind_of(const torch::autograd::Node& function, at::Te
       break;
     }
   }
-  // The high bits are a hash, the tag that tells kinds apart. The low bits choose the entry. The entry follows from the
-  // distance between type infos in memory, so neighbouring types and sizes get different entries. The distances are the same
-  // in every run, because libraries are loaded at page boundaries.
+  // The high bits are a hash, the tag that tells kinds apart. The low bits choose the entry. They are a sum of the address of
+  // the type info, the size and the device, so neighbouring types and sizes get different entries. The distances between type
+  // infos of a library are the same in every run.
   const auto type = reinterpret_cast<std::uintptr_t>(&typeid(function)) >> 3;
   return tag(((type * 64 + size) * 64 + device + 1) * 0x9e3779b97f4a7c15ULL) | ((type + size * 157 + device * 31) & most);
 }

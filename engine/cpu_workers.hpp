@@ -15,9 +15,9 @@
 
 namespace troupe::engine {
 
-/// Worker threads that run functions of a pass in parallel with the thread of the pass: a lane for the CPU, and, if the object
-/// has them, lanes for accelerators, one each. The engine has no threads of its own: a caller that wants functions to run in
-/// parallel provides the workers. Several passes may share one object.
+/// Worker threads that run functions of a pass in parallel with the thread of the pass. They serve one lane (lane.hpp) for the
+/// CPU and, if the object has them, one lane for each accelerator. The engine has no threads of its own: a caller that wants
+/// functions to run in parallel provides the workers. Several passes may share one object.
 ///   EW-1  posted work runs exactly once, soon, on a thread that runs no pass. Posted work does not throw.
 ///   EW-2  a pass never waits for posted work to begin, so a pass does not need a free worker.
 ///   EW-3  the workers belong to the process that created them. A forked child does not have their threads: a pass that uses
@@ -50,12 +50,12 @@ class cpu_workers {
  protected:
   explicit cpu_workers(std::size_t count, std::int64_t grain = 0);
 
-  /// Sets the grain to twice the time that a worker takes for empty work, but at least 10 us and at most 30 us. To be called
-  /// once the workers run.
+  /// Sets the grain to twice the time that a worker takes for empty work, but at least 10 us and at most 30 us. Call it after
+  /// the workers have started.
   void measure_grain();
 
  private:
-  /// As post(); workers that are actors get a message with the lane.
+  /// Makes a worker serve the lane. By default posts `what` as work; workers that are actors get a message instead.
   virtual void call_worker(serve_lane what) { post(std::move(what)); }
 
   std::size_t count_;

@@ -9,14 +9,14 @@
 
 #include <troupe/engine/torch_compat.hpp>
 
-/// What functions and hooks can ask of the backward pass in which they run. Every answer is about the innermost pass of the
-/// calling thread.
+/// Questions that functions and hooks can ask about the backward pass in which they run. Every answer is about the innermost
+/// pass of the calling thread.
 namespace troupe {
 
-/// Queues a callback that the current pass calls at its end, on the thread that ends the pass. The callback runs under the
-/// grad mode of the pass and on the caller's streams, which by then wait for the streams of the pass. Callbacks run in the
-/// order in which they were queued. A callback may queue more callbacks. The pass throws what a callback throws.
-/// queue_callback() throws c10::Error if no pass runs.
+/// Queues a callback that the current pass calls at its end, on the thread that ends the pass. The callback runs under the grad
+/// mode of the pass and on the caller's streams, which by then wait for the streams of the pass. Callbacks run in the order in
+/// which they were queued. A callback may queue more callbacks. The pass rethrows an exception of a callback. queue_callback()
+/// throws c10::Error if no pass runs.
 void queue_callback(std::function<void()> callback);
 
 /// The id of the current pass, unique in this process; -1 if no pass runs.
@@ -25,8 +25,8 @@ std::int64_t current_pass_id();
 /// True if the current pass keeps the saved variables of its functions. True if no pass runs.
 bool current_pass_keeps_graph();
 
-/// The functions that the sources (roots and sends) of the current pass lead to. In a pass with inputs, the walk ends where no
-/// function can lead to an input any more. Empty if no pass runs.
+/// The functions that the sources (roots and sends) of the current pass lead to. In a pass with inputs, functions so deep in
+/// the graph that they cannot lead to an input may be missing. Empty if no pass runs.
 std::vector<torch::autograd::Node*> current_pass_functions();
 
 /// The functions that the current pass runs or whose inputs it captures, in serial order. Functions that have already run are

@@ -12,12 +12,12 @@
 namespace troupe::engine {
 
 /// The current devices and streams of the constructing thread. libtorch's thread-local state does not include these.
-///   CS-1  devices that the process does not use (without a primary context) are left out, and stay unused.
+///   CS-1  devices that the process does not use (those without a primary context) are left out, and stay unused.
 class current_streams {
  public:
   current_streams();
 
-  /// Makes the devices and streams those of the calling thread.
+  /// Makes these devices and streams the current ones of the calling thread.
   void set() const noexcept;
 
   /// True if the process used no accelerator.
@@ -36,7 +36,7 @@ class current_streams {
   std::vector<device> devices_;
 };
 
-/// Until the end of the scope the calling thread has these devices and streams.
+/// Sets these devices and streams on the calling thread. At the end of the scope the thread has its own again.
 class same_streams {
  public:
   explicit same_streams(const current_streams& as) {

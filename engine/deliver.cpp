@@ -75,8 +75,8 @@ void graph_task::drop(std::size_t index) {
   self.skip(std::move(unused));
 }
 
-// No gradient comes along these edges, so the functions that they lead to wait for fewer gradients. A function to which only
-// such edges lead never runs, and its outputs are handled in the same way.
+// No gradient comes along the edges in `unused`, so each function that such an edge leads to waits for one gradient less. A
+// function to which only unused edges lead never runs, so its own edges are unused too.
 void graph_task::implementation::skip(std::vector<std::uint32_t> unused) {
   while (!unused.empty()) {
     const std::uint32_t edge = unused.back();
@@ -98,13 +98,13 @@ const recv_backward* graph_task::implementation::as_recv(const plan::vertex& ver
   return dynamic_cast<const recv_backward*>(vertex.function);
 }
 
-// A recv that gets no gradient tells the node that sent the tensors, which then waits no longer. A recv that the discovery has
+// A recv that gets no gradient tells the node that sent the tensors, and that node stops waiting. A recv that the discovery has
 // not reached tells nothing, because its send is pruned.
 bool graph_task::implementation::tells_of_no_gradient(std::uint32_t index) const {
   return as_recv(graph.vertices[index]) != nullptr && !reach.has_passed_by(index);
 }
 
-// Runs a recv to some of whose inputs no function of the pass leads. Returns false if the vertex is no such recv.
+// Runs a recv if no function of the pass leads to some of its inputs. Returns false, and runs nothing, for every other vertex.
 bool graph_task::implementation::leave_in_part(const plan::vertex& vertex) {
   const recv_backward* const recv = as_recv(vertex);
   if (recv == nullptr) return false;
@@ -122,7 +122,8 @@ bool graph_task::implementation::leave_in_part(const plan::vertex& vertex) {
   return true;
 }
 
-// Whether a function of the pass leads to the input. Only sends can leave a function of the plan out.
+// Whether a function or a root of the pass leads to the input. In a pass with sends, edges of the plan may be skipped, so the
+// sums are asked. In all other passes every edge of the plan counts.
 bool graph_task::implementation::is_reached(std::uint32_t slot) {
   if (!settings.sends.empty()) return sums->is_reached(slot);
   if (with_edges.empty()) {

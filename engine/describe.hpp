@@ -16,8 +16,8 @@ namespace troupe::engine {
 inline std::string describe(const message_id& id) { return c10::str(id.number, " of node ", std::hex, id.node.value); }
 inline std::string describe(const context_id& id) { return c10::str(id.number, " of node ", std::hex, id.node.value); }
 
-/// Adds to the error the function that failed and the devices of the function's gradients, in and out. Of nested passes, the
-/// innermost adds its function, and the others add nothing.
+/// Adds to the error the function that failed and the devices of the function's gradients, in and out. In nested passes only
+/// the innermost pass adds its function.
 void add_place(c10::Error& to, const torch::autograd::Node& failed);
 
 }  // namespace troupe::engine

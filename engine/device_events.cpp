@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-// Before LegacyBatchedTensorImpl.h, whose functions have the same names.
+// Included before LegacyBatchedTensorImpl.h, which has functions of the same names.
 #include <ATen/functorch/BatchedTensorImpl.h>
 
 #include <ATen/LegacyBatchedTensorImpl.h>

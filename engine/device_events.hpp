@@ -12,24 +12,25 @@
 
 namespace troupe::engine {
 
-/// True for a tensor whose elements an accelerator makes later than the call that returned the tensor.
+/// True for a tensor of an accelerator. The accelerator may compute the elements after the call that returned the tensor.
 bool is_of_accelerator(const at::Tensor& tensor);
 
 /// Keeps the memory of `tensor` in use on `stream` until everything that is queued on `stream` now has run.
 void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
-/// An event after all that `stream` has been given.
+/// An event that happens when all work that `stream` has got so far has run.
 std::shared_ptr<c10::Event> recorded(const c10::Stream& stream);
 
-/// Events that happen when accelerators have made tensors, one for each device. Streams wait for them, threads do not.
-///   DE-1  after record(tensor) and wait(tensor), work that the waiting thread queues on its current stream finds the elements
-///         that the recording thread's current stream had made, or had waited for.
+/// One event for each device. The event happens when the device has made the recorded tensors. Streams wait for events, threads
+/// do not.
+///   DE-1  after record(tensor) and wait(tensor), work that the waiting thread queues on its current stream sees all elements
+///         that the current stream of the recording thread had made, or had waited for.
 ///   DE-2  the memory of a tensor that was waited for is given to no other tensor before the work of DE-1 has run.
 /// Threads may call wait() at the same time.
 class device_events {
  public:
-  /// Notes what the current stream of the tensor's device has been given. One event serves all tensors of a device. So clear()
-  /// has to be called first if the stream has got more work since the last record().
+  /// Records an event on the current stream of the tensor's device, unless the device has an event already. One event serves
+  /// all tensors of a device. So call clear() first if the stream has got more work since the last record().
   void record(const at::Tensor& tensor);
   void wait(const at::Tensor& tensor) const;
 

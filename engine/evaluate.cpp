@@ -44,7 +44,7 @@ bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradie
   return true;
 }
 
-// libtorch's functions ask which outputs a pass uses and compute no others. The unused outputs of all other functions are
+// libtorch's functions compute only the outputs that a pass uses. All other functions may return unused outputs, which are
 // dropped here.
 void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* next) {
   for (std::size_t i = 0; i < std::min(outputs.size(), edges); ++i)

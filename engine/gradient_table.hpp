@@ -48,7 +48,7 @@ class gradient_table {
     at::Tensor gradient;
   };
   std::unordered_map<const at::TensorImpl*, entry> entries_;
-  bool has_accelerators_ = false;  // some gradient may be one of an accelerator
+  bool has_accelerators_ = false;  // some gradient may be on an accelerator
   device_events made_;             // used with has_accelerators_
 };
 

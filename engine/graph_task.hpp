@@ -17,13 +17,13 @@ namespace troupe::engine {
 class plan;
 
 /// One execution of backward on one node: the state machine of the engine. A graph task has one owner at a time and no locks.
-/// Another thread may become the owner between two calls. libtorch numbers records by thread, so a pass that creates a graph
-/// or is observed needs one thread (GT-7).
+/// Another thread may become the owner between two calls. libtorch numbers recorded functions by thread, so a pass that creates
+/// a graph or is observed needs one thread (GT-7).
 ///   GT-1  a function runs at most once, after it has got all gradients that will reach it.
 ///   GT-2  the gradients of one input are summed in the serial order of the plan, in whatever order sends are delivered.
 ///   GT-3  a function that only dropped sends reach never runs. The function's hooks never run either.
-///   GT-4  after an exception or stop() no function runs any more, and buffers are freed. Functions that did not run keep
-///         their saved variables.
+///   GT-4  after an exception, or after `stop` of run() was set, no function runs any more, and buffers are freed. Functions
+///         that did not run keep their saved variables.
 ///   GT-5  a function or hook may run nested passes, as deep as memory allows: a nested pass starts on a fresh stack before
 ///         a stack is full.
 ///   GT-6  a change that a function or its hooks make to the thread's state is undone when the function ends. A change that
@@ -34,13 +34,13 @@ class plan;
 ///   GT-8  libtorch's functions compute exactly those outputs that the pass uses.
 ///   GT-9  a task that ends while functions still wait for gradients, as in a graph with a cycle, throws instead of calling
 ///         its final callbacks. Functions that only dropped sends reach do not count.
-///   GT-10  a tensor to which no function of the pass leads gets no gradient, even if other tensors of its message get one.
-///          Its hooks and the functions behind it do not run (as in GT-3). An undefined gradient that a function has returned
-///          is delivered.
-///   GT-11  with an outlet, hooks and a user's functions run inside a graph task of libtorch. Callbacks that these queue with
-///          libtorch's Engine::queue_callback() run at the end of the pass on this node.
-///   GT-12  with an outlet, a user's function, or a function with hooks, begins only after each gradient that has reached a
-///          leaf was added, with workers too.
+///   GT-10  a tensor to which no function of the pass leads gets no gradient, even if other tensors of its message get one. The
+///          hooks of this tensor and the functions behind it do not run (as in GT-3). An undefined gradient that a function has
+///          returned is delivered.
+///   GT-11  with an outlet, hooks and a user's functions run inside a graph task of libtorch. Callbacks that these hooks and
+///          functions queue with libtorch's Engine::queue_callback() run at the end of the pass on this node.
+///   GT-12  with an outlet, a user's function, or a function with hooks, begins only after all gradients that have reached
+///          leaves were added, with workers too.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);
@@ -49,8 +49,8 @@ class graph_task {
   graph_task& operator=(graph_task&&) noexcept;
 
   /// Delivers the gradients of send `index`, which become the outputs of the send. Each send is delivered or dropped once.
-  /// `unreached`: empty, or for each gradient whether the pass does not reach its tensor on the node that sends the gradients;
-  /// such an output is dropped (GT-10).
+  /// `unreached`: empty, or one flag for each gradient. True: on the node that sends the gradients, no function of the pass
+  /// leads to the tensor. Such an output is dropped (GT-10).
   /// Throws c10::Error if the count or a shape is wrong; the text has the function's name and the shapes.
   void deliver(std::size_t index, std::vector<at::Tensor> gradients, const std::vector<bool>& unreached = {});
 
@@ -68,7 +68,7 @@ class graph_task {
   /// `failed_function()` then names the function.
   void run(const std::atomic<bool>* stop = nullptr);
 
-  /// Replaces graph_task_settings::workers for the calls of run() to come.
+  /// Replaces graph_task_settings::workers for later calls of run().
   void use_workers(cpu_workers* workers) noexcept;
 
   /// True if no function is ready and no send is waiting.

@@ -170,7 +170,7 @@ struct graph_task::implementation {
   std::vector<torch::autograd::variable_list> delivered;
   evaluation evaluate;
   std::size_t large_functions = 0;
-  bool is_away = false;  // whether the thread of the pass runs a function without the ownership (run_beside.cpp)
+  bool is_away = false;  // whether the thread of the pass runs a function without owning the pass (job_board.hpp)
   std::vector<std::uint32_t>* made_ready = nullptr;  // takes the functions that become ready, instead of `ready`, if set
   std::size_t waiting;
   std::uint64_t begun = 0;
@@ -184,9 +184,9 @@ struct graph_task::implementation {
   std::string trace;
   std::string calls;
   reach_walk reach;
-  std::vector<bool> with_edges;  // by slot: whether a function or root leads to it; made when a recv first needs it
+  std::vector<bool> with_edges;  // by slot: whether a function or root leads to the slot; filled for the first recv
   std::thread::id home;
-  std::unique_ptr<at::ThreadLocalState> home_state;  // null if the pass stays on one thread, because the state is large
+  std::unique_ptr<at::ThreadLocalState> home_state;  // null if run() always has one thread: copying the state is slow
 };
 
 }  // namespace troupe::engine

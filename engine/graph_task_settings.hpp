@@ -23,8 +23,8 @@ class warning_relay;
 struct recv_backward;
 
 /// Takes the gradients that reach a recv_backward while a graph task runs.
-/// `unreached`: empty, or for each gradient whether no function of the pass leads to its tensor. Such a gradient is undefined.
-/// Gradients of other tensors may be undefined too.
+/// `unreached`: empty, or one flag for each gradient. True: no function of the pass leads to the tensor, and its gradient is
+/// undefined. Gradients of other tensors may be undefined too.
 /// `more`: other functions of the task are ready, or run in lanes.
 class outlet {
  public:
@@ -57,12 +57,12 @@ struct graph_task_settings {
   bool keep_graph = false;
   bool create_graph = false;
   gradient_table* leaves = nullptr;    // if set, takes leaf gradients instead of `.grad`; the hooks of leaves run
-  std::mutex* leaves_mutex = nullptr;  // if set, held while the task changes `leaves`: other threads may read the table with it
+  std::mutex* leaves_mutex = nullptr;  // if set, held while the task changes `leaves`; other threads lock it to read the table
   outlet* emit_to = nullptr;           // takes the gradients of recv_backward functions; must be set if the graph has one
-  pass_recorder* recorder = nullptr;   // used with create_graph and recordings: notes what the pass records
+  pass_recorder* recorder = nullptr;   // used with create_graph and recordings: notes the functions that the pass records
   warning_relay* warnings = nullptr;   // collects the warnings of functions that run on another thread, to be replayed
   cpu_workers* workers = nullptr;      // may run large functions; not used with create_graph (GT-7)
-  bool in_libtorch_task = false;       // run() is called in a libtorch task that publish() has filled; no fresh stack is used
+  bool in_libtorch_task = false;       // run() is called in a task of libtorch (drop_in/task_state.hpp); no fresh stack is used
   bool one_thread = false;             // run() is called on the constructing thread, whose state need not be kept
 };
 

@@ -31,8 +31,8 @@ void call_each(const Hooks& hooks, Call call) {
   }
 }
 
-// The hooks of a C++ tensor know its input. libtorch does not export their type for a dynamic_cast. Python has other hooks, but
-// makes no functions that join two nodes.
+// A tensor hook of C++ code knows the index of its input. Its type is compared by name, because libtorch does not export the
+// type for a dynamic_cast. Hooks of Python have other types, but Python makes no functions that join two nodes.
 bool is_left_out(const torch::autograd::FunctionPreHook& hook, const std::vector<bool>* unreached) {
   if (unreached == nullptr || typeid(hook).name() != std::string_view("N5torch8autograd24CppFunctionTensorPreHookE"))
     return false;

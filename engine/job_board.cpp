@@ -14,7 +14,7 @@
 
 namespace troupe::engine {
 
-/// What the pass and the workers share.
+/// The state that the pass and the workers share.
 struct job_board::state {
   state(job_board& board, calls given, bool uses_accelerator)
       : board(board), call(std::move(given)), threads(at::get_num_threads()) {
@@ -32,7 +32,7 @@ struct job_board::state {
   bool has_done() const noexcept { return done_count.load(std::memory_order_acquire) > 0; }
   bool has_news() const noexcept { return has_done() || woken.load(std::memory_order_acquire); }
 
-  job_board& board;  // used under the ownership, while the board is not closed
+  job_board& board;  // used with the ownership, and only before `closed`
   const calls call;
   const at::ThreadLocalState thread_state;
   const int threads;
@@ -48,7 +48,7 @@ struct job_board::state {
   std::atomic<std::size_t> done_count{0};
   std::unique_ptr<job> left;
   std::atomic<bool> woken{false};
-  lane* served_meanwhile = nullptr;  // by the thread of the pass, while it waits
+  lane* served_meanwhile = nullptr;  // the lane that the thread of the pass serves while it waits
 };
 
 struct job_board::handed_over final : lane_task {
@@ -103,13 +103,13 @@ void job_board::state::come_back(std::unique_ptr<job> which) {
   done_count.store(done.size(), std::memory_order_release);
 }
 
-// Whoever has the ownership looks for finished jobs after it has given the ownership up (JB-4).
+// A thread that has the ownership looks for finished jobs after it has given the ownership up (JB-4).
 void job_board::state::go_on() noexcept {
   while (has_done()) {
     if (closed || !call.go_on) return ring_owner(std::lock_guard(mutex));
     const job_board::ownership own(ownership, std::try_to_lock);
     if (!own) return;
-    if (closed) continue;  // meanwhile: a worker may have left its job to this thread, so the loop looks again
+    if (closed) continue;  // the board was closed just now: another worker may have left its job, so this thread looks again
     board.added_ = 0;
     try {
       as_in_the_pass([&] { call.go_on(board); });
@@ -129,7 +129,7 @@ void job_board::state::wake_owner(std::unique_ptr<job> which) noexcept {
   ring_owner(lock);
 }
 
-// Called after news has come.
+// Wakes the thread of the pass. Called when has_news() has become true.
 void job_board::state::ring_owner(const std::lock_guard<std::mutex>& /*of `mutex`*/) noexcept {
   if (served_meanwhile != nullptr) served_meanwhile->ring();
   changed.notify_all();
@@ -163,7 +163,7 @@ void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequen
   where.add(all.back());
 }
 
-/// Whether the calling worker runs next what was added last.
+/// Whether the calling worker will run the job that was added last as its next task.
 bool job_board::begins_here() {
   const handed& all = added_to_->what() == lane::kind::cpu ? to_cpu_ : to_accelerators_;
   return added_to_->promises(all.back());

@@ -30,21 +30,21 @@ struct job {
   std::exception_ptr failure;
 };
 
-/// The functions of one pass that lanes run, and the ownership of the pass: the right to change its state machine, which one
-/// thread has at a time. The thread of the pass gives the ownership up while it waits or runs a long function. Meanwhile a
-/// worker that has finished a job takes the ownership and goes on with the pass. So a lane gets its next function although the
-/// thread of the pass is busy. collect(), add() and take() need the ownership.
-///   JB-1  a job and `go_on` run with what the pass's thread has: thread-local state (grad mode included), number of libtorch
-///         threads, rounding mode and, if the pass uses an accelerator, current devices and streams. Afterwards the worker has
-///         its own again.
+/// The functions of one pass that lanes run, and the ownership of the pass: the right to change its state machine. One thread
+/// at a time has the ownership. The thread of the pass gives the ownership up while it waits or runs a long function. Meanwhile
+/// a worker that has finished a job takes the ownership and goes on with the pass. So a lane gets its next function although
+/// the thread of the pass is busy. collect(), add() and take() need the ownership.
+///   JB-1  a job and `go_on` run with the state of the pass's thread: thread-local state (grad mode included), number of
+///         libtorch threads, rounding mode and, if the pass uses an accelerator, current devices and streams. Afterwards the
+///         worker has its own state again.
 ///   JB-2  take() gives jobs in the order in which they were added, those for the CPU before those for accelerators: a thread
 ///         that waits for an accelerator computes nothing.
 ///   JB-3  after the destructor no job and no `go_on` runs. A job that has not begun by then never runs.
 ///   JB-4  each job that a worker has finished is taken over, by `go_on` or by the pass's thread in collect(). A worker leaves
-///         a finished job only to a thread that has the ownership. That thread looks again after it has given the ownership
+///         a finished job only to a thread that has the ownership. That thread asks has_done() after it has given the ownership
 ///         up.
-///   JB-5  wait() also ends when a `go_on` has added jobs, so that the thread of the pass runs one of them. An only job that
-///         the worker of this `go_on` runs next (LV-4) is an exception. So no pass waits for a worker that is busy with
+///   JB-5  wait() also ends when a `go_on` has added jobs: the thread of the pass then runs one of them. The exception is a
+///         single job that the worker of this `go_on` runs next (LV-4). So no pass waits for a worker that is busy with
 ///         something else.
 class job_board {
  public:
@@ -53,7 +53,7 @@ class job_board {
   struct calls {
     std::function<void(job&)> run;  // runs a job on the thread of a worker; may throw
     std::function<void(job_board&)>
-      go_on{};  // called by a worker that has the ownership; without it, workers leave all to wait()
+      go_on{};  // called by a worker that has the ownership; without it, all finished jobs are left to collect()
   };
 
   /// `depth`: the number of passes around this pass.
@@ -68,7 +68,7 @@ class job_board {
   /// `sequence`: the sequence number of the job's function.
   void add(lane& where, std::unique_ptr<job> next, std::uint64_t sequence = 0);
 
-  /// Whether collect() would give a job. Needs no ownership: a thread asks when it has given the ownership up (JB-4).
+  /// Whether collect() would give a job. Needs no ownership: a thread asks after it has given the ownership up (JB-4).
   bool has_done() const noexcept;
 
   /// The jobs that have finished since the last call.
@@ -80,20 +80,20 @@ class job_board {
   /// Whether a job was handed over and has not come back.
   bool has_away() const noexcept { return away_ > 0; }
 
-  /// For `go_on`: wakes the thread of the pass. `left`: a job that this thread has to see, which take_left() then gives; or
-  /// null.
+  /// For `go_on`: wakes the thread of the pass. `left`: null, or a job that this thread has to handle, such as a failed one;
+  /// take_left() then returns the job.
   void wake(std::unique_ptr<job> left = nullptr);
   std::unique_ptr<job> take_left();
 
   /// Gives the ownership up and blocks until a job has finished, jobs were added (JB-5) or wake() was called. Returns false at
-  /// once if no job is away. A thread that serves a lane serves it meanwhile (LV-2). A pass runs what take() gives before it
-  /// waits (EW-2).
+  /// once if no job is away (has_away()). If the calling thread is a worker of a lane, it serves the lane while it waits
+  /// (LV-2). A pass runs what take() gives before it waits (EW-2).
   bool wait(ownership& own);
 
  private:
   struct state;
   struct handed_over;
-  using handed = std::deque<std::shared_ptr<handed_over>>;  // some of them have begun
+  using handed = std::deque<std::shared_ptr<handed_over>>;  // jobs that were handed over; some have begun
 
   std::unique_ptr<job> take(handed& from);
   bool begins_here();
@@ -104,7 +104,7 @@ class job_board {
   handed to_accelerators_;
   std::size_t away_ = 0;      // jobs that were handed over and have not come back
   std::size_t added_ = 0;     // jobs that were added since the last `go_on` began
-  lane* added_to_ = nullptr;  // the lane of the last one
+  lane* added_to_ = nullptr;  // the lane of the job that was added last
   const std::uint32_t depth_;
 };
 

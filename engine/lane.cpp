@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::microseconds patience{50};
 
 thread_local lane* served_here = nullptr;
-thread_local std::size_t waits_here = 0;  // waits within tasks
+thread_local std::size_t waits_here = 0;  // how many tasks of this thread wait
 thread_local lane_task_ptr promised_here;
 
 }  // namespace
@@ -43,7 +43,7 @@ void lane::add(lane_task_ptr next) {
     post_({shared_from_this()});
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    --serving_;  // the next function calls a worker again
+    --serving_;  // the next add() posts again
     throw;
   }
 }

@@ -38,7 +38,7 @@ using lane_task_ptr = std::shared_ptr<lane_task>;
 /// The tasks that wait in a lane.
 ///   LQ-1  the next task is the one of the greatest depth and, among tasks of that depth, of the highest sequence number, as in
 ///         libtorch's queue. So a nested pass, for which the thread of a function waits, comes before the passes around it.
-///   LQ-2  a task that was claimed elsewhere is left out.
+///   LQ-2  claim_next() passes over tasks that another thread has claimed.
 class lane_queue {
  public:
   void push(lane_task_ptr next) {
@@ -69,18 +69,19 @@ class lane_queue {
 
 class lane;
 
-/// What a lane posts. The worker that calls this object serves the lane.
+/// The work that a lane posts. The worker that calls this object serves the lane.
 struct serve_lane {
   std::shared_ptr<lane> which;
   void operator()() const;
 };
 
 /// A ready queue that worker threads serve: the threads of a team for the CPU, or the one thread of an accelerator. The passes
-/// of a process share a lane. The lane has no threads of its own: `post` has one of the workers serve the lane.
+/// of a process share a lane. The lane has no threads of its own: `post` makes one of the workers serve the lane.
 ///   LV-1  a task that waits begins on a worker, in the order of lane_queue, unless another thread claims the task first.
-///   LV-2  a worker that waits within a task (a function that runs a nested pass) meanwhile runs tasks that wait in the lane,
-///         to any depth. So a nested pass never waits for a worker that waits for this pass.
-///   LV-3  serve() returns when no task is left, and no task has come for `patience`.
+///   LV-2  a worker that waits within a task, such as a function that runs a nested pass, runs other tasks of the lane
+///         meanwhile. These tasks may wait in the same way, to any depth. So a nested pass never waits for a worker that waits
+///         for this pass.
+///   LV-3  serve() returns when no task is left, and no task has come for a moment (`patience` in lane.cpp).
 ///   LV-4  if promises() returned true, the calling thread runs the task next, before tasks that came meanwhile, unless
 ///         another thread claims it.
 /// No deadlock can come from LV-2: a thread waits only for tasks that began after the task within which the thread waits.
@@ -90,8 +91,8 @@ class lane : public std::enable_shared_from_this<lane> {
 
   enum class kind : std::uint8_t { cpu, accelerator };
 
-  /// `workers`: how many threads serve the lane at once, at most. A shared_ptr has to own the lane; what the lane posts shares
-  /// it.
+  /// `workers`: how many threads serve the lane at once, at most. A shared_ptr has to own the lane, because each posted
+  /// serve_lane shares it.
   lane(kind what, std::size_t workers, post_function post) : what_(what), workers_(workers), post_(std::move(post)) {}
 
   kind what() const noexcept { return what_; }
@@ -105,8 +106,8 @@ class lane : public std::enable_shared_from_this<lane> {
   bool run_one();
 
   /// For a worker within a task that has added `next`: whether this worker runs `next` as soon as the task is over. False if
-  /// the thread does not serve this lane, waits within a task (LV-2), or has promised a task. False too if other tasks wait,
-  /// because one of them may come first.
+  /// the thread does not serve this lane, waits within a task (LV-2), or has promised another task. False too if other tasks
+  /// wait, because one of them may come first.
   bool promises(const lane_task_ptr& next);
 
   /// The lane that the calling thread serves now; null if the thread serves none.
@@ -114,8 +115,8 @@ class lane : public std::enable_shared_from_this<lane> {
   /// Sets of_this_thread(), for a thread that continues the work of a worker that waits.
   static void serve_on_this_thread(lane* which) noexcept;
 
-  /// For a worker within a task: runs tasks, and sleeps while none waits, until `done()` is true. `done` must not block.
-  /// Whoever makes `done` true has to call ring() afterwards.
+  /// For a worker within a task: runs tasks, and sleeps while none waits, until `done()` is true. `done` must not block. The
+  /// thread that makes `done` true has to call ring() afterwards.
   void serve_until(const std::function<bool()>& done);
   void ring();
 

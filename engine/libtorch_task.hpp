@@ -13,7 +13,8 @@ namespace troupe::engine {
 /// do not compute outputs that the pass does not use. Without a plan, the functions compute all outputs. `what` returns true if
 /// the pass is over. The call costs a few microseconds.
 ///   LT-1  `what` is called once. An exception of `what` is rethrown unchanged.
-///   LT-2  the stack of passes and the surroundings (SR-1) are the caller's, even if libtorch continues on another thread.
+///   LT-2  the stack of passes and the surroundings (surroundings.hpp) are the caller's, even if libtorch continues on another
+///         thread.
 ///   LT-3  if libtorch's engine cannot run, `what` is called without that engine. libtorch's engine cannot run under compiled
 ///         autograd, and in a forked child of a process that had engine threads.
 ///   LT-4  callbacks that were queued with libtorch's own queue_callback() run after `what` has returned true. If `what`

@@ -23,8 +23,8 @@ struct recording {
 /// The order in which one process would have recorded functions that several threads recorded. Sequence numbers alone do not
 /// give that order, because each thread counts its own.
 ///   RO-1  functions compare by keys, lexicographically: a function that was recorded at place P has the key (P, its sequence
-///         number, `last`). So the functions of a call come after what the caller recorded before the call, and before what it
-///         recorded afterwards, on any node or thread.
+///         number, `last`). So the functions of a call come after what the caller recorded before the call, and before what the
+///         caller recorded after the call, on any node or thread.
 ///   RO-2  a function that no recording contains comes before all others.
 ///   RO-3  functions of one rank compare by their sequence numbers. The accumulation functions of leaves have the highest
 ///         rank.

@@ -51,12 +51,12 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
   return functions;
 }
 
-// Runs a pass that has large functions: measures each function, and hands a function to its lane if its kind took long the last
-// time.
+// Runs a pass that has large functions. Measures each function. Hands a function to its lane if a function of this kind took
+// long the last time.
 void graph_task::implementation::run_beside(const std::atomic<bool>* stop) {
   cpu_workers& workers = *settings.workers;
   std::size_t functions = 0;
-  if (streams && !sums) sums.emplace(graph);  // streams order two kinds of sums, which must not mix in one buffer
+  if (streams && !sums) sums.emplace(graph);  // with streams, sums in serial order and other sums must not mix in a buffer
   if (workers.grain() > 0 && !workers.busy().load(std::memory_order_relaxed)) {
     functions = run_until_large(stop);
     if (abandoned || ready.empty()) return;
@@ -102,7 +102,7 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
     if (const auto left = board.take_left()) hand_on(*left);
     for (const auto& done : board.collect()) {
       hand_on(*done);
-      warnings.replay();  // after the function's own error: a warning handler may throw too
+      warnings.replay();  // the function's own error comes first: a warning handler may throw too
     }
   };
   while (!stopped(stop)) {
@@ -133,9 +133,9 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
 }
 
 // Called by a worker, and by the thread of the pass before it runs a job alone. Hands on the outputs of finished functions. Of
-// the functions that are then ready, hands over the large ones and, while the thread of the pass is in a function, all of
-// accelerators. All others are left to that thread, and so are functions with a user's code: they may look at leaves to which
-// that thread has still to add gradients (GT-12).
+// the functions that are then ready, hands large functions to their lanes and, while the thread of the pass is in a function,
+// all functions on accelerators. Leaves all others to the thread of the pass. Leaves functions with a user's code to that
+// thread too: they may look at leaves to which the thread has still to add gradients (GT-12).
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -172,8 +172,8 @@ bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index
 }
 
 // Null for a small function, for the end of a graph, and for a function of an accelerator without a lane. While the thread of
-// the pass is in a function, a small function of an accelerator has a lane too. A small function of the CPU would lose more by
-// a lane than it gains.
+// the pass is in a function, a small function of an accelerator has a lane too. A small function of the CPU has none: to hand
+// it over costs more than it gains.
 lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;
@@ -216,7 +216,7 @@ void graph_task::implementation::run_alone(job& next) noexcept {
   }
 }
 
-// Needs no ownership.
+// Runs without the ownership of the pass.
 void graph_task::implementation::run_job(job& next) const {
   if (streams)
     next.made = streams->run_elsewhere(graph.vertices[next.index], next.outputs, [&] { evaluate_job(next); });

@@ -19,7 +19,7 @@ class outlet;
 class ready_queue;
 struct graph_task_settings;
 
-/// What a pass collects apart from gradients. The notes stay with the graph task between two bursts.
+/// All that a pass collects apart from gradients. The notes stay with the graph task between two bursts.
 ///   RP-2  callbacks are kept in the order in which they were queued, even if several threads run functions of the pass. All
 ///         of these threads see the same id.
 struct pass_notes {
@@ -34,7 +34,7 @@ struct pass_notes {
 };
 
 /// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.
-///   RP-1  the innermost pass is the pass that runs now, even if a deep stack has continued on another thread.
+///   RP-1  innermost() gives the pass that runs now, even if a deep stack has continued on another thread.
 class running_pass {
  public:
   /// All arguments must outlive the object. `function`: the vertex that runs now, or plan::none.
@@ -50,13 +50,13 @@ class running_pass {
   /// The number of nested passes on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
-  /// The outlet by which gradients leave the node, and what the outlet has to know of the recv that runs.
+  /// The outlet by which gradients leave the node, and the facts that the outlet needs about the recv that runs.
   struct way_out {
     outlet* to = nullptr;
     const std::vector<bool>* unreached = nullptr;
     bool more = false;
   };
-  /// The way out of this thread's pass. The outlet is null if the thread runs no pass, or a local pass.
+  /// The way out of the pass that this thread runs. The outlet is null if the thread runs no pass, or a local pass.
   static way_out leaves_by() noexcept;
 
   /// The function that runs now; null if none runs, for example during final callbacks.

@@ -18,9 +18,10 @@ namespace troupe::engine {
 /// functions have already run makes no difference.
 std::vector<std::uint32_t> serial_order(const plan& graph);
 
-/// Sums gradients in serial order, in whatever order the gradients arrive. Only a pass that waits for sends
-/// or runs functions in parallel needs this class; in other passes gradients arrive in serial order.
-///   SS-1  a gradient is added as soon as all gradients before it were added or skipped. Until then the gradient is held.
+/// Sums gradients in serial order, in whatever order the gradients arrive. Only a pass that waits for sends, or runs functions
+/// in parallel, needs this class. In other passes gradients arrive in serial order.
+///   SS-1  a gradient is added as soon as all gradients before it in serial order were added or skipped. Until then the
+///         gradient is held.
 class serial_sums {
  public:
   /// `done`: the number of functions that have run, from the start of the serial order.
@@ -29,7 +30,8 @@ class serial_sums {
   /// The gradient along `edge` has come, for the input `slot`, whose sum is `buffer`.
   void add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value);
 
-  /// No gradient will come along `edge`. The call touches no tensor; settle() adds what may now be added.
+  /// No gradient will come along `edge`. The call touches no tensor; settle() then adds the gradients that waited for this edge
+  /// alone.
   void skip(std::uint32_t edge) { state_[position_[edge]] = skipped; }
 
   /// Whether skip() was called for `edge`.
@@ -41,7 +43,7 @@ class serial_sums {
     return std::find(first, state_.begin() + end_[slot], held) != state_.begin() + end_[slot];
   }
 
-  /// Adds those held gradients of the input that waited only for gradients that were skipped.
+  /// Adds the held gradients of the input that waited for skipped gradients only.
   void settle(std::uint32_t slot, at::Tensor& buffer);
 
   /// Calls `after(edge, from)` after each sum: the functions that this thread recorded from sequence number `from` on belong

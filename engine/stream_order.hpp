@@ -22,8 +22,8 @@ namespace troupe::engine {
 /// that runs the pass, except for run_elsewhere(). devices/streams.hpp implements the interface and lists its promises.
 class stream_order {
  public:
-  /// For each stream, an event that comes after all work that a function has queued on the stream. If a stream has no event,
-  /// work that the stream has got later counts as work of the function too.
+  /// For each stream, an event that comes after all work that a function has queued on the stream. For a stream without an
+  /// event, later work on the stream counts as work of the function too.
   using events = std::vector<std::pair<c10::Stream, std::shared_ptr<c10::Event>>>;
 
   virtual ~stream_order() = default;
@@ -41,7 +41,7 @@ class stream_order {
   virtual events run_elsewhere(const plan::vertex& function, const std::vector<at::Tensor>& outputs,
                                const std::function<void()>& work) const = 0;
 
-  /// As enter(), for a function that ran elsewhere: only its outputs are still to be handed over.
+  /// As enter(), for a function that run_elsewhere() has run: only its outputs are still to be handed over.
   virtual void enter_after(const plan::vertex& function, events made) = 0;
 
   /// Adds a gradient to an input of `consumer`. The entered function has made the gradient, or the caller if no function is
@@ -109,7 +109,7 @@ class entered_stream {
   stream_order* order_;
 };
 
-/// What knows the accelerators of this process. devices/streams.cpp registers itself in every program that links
+/// Functions that know the accelerators of this process. devices/streams.cpp registers them in every program that links
 /// troupe::streams.
 struct accelerator_support {
   std::unique_ptr<stream_order> (*make_order)(const plan& graph);  // null: all functions run on the CPU

@@ -53,7 +53,7 @@ void thread_state_keeper::state::note() {
   torch_functions.note();
   saved_tensors.note();
   noted_keys = *keys;
-  // Each kind of dispatch mode and dispatcher includes a dispatch key of its own while one is active.
+  // While a dispatch mode or a dispatcher is active, the dispatch key of its kind is included.
   const c10::DispatchKeySet of_python{DispatchKey::Python, DispatchKey::PythonDispatcher, DispatchKey::Functionalize};
   has_empty_containers = !noted_keys.included_.has_any(of_python) && !autograd->get_graph_exec_group() &&
                          observers->sorted_tls_callbacks_.empty() && *functorch == nullptr &&
@@ -81,9 +81,9 @@ void thread_state_keeper::state::set_back() const {
   c10::impl::_force_tls_local_dispatch_key_set(noted_keys);
 }
 
-// To note a state takes longer than to find that nothing has changed since the state was noted. Therefore each thread keeps a
-// state for its next keeper. `spare` is a plain pointer, because each use of a thread-local object with a destructor first
-// checks whether the object exists.
+// Noting a state takes longer than checking that nothing has changed since. Therefore each thread keeps a state for its next
+// keeper. `spare` is a plain pointer, because each use of a thread-local object with a destructor first checks whether the
+// object exists.
 thread_state_keeper::state& thread_state_keeper::claim_state() {
   if (state* const kept = std::exchange(spare, nullptr)) return *kept;
   static thread_local const struct at_threads_end {

@@ -20,12 +20,13 @@
 namespace troupe::engine {
 
 /// Restores libtorch's thread-local state to what it was at construction. libtorch sets the whole state around each function,
-/// which takes longer than all else that troupe does for a function. The keeper checks for changes instead.
-/// Containers are: modes, default hooks or the reason that disables these hooks, layers, observers, group of graph execution.
+/// which takes longer than all else that troupe does for a function. The keeper checks for changes instead. The containers of
+/// the state (TH-5) hold: modes, default hooks or the reason that disables these hooks, layers, observers, the group of graph
+/// execution.
 ///   TH-1  restore() checks for changes of: grad, inference and forward grad mode, multithreading, view replay, whether
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
 ///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
-///   TH-2  only calls into libtorch tell autocast's types on the CPU and CUDA. Therefore only the destructor checks these
+///   TH-2  autocast's types on the CPU and CUDA can be read only by calls into libtorch, so only the destructor checks these
 ///         types. Whenever the rest is set back, these types are set back too.
 ///   TH-3  if nothing has changed, restore() allocates nothing.
 ///   TH-4  not checked, because a check would cost too much: autocast's types of other devices, debug info, the warning
@@ -70,8 +71,8 @@ class thread_state_keeper {
     alignas(16) std::array<std::uint64_t, sizeof(Value) / sizeof(std::uint64_t)> bytes_;
   };
 
-  // What restore() checks in any case, and the values that state::set_back() sets. The keeper uses state::set_back() only if
-  // all containers (TH-5) were empty when the keeper was made.
+  // The state that restore() always checks, and the values that state::set_back() sets. The keeper uses state::set_back() only
+  // if all containers (TH-5) were empty when the keeper was made.
   struct state {
     state();
     bool is_changed() const {

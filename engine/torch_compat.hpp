@@ -7,8 +7,8 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
-/// What differs between the versions of libtorch. troupe is built with version 2.11 (cmake/deps.sh). The code should compile
-/// with later versions too.
+/// Names that hide differences between versions of libtorch. troupe is built with version 2.11 (cmake/deps.sh). The code should
+/// compile with later versions too.
 namespace troupe::engine {
 
 /// The pointer with which a graph holds a function.

@@ -21,10 +21,10 @@ variable_list run_on_libtorch(Engine& engine, const engine::pass_request& reques
                         request.inputs);
 }
 
-/// The engine that takes the place of libtorch's engine. libtorch's engine still does what is not a pass: anomaly metadata,
-/// default hooks, threads.
-///   IE-1  this engine has the threads and queues of libtorch's engine, once a pass ran or the engine was installed or
-///         uninstalled.
+/// The engine that takes the place of libtorch's engine. libtorch's engine still does all other work: anomaly metadata, default
+/// hooks, threads.
+///   IE-1  after a pass, install_engine() or uninstall_engine(), this engine has the threads and queues that libtorch has
+///         started.
 ///   IE-2  the constructor starts no thread: a program may fork children until its first pass.
 class installed_engine final : public Engine {
  public:
@@ -74,9 +74,9 @@ class installed_engine final : public Engine {
     libtorch_.thread_on_exception(task, function, error);
   }
 
-  // libtorch may start its threads for this engine (see share_started_threads()). Each thread is then run by `libtorch_`, the
-  // engine behind this one, because Python's engine gives the thread a Python thread state. Both engines count the thread: the
-  // start of this engine waits for the count of this engine, and the end of `libtorch_` waits for the count of `libtorch_`.
+  // libtorch may start its threads for this engine (see share_started_threads()). `libtorch_` then runs each thread, because
+  // Python's engine gives the thread a Python thread state. Both engines count the thread: starting this engine waits for its
+  // own count, and ending `libtorch_` waits for the count of `libtorch_`.
   void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
     share_started_threads();  // functions on this thread look for the queues in libtorch's engine
     if (should_increment) increment_non_reentrant_thread_count();

@@ -2,7 +2,7 @@
 // libtroupe_preload.so, for LD_PRELOAD in programs that were not built with troupe. The definitions of this library take
 // precedence over libtorch's. The library is loaded before libtorch, also into processes that never load libtorch, and into
 // processes with another C++ library. Therefore this library uses only the C library. The engine is in libtroupe.so in the same
-// folder. libtroupe.so is loaded at the first call of a function that this file defines for libtorch.
+// folder. libtroupe.so is loaded at the first call of a function that this file defines in the place of libtorch.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -38,12 +38,13 @@ set_compiled_function libtorchs_set_compiled = nullptr;
 current_function libtorchs_current = nullptr;
 engine_entry troupes_execute = nullptr;
 current_entry troupes_current = nullptr;
-bool was_asked = false;    // load() has run, and has said so if it failed
+bool was_asked = false;    // load() has run; if it failed, it has printed why
 bool is_compiled = false;  // compiled autograd is on: libtorch gives passes to the compiler
 pthread_once_t loading = PTHREAD_ONCE_INIT;
 path own_path = "";
 
-/// The path of this library when it was loaded: LD_PRELOAD may name a link or a path relative to the folder of that time.
+/// Keeps the path of this library as it is at the start. LD_PRELOAD may name a link, or a path relative to a folder that the
+/// process leaves later.
 __attribute__((constructor)) void keep_own_path() {
   Dl_info own{};
   if (dladdr(reinterpret_cast<const void*>(&keep_own_path), &own) == 0 || realpath(own.dli_fname, own_path) == nullptr)
@@ -57,7 +58,7 @@ void find(const char* name, Function& hidden) {
   hidden = reinterpret_cast<Function>(libtorch == nullptr ? nullptr : dlsym(libtorch, name));
 }
 
-/// The path of `file`, relative to the folder of the library `name`.
+/// Sets `result` to the path of `file`, which is relative to the folder of the library `name`.
 void beside(const char* name, const char* file, path& result) {
   const char* const slash = std::strrchr(name, '/');
   std::snprintf(result, sizeof result, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - name + 1), name, file);
@@ -137,7 +138,8 @@ opaque_pointer current() {
 
 namespace {
 
-/// True if libtorch calls its own execute and not that of this file. The table of the virtual functions of Engine shows it.
+/// True if libtorch calls its own execute, not the execute of this file. Engine's table of virtual functions shows which of the
+/// two is called.
 bool is_hidden_from(void* libtorch) {
   const auto* const table = static_cast<void* const*>(dlsym(libtorch, LIBTORCH_ENGINE_TABLE));
   Dl_info library{};
@@ -148,7 +150,7 @@ bool is_hidden_from(void* libtorch) {
   return true;
 }
 
-/// The report of a process in which no pass came to libtroupe.so, which reports otherwise.
+/// Prints the report of a process that has not loaded libtroupe.so. Once loaded, libtroupe.so prints the report itself.
 __attribute__((destructor)) void report_no_pass() {
   if (troupes_execute != nullptr || std::getenv("TROUPE_REPORT") == nullptr) return;  // NOLINT(concurrency-mt-unsafe)
   void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);

@@ -67,7 +67,7 @@ bool uses_other_device(const plan& graph) {
   });
 }
 
-/// Sets a pointer until the end of the scope.
+/// Sets a pointer, and sets it to null at the end of the scope.
 template <class Value>
 class scoped_value {
  public:

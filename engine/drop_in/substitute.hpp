@@ -30,7 +30,7 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 
 /// Runs a pass on troupe's engine, inside a pass of libtorch's engine that has one private function. Where libtorch would
 /// continue a nested pass on a thread of its pool, that thread runs the pass.
-///   SU-1  what libtorch keeps for each thread is as in a pass of its own engine: graph task, exec info, functions in the
+///   SU-1  libtorch's state of each thread is as in a pass of libtorch's own engine: graph task, exec info, functions in the
 ///         graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes. The
 ///         thread is the same too. Passes of troupe's API may nest in such a pass.
 ///   SU-2  exceptions come out unchanged, also those that are no std::exception.

@@ -25,16 +25,16 @@ struct failure {
 /// A node's place in the tree of calls of a context. A node joins a context by the first call that comes. The caller is the
 /// parent, and the node is a child of its caller. The node that opened the context is the root, and starts all passes.
 struct call_tree_place {
-  node_id parent;  // empty on the root and on the children of the root: these report to the root in any case
+  node_id parent;                                // empty on the root and on its children, which report to the root in any case
   boost::container::flat_set<node_id> children;  // empty on the root
 };
 using call_tree_place_ptr = std::shared_ptr<const call_tree_place>;
 
-/// What a burst takes along, and what the burst has given away.
-///   BS-1  the burst's messages, and what is left in the burst, together carry what the burst took along (PU-1). The last
-///         message carries all that is left.
-///   BS-2  only the last message to the parent answers the parent, and only if no child has to answer this node: the subtree
-///         of this node is done then.
+/// The purse that a burst takes along, and what the burst has given to its messages.
+///   BS-1  the purses of the burst's messages and the rest in the burst add up to the purse with which the burst began (PU-1).
+///         The last message carries the whole rest.
+///   BS-2  a message answers the parent only if it is the last message of the burst, goes to the parent, and no child has to
+///         answer this node. The subtree of this node is done then.
 struct burst_share {
   purse carried;
   bool settles = false;       // no send is waiting: the node is settled if the burst leaves nothing to run
@@ -44,7 +44,7 @@ struct burst_share {
   bool answered = false;                       // whether a message of the burst has answered the parent
   splitter parts = {};                         // of `carried`
 
-  /// What a message takes along.
+  /// The part of the purse that one message takes along.
   struct part {
     purse carried;
     std::uint32_t answers = 0;

@@ -25,7 +25,7 @@ namespace troupe::protocol {
 /// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
 /// will never come, and the initiator starts a discovery. The initiator asks this node which recvs the roots of the pass lead
 /// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
-/// The walk goes wherever gradients go, so the walk reaches all nodes that have begun. Each answer says whether the node is
+/// The search goes wherever gradients go, so it reaches all nodes that have begun. Each answer says whether the node is
 /// settled. All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
 ///   IN-1  the pass completes exactly once. The pass succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
@@ -34,8 +34,8 @@ namespace troupe::protocol {
 ///         discovery has reached.
 ///   IN-4  in fast mode nothing is pruned: a pass with an unused send fails as soon as everything else is done. The discovery
 ///         then only finds the nodes on which sends wait, for the text of the error.
-///   IN-5  an abort reaches all nodes that have begun: each answer names the nodes to which gradients were sent, and these are
-///         asked too.
+///   IN-5  an abort reaches all nodes that have begun: each answer names the nodes to which gradients were sent, and the
+///         initiator asks these nodes to abort too.
 class initiator {
  public:
   /// `participants`: the nodes known to have joined the context, this one included. `prunes`: false in fast mode.
@@ -60,7 +60,7 @@ class initiator {
   };
   /// Call deadline_passed() when the time for the answers to aborts is up.
   struct await_aborts {};
-  /// Fast mode: these nodes have sends that get no gradient. Call failed().
+  /// Fast mode: these nodes have sends that get no gradient. Call failed() with a text that names them.
   struct name_unused {
     std::vector<node_id> nodes;
   };
@@ -70,7 +70,8 @@ class initiator {
       not_done;  // of a pass that ran out of time: the nodes that have not said that they were done with the pass
   };
   using effect = std::variant<walk_roots, ask_discover, send_prune, ask_abort, await_aborts, name_unused, complete>;
-  /// What to do after an event, in this order. What is for `here` is for the participant on this node.
+  /// The effects of an event, to be carried out in this order. A request to the node `here` goes to the participant on this
+  /// node.
   using effects = boost::container::small_vector<effect, 1>;
 
   effects quiet(purse carried);
@@ -82,7 +83,7 @@ class initiator {
   effects aborted(node_id from, const std::vector<node_id>& sent_to, bool settled);
   /// Node `who` is down. The pass fails if that node takes part. The initiator expects no more answers from that node.
   effects peer_down(node_id who, std::string text);
-  /// The time of the pass is up, or, during an abort, the time for the answers.
+  /// The time of the pass is up. During an abort: the time for the answers is up.
   effects deadline_passed(std::string text);
 
   /// Empty while the pass runs and after success.

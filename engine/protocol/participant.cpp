@@ -148,7 +148,7 @@ participant::effects participant::go_on(effects result) {
   const bool has_work = phase_ == phase::running && (asks_roots_ || questions_ > 0 || work_);
   if (gathers_ && !has_work && phase_ != phase::closed) {
     gathers_ = false;
-    result.insert(result.begin(), hand_out{});  // before effects that may begin work here at once
+    result.insert(result.begin(), hand_out{});  // first, because a later effect may begin work on this node at once
   }
   if (phase_ == phase::running) set_out(result);
   if (phase_ == phase::over && std::exchange(aborts_, false)) {

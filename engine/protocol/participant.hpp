@@ -30,17 +30,17 @@ enum class walk_from { roots, sends };
 /// the report, the node waits for the answers of its children, so one report stands for a whole subtree. In a cluster where
 /// each node calls a few others, no node gets more than a few reports. A tree has no cycle, so the lowest node that waits gets
 /// its answer.
-///   PA-1  weight that came in is in the purse, with the burst, on its way to a peer, or reported. Weight is never lost and
-///         never made.
+///   PA-1  weight that the node has got is in its purse, with its burst, on its way to a peer, or reported. Weight is never
+///         lost and never made.
 ///   PA-2  a send is delivered at most once, and never after it was pruned.
-///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as no burst is away.
-///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits at the end of the node's last
-///         burst, the purse that leaves there counts the node.
+///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as neither a burst nor a walk is away.
+///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits when the node's last burst ends,
+///         the purse that then leaves the node counts the node.
 ///   PA-5  a walk starts only when no burst is away. The initiator may ask for a walk before that, because the weight of a
 ///         burst may reach the initiator before the burst comes back to the participant.
-///   PA-6  a quiet node keeps weight only while a child has not answered all gradients that the node sent to it. A quiet node
-///         whose children have answered has answered its parent. When nothing is left to run and no message is under way, no
-///         node keeps weight.
+///   PA-6  a quiet node keeps weight only while a child has not answered all gradients that the node sent to the child. A quiet
+///         node whose children have answered has answered its parent. When nothing is left to run and no message is under way,
+///         no node keeps weight.
 ///   PA-7  at most one burst or walk is away at a time. Each comes back with one call of returned() or walked().
 class participant {
  public:
@@ -62,14 +62,14 @@ class participant {
     purse carried;
     bool to_parent =
       false;  // the parent takes part in the pass. Otherwise, or if the parent is down, the report goes to the initiator
-    std::uint32_t answers = 0;  // how many messages with gradients of the parent are answered, since the pass began
+    std::uint32_t answers = 0;  // how many gradient messages of the parent are answered, since the pass began
   };
   /// Tell the initiator that the pass fails.
   struct report_failure {
     failure why;
     bool lacks_name = false;  // the text does not name this node
   };
-  /// Answer the oldest `questions` of the calls of discover(). The first answer has all recvs, the others none.
+  /// Answer the oldest calls of discover(), `questions` of them. The first answer has all recvs, the other answers have none.
   struct answer_discover {
     std::size_t questions;
     std::vector<message_id> recvs;
@@ -86,13 +86,13 @@ class participant {
   struct tell_senders {
     std::set<node_id> who;
   };
-  /// Hand out the gradients of the leaves; there are none if the pass is over.
+  /// Hand out the gradients of the leaves. If the pass is over, there are none.
   struct hand_out {};
   /// The part is over: free everything.
   struct end {};
   using effect = std::variant<run_burst, run_walk, stop_burst, report_quiet, report_failure, answer_discover, answer_walk,
                               answer_abort, tell_senders, hand_out, end>;
-  /// What to do after an event, in this order.
+  /// The effects of an event, to be carried out in this order.
   using effects = boost::container::small_vector<effect, 1>;
 
   /// Who sent a message, and how many messages of this node the sender answers with it.
@@ -101,8 +101,8 @@ class participant {
     std::uint32_t answers = 0;
   };
 
-  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`:
-  /// whether this node has started the pass; the part then ends with close() alone.
+  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`: whether
+  /// this node has started the pass; then only close() ends the part.
   explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
@@ -110,7 +110,7 @@ class participant {
   /// Gradients for a send of this node have come, and wait for the next burst. If the part is over() after the call, nobody
   /// needs these gradients.
   effects gradients(message_id send, purse carried, sender from);
-  /// Another node reports that it is quiet, to this node as its parent.
+  /// A child in the tree of calls reports to this node that the child is quiet.
   effects reported(purse carried, sender from);
   /// The discovery has ended. Of the sends that still wait, only those in `live` will get gradients.
   effects prune(const std::set<message_id>& live, purse carried);
@@ -128,7 +128,8 @@ class participant {
   effects peer_down(node_id who, const std::string& text);
   /// Asks for the gradients of the leaves.
   effects gather();
-  /// The context is released here, or the pass has failed on its initiator.
+  /// The context is released here, or the pass has failed on its initiator. `reaches_initiator`: whether this node can still
+  /// send to the initiator.
   effects close(bool reaches_initiator);
 
   bool away() const noexcept { return outside_ != outside::nothing; }

@@ -12,7 +12,7 @@ namespace troupe::protocol {
 
 namespace {
 
-// Most messages bring so few parts that a search is faster than what a long list takes.
+// Up to this number of parts, a search for each part is faster than add_parts(). Most messages bring fewer.
 constexpr std::size_t few = 8;
 
 // Keeps the exponents ascending and without repetition: two equal parts become one part of twice the weight.
@@ -28,8 +28,8 @@ void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
   }
 }
 
-// As add_part for each of `more`, which ascends, in linear time: adds the parts from the smallest on, as one adds the digits
-// of numbers.
+// Adds each exponent in `more`, which ascends, as add_part() does, but in linear time. Starts at the smallest part and carries,
+// as in a sum of binary numbers.
 void add_parts(std::vector<std::uint32_t>& weight, const std::vector<std::uint32_t>& more) {
   std::vector<std::uint32_t> all;
   all.reserve(weight.size() + more.size());
@@ -55,7 +55,7 @@ purse whole_purse() { return {.weight = {0}}; }
 
 bool is_whole(const purse& from) noexcept { return from.weight.size() == 1 && from.weight.front() == 0; }
 
-// By value: a caller gives the purse away when it merges it, so the weight of the purse never counts twice.
+// Takes `other` by value: the caller gives that purse away, so its weight never counts twice.
 void merge(purse& into, purse other) {  // NOLINT(performance-unnecessary-value-param)
   if (other.weight.size() > few)
     add_parts(into.weight, other.weight);
@@ -68,7 +68,8 @@ void merge(purse& into, purse other) {  // NOLINT(performance-unnecessary-value-
 purse splitter::split(purse& from) {
   if (given_++ == 0) lowest_ = from.weight.front();
   const auto exponent = lowest_ + 2 * static_cast<std::uint32_t>(std::bit_width(given_)) - 1;
-  // The smallest part that is large enough: 2^-e is 2^-(e+1) + ... + 2^-x, and 2^-x once more.
+  // Takes the smallest part that is large enough, 2^-e. Splits it into 2^-(e+1), ..., 2^-x and a second 2^-x, which is given
+  // away.
   auto at = std::upper_bound(from.weight.begin(), from.weight.end(), exponent) - 1;
   const auto first = *at + 1;
   at = from.weight.erase(at);

@@ -9,7 +9,8 @@
 /// carries a part of the weight. When the initiator has the whole weight again, no message and no burst of the pass is left.
 ///   PU-1  split and merge keep the sum: the part that is given away and the part that stays add up to the former weight.
 ///   PU-2  a purse without weight counts no nodes. Counts travel with weight, so a whole purse counts all nodes.
-///   PU-3  the time of each function grows hardly faster than the length of the weights: another node may send long weights.
+///   PU-3  the time of each function grows hardly faster than the number of exponents, because another node may send long
+///         weights.
 namespace troupe::protocol {
 
 /// The purse that a pass starts with: weight 1.
@@ -29,11 +30,12 @@ void merge(purse& into, purse other);
 
 /// Gives away parts of the weight of one purse, one after another. The nth part is about 1 / (2 n^2) of the purse, and all
 /// parts together are less than the purse. If each part were a half, exponents would grow with n.
-///   PU-4  the exponents of n parts, and of what is left, are at most 1 + 2 log2(n) above the lowest exponent of the purse. So
-///         a purse of many parts is short, whichever nodes the parts come from.
+///   PU-4  the exponents of n parts, and of the rest, are at most 1 + 2 log2(n) above the lowest exponent of the purse. So a
+///         purse of many parts is short, whichever nodes the parts come from.
 class splitter {
  public:
-  /// `from`, the same purse each time, keeps the rest and the counts. `from` must have weight.
+  /// Gives away the next part. `from` has to be the same purse in each call and must have weight. It keeps the rest and the
+  /// counts.
   purse split(purse& from);
 
  private:

@@ -141,7 +141,7 @@ c10::Device device_named(const std::string& text) {
   } catch (const std::exception&) {
     // The error below says more.
   }
-  if (!read || read->str() != text)  // libtorch reads an index that is too high as another one
+  if (!read || read->str() != text)  // libtorch reads an index that is too high as another index
     throw error(errc::misuse, "expected the name of a device such as 'cpu' or 'cuda:0', got '" + text + "'");
   return with_index(*read);
 }

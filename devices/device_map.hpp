@@ -13,14 +13,14 @@
 
 namespace troupe {
 
-/// Which device of another node gets the tensors of a device of this node, as the device maps of PyTorch's RPC.
-///   MP-1  a map leads both ways: no device is in it twice on the same side, so each map has an inverse.
+/// Says which device of another node gets the tensors of each device of this node, like the device maps of PyTorch's RPC.
+///   MP-1  a map can be inverted: a device is at most once on each side of the map.
 ///   MP-2  a device without an index is the first one of its kind ("cuda" is "cuda:0"). The CPU has no index.
 ///   MP-3  only devices whose tensors travel can be in a map.
-///   MP-4  parse(text()) and of(names()) are the same map, in whatever order its entries were added.
+///   MP-4  parse(text()) and of(names()) give the same map again, in whatever order the entries were added.
 class device_map {
  public:
-  /// A device of this node, and the device of the other node that it leads to. A text is the name of a device.
+  /// A device of this node, and the device of the other node to which its tensors go. Texts are names of devices.
   struct entry {
     entry(c10::Device from, c10::Device to) : here(from), there(to) {}
     /// Throws troupe::error (misuse) if a text is the name of no device.
@@ -31,7 +31,7 @@ class device_map {
   };
 
   device_map() = default;
-  /// `device_map{{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`. Throws as add() does.
+  /// Example: `device_map{{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`. Throws as add() does.
   device_map(std::initializer_list<entry> entries);
   /// Reads "cuda:0=cuda:1,cpu=cuda:0"; blanks may follow a comma. Throws troupe::error (misuse).
   static device_map parse(const std::string& text);
@@ -39,12 +39,12 @@ class device_map {
   /// Reads names of devices, as settings::device_maps has them. Throws troupe::error (misuse).
   static device_map of(const std::map<std::string, std::string>& names);
 
-  /// Throws troupe::error (misuse) if one of the two is in the map already on its side, or is a device whose tensors do not
+  /// Throws troupe::error (misuse) if a device of the entry is in the map already on the same side, or if its tensors do not
   /// travel.
   void add(entry next);
 
   bool empty() const noexcept { return entries_.empty(); }
-  /// The CPU of this node first, then the others by their index.
+  /// Sorted by the device of this node: the CPU first, then accelerators by type and index.
   const std::vector<entry>& entries() const noexcept { return entries_; }
   /// Where the device leads; none if the map has no entry for it.
   std::optional<c10::Device> at(c10::Device here) const;
@@ -66,19 +66,20 @@ namespace troupe::devices {
 /// The device with this name, with an index unless it is the CPU. Throws troupe::error (misuse) if the text names no device.
 c10::Device device_named(const std::string& text);
 
-/// Why a map can't be used between two nodes that have these devices; empty if it can. `there` may be empty: the other node has
-/// not told its devices, and everything is possible there. `other`: the name of the other node, for the text.
+/// Why a map can't be used between two nodes that have these devices; empty if it can. Empty `there`: the other node has not
+/// told its devices, so every device counts as possible. `other`: the name of the other node, for the text.
 std::string why_impossible(const device_map& map, const std::vector<c10::Device>& here, const std::vector<c10::Device>& there,
                            const std::string& other);
 
 /// The devices to which a map leads tensors, one for each tensor; empty if all are the CPU. The CPU leads to the CPU unless the
-/// map says another device. Throws troupe::error (unsupported_tensor) for a tensor of another device that the map does not
+/// map says another device. Throws troupe::error (unsupported_tensor) for a tensor on an accelerator that the map does not
 /// have. The text begins with `what`; `other` is the name of the other node. Pre: the map is not empty.
 std::vector<c10::Device> destinations(const std::vector<at::Tensor>& tensors, const device_map& map, const std::string& what,
                                       const std::string& other);
 
-/// Replaces the devices of a result, as the other node has named them, by those of this node: the map in the other direction.
-/// Empty `devices`: all tensors were on the CPU. Throws as destinations() does. Pre: the map is not empty.
+/// Leads a result back: replaces each device of the other node by the device of this node that the map leads from. `devices`:
+/// those of the other node, one for each tensor; empty: all tensors were on the CPU. Throws as destinations() does. Pre: the
+/// map is not empty.
 std::vector<c10::Device> way_back(const std::vector<at::Tensor>& tensors, std::vector<c10::Device> devices,
                                   const device_map& map, const std::string& what, const std::string& other);
 

@@ -11,8 +11,8 @@ namespace troupe::devices {
 
 namespace {
 
-// libtorch looks once in a process whether CUDA is there, when it is first asked, and keeps the answer. So it is not asked
-// before some accelerator is registered: CUDA's kernels may still be loaded then.
+// libtorch looks for CUDA once in a process, at the first question, and keeps the answer. CUDA's kernels may be loaded later.
+// So libtorch is not asked before an accelerator is registered.
 bool any_registered() {
   for (const auto type : {c10::kCUDA, c10::kHIP, c10::kXPU, c10::kMTIA, c10::kPrivateUse1, c10::kMPS, c10::kHPU})
     if (c10::impl::hasDeviceGuardImpl(type)) return true;

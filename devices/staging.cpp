@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// The tensor with its elements side by side, each once, and without lazy bits.
+// The tensor without gaps and overlaps in memory, and without lazy conjugation or negation.
 at::Tensor dense(const at::Tensor& tensor) {
   at::Tensor plain = tensor.detach().resolve_conj().resolve_neg();
   return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
@@ -38,8 +38,8 @@ at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
   return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
 }
 
-// The ways of tensors that arrive, one for the accelerators of the process. Never destroyed: tensors may arrive until the
-// process ends.
+// The page-locked buffers for tensors that arrive, one pool in a process. Never destroyed: tensors may arrive until the process
+// ends.
 host_buffers& arrival_buffers(c10::DeviceType type) {
   static auto* const all = new host_buffers(type, staging::default_budget);
   return *all;
@@ -123,7 +123,7 @@ host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(st
   shelf_->budget = budget;
 }
 
-// Takes the first idle buffer of that size that no transfer fills any more. Precondition: the lock is held.
+// Takes the first idle buffer of `bytes` bytes that no transfer fills any more. Precondition: the lock is held.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
   if (some == idle.end()) return false;

@@ -23,8 +23,8 @@ namespace troupe::devices {
 /// buffer.
 ///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed to make room. A tensor that
 ///         still does not fit gets ordinary memory, so nothing waits and nothing fails.
-///   HB-2  a buffer serves one tensor at a time. The buffer may serve the next tensor when the last reference to that tensor
-///         is gone, whichever thread dropped the reference.
+///   HB-2  a buffer serves one tensor at a time. The buffer may serve the next tensor when the last reference to the earlier
+///         tensor is gone, whichever thread dropped the reference.
 ///   HB-3  a buffer has at most twice the bytes asked for, and at least one page.
 ///   HB-4  a buffer that a transfer still fills serves no other tensor and is not freed, even if its own tensor is gone. No
 ///         thread waits for that transfer. If the pool ends before the transfer, the memory of the buffer is lost.
@@ -54,7 +54,7 @@ class host_buffers {
 /// Tensors on their way to the host.
 struct staged {
   std::vector<at::Tensor> tensors;   // on the CPU; all elements have arrived when all `events` have happened
-  std::vector<c10::Device> devices;  // device of each tensor before; empty if all were on the CPU
+  std::vector<c10::Device> devices;  // device of each tensor before the copy; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
 
   /// True if all elements have arrived.
@@ -95,11 +95,11 @@ bool is_stageable(const at::Tensor& tensor);
 /// The stream on which tensors that arrive are copied to a device, the same for all threads.
 c10::Stream arrival_stream(c10::Device device);
 
-/// Moves tensors that arrived to these devices, one for each tensor.
+/// Moves tensors that arrived in a message to `devices`, which has one device for each tensor.
 ///   AV-1  the copies are queued on the arrival streams of the devices, from page-locked memory. So the copies do not wait for
 ///         work that other streams have got before. The current streams of the devices wait for the copies.
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for
-///         the process) is spent. The tensors that arrived may change at once.
+///         the process) is spent. When the function returns, the memory of the tensors that arrived may change.
 /// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied, and
 /// troupe::error(function_failed) if a device fails or has no memory left. The text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);

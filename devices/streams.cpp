@@ -157,7 +157,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   const c10::Stream making = accelerator_.getStream(value.device());
   if (may_be_read_elsewhere(value)) {
     value = value.clone();
-    made_.clear();  // a reader of the original has to wait for the copy too
+    made_.clear();  // later events come after the copy, which reads the original
   }
   await(arrivals_[slot]);
   if (making != *use) {
@@ -198,5 +198,5 @@ const bool is_registered = [] {
 
 }  // namespace troupe::devices
 
-// Whoever links troupe::streams asks the linker for this symbol, and so gets the code that registers accelerators.
+// A program that links troupe::streams asks the linker for this symbol, and so gets the code that registers accelerators.
 extern "C" bool troupe_knows_accelerators() { return troupe::devices::is_registered; }

@@ -50,7 +50,8 @@ class streams final : public engine::stream_order {
  private:
   using event = std::shared_ptr<c10::Event>;
 
-  // What the gradient of an input waits for, if the gradient was made on another stream than the one on which it is used.
+  // The event for which the consumer of an input waits. Set if the gradient was made on another stream than the one on which it
+  // is used.
   struct arrival {
     event made;
     std::optional<c10::Stream> used_on;

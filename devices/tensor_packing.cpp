@@ -17,7 +17,7 @@ namespace troupe::devices {
 
 namespace {
 
-constexpr std::int64_t alignment = 16;  // of the kernels' largest word, and of each element type
+constexpr std::int64_t alignment = 16;  // enough for the kernels' largest word, and for each element type
 
 using launch = int (*)(const cuda::packing_table& table, unsigned char* bytes, const cuda::functions& kernels, void* stream);
 
@@ -54,7 +54,7 @@ void launch_tables(launch how, const char* kernel, const packed_tensors& packed,
   void* stream = current_stream(device);
   auto table = std::make_unique<cuda::packing_table>();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    auto* memory = const_cast<void*>(tensors[i].const_data_ptr());  // unpack() alone writes to it
+    auto* memory = const_cast<void*>(tensors[i].const_data_ptr());  // only unpack() writes to this memory
     const auto offset = static_cast<std::uint64_t>(packed.offsets[i]);
     if (table->add(memory, tensors[i].nbytes(), offset)) continue;
     expect_launched(how(*table, bytes, kernels, stream), kernel, device, kernels);
@@ -64,7 +64,7 @@ void launch_tables(launch how, const char* kernel, const packed_tensors& packed,
   expect_launched(how(*table, bytes, kernels, stream), kernel, device, kernels);
 }
 
-// The bytes of one tensor, seen with its type, sizes and strides.
+// The packed bytes of one tensor, as a tensor with its type, sizes and strides.
 at::Tensor seen_as(const packed_tensors& packed, std::size_t index, const at::Tensor& tensor) {
   const auto size = static_cast<std::int64_t>(tensor.nbytes());
   return packed.bytes.narrow(0, packed.offsets[index], size)

@@ -29,14 +29,13 @@ struct packed_tensors {
 /// Copies the elements of many tensors of one device into one tensor, and back.
 ///   TK-1  elements keep their bits and the order that they have in memory. A tensor with gaps is packed without gaps.
 ///   TK-2  the copies are queued on the current stream of the device, as those of libtorch's operators are.
-///   TK-3  with kernels, one kernel copies the elements of up to 1,024 tensors. Without kernels, each tensor is a copy of
-///         libtorch's.
+///   TK-3  with kernels, one kernel copies the elements of up to 1,024 tensors. Without kernels, libtorch copies each tensor.
 ///   TK-4  tensors of other devices, tensors that are not strided or have no memory, and tensors to which unpack() can't write
 ///         are refused with troupe::error(misuse) before anything is copied.
 packed_tensors pack(const std::vector<at::Tensor>& tensors, const cuda::functions* kernels);
 
-/// Copies to tensors with the types, sizes and strides of those that were packed. A tensor that was packed without its gaps is
-/// unpacked to a contiguous one.
+/// Copies the packed elements to `tensors`. These have the types, sizes and strides of the tensors that were packed; if a
+/// tensor was packed without its gaps, its copy is contiguous.
 void unpack(const packed_tensors& packed, const std::vector<at::Tensor>& tensors, const cuda::functions* kernels);
 
 }  // namespace troupe::devices

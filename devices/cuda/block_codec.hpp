@@ -8,14 +8,14 @@
 #include <troupe/messages/int8_blocks.hpp>
 
 /// The bodies of kernels that encode float32 in 8 bits and decode it. messages/int8_blocks.hpp has the bits and where they lie.
-///   KE-1  the same bits come out on a GPU, on the host, and in whatever order the threads run.
+///   KE-1  the bits are the same on a GPU and on the host, in whatever order the threads run.
 ///   KE-2  over a grid of codec_blocks() blocks, the bodies of the kernels write each code, scale, residual and element once,
-///         and the zeros behind the codes. They write nothing else.
+///         and the zeros after the codes. They write nothing else.
 namespace troupe::devices::cuda {
 
 using element_formats::block_elements;
 
-/// What a kernel encodes. Without `residual` (null), what rounding loses is lost.
+/// The arguments of the kernel that encodes. If `residual` is null, rounding errors are dropped.
 struct encoding {
   const float* elements;
   float* residual;
@@ -29,8 +29,8 @@ struct decoding {
   std::uint64_t count;
 };
 
-// A warp has one block of elements, and each of its threads (lanes) has two quads of it. Neighbouring lanes have neighbouring
-// quads.
+// A warp handles one block of elements. Each thread of the warp (a lane) handles two quads of the block. Neighbouring lanes
+// handle neighbouring quads.
 inline constexpr std::uint32_t lanes = 32;
 inline constexpr std::uint32_t quads_of_lane = block_elements / lanes / quad_elements;
 
@@ -38,17 +38,17 @@ TROUPE_HOST_DEVICE constexpr std::uint64_t codec_blocks(std::uint64_t count) {
   return parts_of(count, std::uint64_t{block_elements} * (threads_in_block / lanes));
 }
 
-/// The block of elements that the warp of a thread has.
+/// The number of the block of elements that the warp of a thread handles.
 TROUPE_HOST_DEVICE inline std::uint64_t block_of(thread_place at) {
   return at.block * (threads_in_block / lanes) + at.thread / lanes;
 }
 
-/// The first element of a quad of a thread.
+/// The index of the first element of quad `number` of a thread.
 TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_place at, std::uint32_t number) {
   return block_of(at) * block_elements + std::uint64_t{number * lanes + at.thread % lanes} * quad_elements;
 }
 
-/// The elements of a thread with their residuals added. Elements behind the last one are 0.
+/// The elements of a thread with their residuals added. Elements after the last one are 0.
 struct lane_elements {
   quad<float> sums[quads_of_lane];
   std::uint32_t largest = 0;  // the bits of the largest magnitude
@@ -75,7 +75,7 @@ TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread
   return own;
 }
 
-/// The second half of encoding. `largest` is that of the warp.
+/// The second half of encoding. `largest`: the largest of all lanes of the warp.
 TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, std::uint32_t largest,
                                            thread_place at) {
   const float scale = element_formats::scale_of(largest);
@@ -85,7 +85,7 @@ TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elem
     if (left == 0) break;
     quad<std::int8_t> codes;
     for (std::uint32_t k = 0; k < quad_elements; ++k) codes.of[k] = element_formats::code_of(own.sums[i].of[k], scale);
-    write_quad(what.bytes + element, codes, quad_elements);  // behind the last element these are the zeros
+    write_quad(what.bytes + element, codes, quad_elements);  // after the last element the codes are the zeros of KE-2
     if (what.residual != nullptr) {
       quad<float> kept;
       for (std::uint32_t k = 0; k < quad_elements; ++k)

@@ -7,7 +7,7 @@
 #include <troupe/devices/cuda/quads.hpp>
 
 /// The body of a kernel that converts each element of an array (messages/half_floats.hpp has the conversions).
-///   KV-1  over a grid of conversion_blocks() blocks, each element is converted once, and no memory beside them is touched.
+///   KV-1  over a grid of conversion_blocks() blocks, each element is converted once, and no other memory is touched.
 namespace troupe::devices::cuda {
 
 // Two quads.

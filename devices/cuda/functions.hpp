@@ -6,15 +6,15 @@
 #include <troupe/devices/cuda/block_codec.hpp>
 #include <troupe/devices/cuda/packing.hpp>
 
-/// What the library of kernels (libtroupe_cuda.so) has for its callers: a table of C functions. So the library needs no symbol
-/// of the program, and the program none of the library.
+/// The interface of the library of kernels (libtroupe_cuda.so): a table of C functions. So the library uses no symbol of the
+/// program, and the program uses no symbol of the library but one.
 namespace troupe::devices::cuda {
 
-/// Raised with each change of the table, of a struct in its arguments, or of what a function does.
+/// Raised with each change of the table, of a struct in its arguments, or of the work of a function.
 inline constexpr std::uint32_t functions_version = 2;
 
 /// Each function queues one kernel on `stream` (a cudaStream_t; null is the default stream) and returns. The current device is
-/// that of the stream. All memory is the GPU's. The result is 0, or the cudaError_t of the launch.
+/// that of the stream. Elements and buffers are in the memory of the GPU. The result is 0, or the cudaError_t of the launch.
 struct functions {
   std::uint32_t version;  // first, and checked before the rest is read
   int (*pack)(const packing_table* table, unsigned char* buffer, void* stream);

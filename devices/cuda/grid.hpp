@@ -5,8 +5,8 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// Bodies of CUDA kernels: what one thread of a grid does. A kernel calls a body with the place of its thread. A test calls the
-/// body for each place of the same grid, on the CPU.
+/// Bodies of CUDA kernels: the work of one thread of a grid. A kernel calls a body with the place of its thread. A test calls
+/// the body for each place of the same grid, on the CPU.
 namespace troupe::devices::cuda {
 
 /// All kernels run with this number of threads in a block.

@@ -32,7 +32,7 @@ __global__ void encode_kernel(encoding what) {
 
 __global__ void decode_kernel(decoding what) { decode_part(what, own_place()); }
 
-// The result is that of this launch alone. libtorch must not find it as the last error and take it for one of its own.
+// Returns the error of this launch alone. After an error, clears CUDA's last error: libtorch would take it for one of its own.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), std::uint64_t blocks, void* stream, const Arguments&... arguments) {
   if (blocks == 0) return cudaSuccess;

@@ -16,7 +16,7 @@ namespace troupe::devices::cuda {
 class packing_table {
  public:
   static constexpr std::uint32_t capacity = 1024;
-  /// A block copies at most this many bytes; a multiple of the largest word.
+  /// The most bytes that a block copies: a multiple of the largest word (long_word).
   static constexpr std::uint64_t part_bytes = 16384;
 
   /// Adds a piece of `bytes` at `memory`, which lies at `offset` in the buffer. Returns false, and adds nothing, if the table
@@ -73,7 +73,7 @@ struct __attribute__((may_alias, aligned(4))) short_word {
   std::uint32_t bits;
 };
 
-// Copies the whole words of `bytes` and returns how many bytes they have.
+// Copies the part of this thread in the whole words of `bytes`. Returns the number of bytes in whole words.
 template <class Word>
 TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
                                                    std::uint32_t thread) {
@@ -83,7 +83,7 @@ TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsi
   return words * sizeof(Word);
 }
 
-/// The bytes of the largest word for which both places are aligned: 16, 4 or 1. A GPU stops at a word that is not aligned.
+/// The bytes of the largest word for which both places are aligned: 16, 4 or 1. A GPU fails at a word that is not aligned.
 TROUPE_HOST_DEVICE inline std::uint32_t word_bytes(const void* to, const void* from) {
   const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
   if (places % sizeof(long_word) == 0) return sizeof(long_word);

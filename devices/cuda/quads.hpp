@@ -7,9 +7,8 @@
 #include <troupe/messages/float_bits.hpp>
 
 /// Four neighbouring elements, which a thread of a GPU moves in one access if their address is aligned to the size of all four.
-/// A thread that moves single elements keeps the memory of the GPU less busy.
-///   QD-1  only the elements that are there are read or written: a last quad may have fewer than four, and addresses may be
-///         unaligned.
+/// Threads that move single elements use less of the bandwidth of the GPU's memory.
+///   QD-1  only elements that exist are read or written: a last quad may have fewer than four, and addresses may be unaligned.
 namespace troupe::devices::cuda {
 
 inline constexpr std::uint32_t quad_elements = 4;

@@ -82,7 +82,8 @@ void arriving_tensors::end(const key& which) {
   if (const auto found = arrivals_.find(which); found != arrivals_.end()) end(found);
 }
 
-/// Whether a piece of this sender may come: the first one of another transfer, or one that goes on with a transfer.
+/// Whether there is room for a piece of this sender. A piece with offset 0 begins a transfer, so it needs room for a transfer
+/// too.
 bool arriving_tensors::has_room(const account& sender, const extent& piece) const {
   if (sender.came > most_of_sender_ || piece.bytes > most_of_sender_ - sender.came) return false;
   if (piece.offset > 0) return true;
@@ -103,7 +104,7 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
   if (!has_room(sender == waiting_.end() ? account{} : sender->second, piece))
     return refuse(which, "more elements of its sender wait for their messages than this node keeps of one sender");
   if (piece.offset == 0) {
-    auto elements = memory_.make(piece.total);  // before anything is noted, because it may throw
+    auto elements = memory_.make(piece.total);  // first, because it may throw
     auto& of = waiting_[which.first];
     arrivals_[which] = {std::move(elements), piece.total, 0};
     of.announced += piece.total;

@@ -23,29 +23,30 @@ struct tensor_offer;
 struct tensor_piece;
 
 /// The elements of large tensors, which arrive in pieces ahead of the messages that hold the tensors. Reading a tensor_piece
-/// adds its elements. `read` adds the elements that a tensor_offer offers. Reading the message takes the elements out. All
+/// adds its elements. read() adds the elements that a tensor_offer names. Reading the message takes the elements out. All
 /// functions are safe from any thread.
 ///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
-///   AT-2  only elements that came without a gap, from the first byte to the last, are handed out.
+///   AT-2  take() hands out the elements of a transfer only if all have come, from the first byte to the last, without a gap.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
-///   AT-4  of one sender, at most as many bytes and transfers wait as limit_sender() allows, and transfers announce at most
-///         `announced_factor` times as many bytes. A piece beyond that ends its transfer.
+///   AT-4  limit_sender() limits how many bytes and transfers of one sender wait. The transfers of a sender announce at most
+///         `announced_factor` times the bytes of this limit. A piece beyond a limit ends its transfer.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. Each takes at least one page of
   /// memory, so smaller ones are refused.
   static constexpr std::uint64_t least_bytes = 4096;
 
-  /// A node sends tensors from 64 KiB on in pieces, so the transfers of the largest message are fewer.
+  /// A node sends only tensors of 64 KiB and more in pieces, so the largest message has fewer transfers.
   static constexpr std::size_t most_transfers = 65'536;
-  /// A transfer takes address space for what it announces. The transfers of a node come one after another, or a few at once.
+  /// A transfer takes address space for all bytes that it announces. The transfers of a node come one after another, or a few
+  /// at once.
   static constexpr std::uint64_t announced_factor = 4;
 
   /// How many bytes and transfers of one sender may wait: 8 GiB and most_transfers unless this function was called.
   void limit_sender(std::uint64_t bytes, std::size_t transfers = most_transfers);
 
-  /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops
-  /// its transfer. Returns null, or what is wrong with the piece.
+  /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops its
+  /// transfer. Returns null, or why the piece is refused.
   const char* add(const tensor_piece& about, caf::span<const caf::byte> elements);
 
   /// The largest size of an offered piece; larger pieces are refused. Each offer is a message, so memory grows no faster than
@@ -84,7 +85,7 @@ class arriving_tensors {
     std::uint64_t bytes;
   };
 
-  // Finds the arrival that a piece belongs to. Returns null, or what is wrong with the piece. If the piece is wrong, nothing of
+  // Finds the arrival that a piece belongs to. Returns null, or why the piece is refused. If the piece is refused, nothing of
   // the transfer is kept.
   const char* find_target(const key& which, const extent& piece, arrival*& target);
   const char* refuse(const key& which, const char* why);
@@ -98,7 +99,7 @@ class arriving_tensors {
   mutable std::mutex mutex_;  // guards memory_, arrivals_, waiting_, most_of_sender_ and most_transfers_
   tensor_memory memory_;
   std::map<key, arrival> arrivals_;
-  std::map<std::uint64_t, account> waiting_;  // by sender, of those that have transfers
+  std::map<std::uint64_t, account> waiting_;  // by sender; only of senders with open transfers
   std::uint64_t most_of_sender_ = std::uint64_t{8} << 30;
   std::size_t most_transfers_ = most_transfers;
 };

@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-/// What the value is, in the order of the variant's types.
+/// The type of the value in words. The names have the order of the types in the variant.
 std::string type_of(const attribute& x) {
   constexpr std::array names{
     "a bool", "an integer", "a double", "a string", "a list of integers", "a list of doubles", "a list of strings"};
@@ -56,7 +56,7 @@ void check_can_travel(const attributes& values, std::string_view what) {
   auto count = values.size();
   std::size_t bytes = 0;
   for (const auto& [name, x] : values) {
-    constexpr std::size_t of_value = 32;  // more than its numbers take
+    constexpr std::size_t of_value = 32;  // bytes: more than the number or the lengths of a value take
     if (name.size() > max_attribute_name_bytes)
       throw error(errc::misuse, std::string(what) + ": the name of a value has " + std::to_string(name.size()) +
                                   " bytes, expected at most " + std::to_string(max_attribute_name_bytes));

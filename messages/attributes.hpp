@@ -95,14 +95,14 @@ using attributes = std::map<std::string, attribute>;
 /// The bytes of the text or of the entries of a value; 0 for a value that is neither a text nor a list.
 std::size_t bytes_of(const attribute& x);
 
-/// Throws troupe::error (misuse) if there are more values than a message may have, or longer ones (message_size.hpp). Entries
-/// of lists count as values. The text begins with `what`.
+/// Throws troupe::error (misuse) if there are too many values for a message, or too long ones (message_size.hpp). Entries of
+/// lists count as values. The text begins with `what`.
 void check_can_travel(const attributes& values, std::string_view what);
 
 namespace detail {
 
-/// The value of that name, which has the type that `expected` has; null if the name is missing. Converts into `expected` if
-/// need be.
+/// The value of that name, of the same type as `expected`; null if the name is missing. A value that has to be converted is
+/// written to `expected`, and the result points there.
 const attribute* find_attribute(const attributes& from, const std::string& name, attribute& expected);
 [[noreturn]] void attribute_is_missing(const attributes& from, const std::string& name, const attribute& expected);
 /// Throws troupe::error (misuse): the number does not fit into an integer with so many bits.
@@ -137,8 +137,9 @@ constexpr void check_attribute_type() {
 }  // namespace detail
 
 /// The value of that name, as a bool, an integer of any size, a floating-point number or a std::string, or as a std::vector of
-/// the last three. Throws troupe::error (misuse) if the name is missing, if its value is of another type, or if an integer does
-/// not fit. An integer is accepted where a floating-point number is asked for, in lists too.
+/// integers, of floating-point numbers or of std::string. Throws troupe::error (misuse) if the name is missing, if its value is
+/// of another type, or if an integer does not fit. An integer is accepted where a floating-point number is asked for, in lists
+/// too.
 template <class T>
 T get(const attributes& from, const std::string& name) {
   detail::check_attribute_type<T>();

@@ -6,8 +6,8 @@
 
 /// The elements of the wire formats (wire_format.hpp) on the host: loops over the functions of half_floats.hpp and
 /// int8_blocks.hpp, which define the bits. Compilers make vector instructions of these loops.
-///   EF-1  narrow_* and widen_* give what the functions of half_floats.hpp give for each element, apart from the factors.
-///   EF-2  quantise() and dequantise() are the functions of int8_blocks.hpp for each block.
+///   EF-1  narrow_* and widen_* convert each element as the functions of half_floats.hpp do. The factors come in addition.
+///   EF-2  quantise() and dequantise() apply the functions of int8_blocks.hpp to each block.
 ///   EF-3  quantise() and narrow_bfloat16() return false if the format can't hold an element.
 namespace troupe::element_formats {
 
@@ -15,7 +15,7 @@ namespace troupe::element_formats {
 bool narrow_bfloat16(const float* from, std::uint16_t* to, std::size_t count);
 void widen_bfloat16(const std::uint16_t* from, float* to, std::size_t count);
 
-/// The bits of the largest magnitude: those of an infinity or of NaN if there is one.
+/// The bits of the largest magnitude. If an element is infinite or NaN, the bits are those of an infinity or of a NaN.
 std::uint32_t largest_magnitude(const float* from, std::size_t count);
 
 /// Multiplies each element by `factor` first.
@@ -24,7 +24,7 @@ void narrow_float16(const float* from, std::uint16_t* to, std::size_t count, flo
 void widen_float16(const std::uint16_t* from, float* to, std::size_t count, float factor, float second_factor);
 
 /// Writes blocks_of(count) scales. `residual`: null, or `count` elements. Returns false if an element, with its residual, is
-/// infinite or NaN; what was written then has no meaning.
+/// infinite or NaN; the memory written then has no meaning.
 bool quantise(const float* from, float* residual, std::int8_t* to, float* scales, std::size_t count);
 void dequantise(const std::int8_t* from, const float* scales, float* to, std::size_t count);
 

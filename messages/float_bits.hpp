@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-/// Before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain
+/// Stands before a function that both a GPU and the host run. nvcc compiles such a function twice; other compilers see a plain
 /// function.
 #ifdef __CUDACC__
 #define TROUPE_HOST_DEVICE __host__ __device__
@@ -13,10 +13,10 @@
 #endif
 
 /// Arithmetic on float32 whose results have the same bits on a GPU and on the host.
-///   FB-1  each operation is rounded once, to nearest even. A compiler never joins a product and a sum to one operation (fma):
-///         on a GPU by the functions used here, on the host by -ffp-contract=off, which the sources with this header have.
-///   FB-2  denormal numbers are numbers, unless the thread of the host has turned on that they are flushed to zero.
-/// The bits of a NaN that an operation makes may differ. So no function here makes a NaN of an operation.
+///   FB-1  each operation is rounded once, to nearest even. No compiler joins a product and a sum to one operation (fma): on a
+///         GPU the functions used here prevent that, on the host the option -ffp-contract=off (messages/CMakeLists.txt).
+///   FB-2  denormal numbers keep their values, unless a thread of the host flushes them to zero.
+/// The bits of a NaN that comes out of an operation may differ. So no function here lets a NaN come out of an operation.
 namespace troupe::element_formats {
 
 inline constexpr std::uint32_t sign_bit = 0x80000000;
@@ -35,7 +35,8 @@ TROUPE_HOST_DEVICE inline float float_of(std::uint32_t bits) {
   return value;
 }
 
-/// The bits of the magnitude. Magnitudes have the order of their bits; infinity and then NaN come after all numbers.
+/// The bits of the magnitude. The order of magnitudes is the order of these bits: infinity comes after all numbers, NaN after
+/// infinity.
 TROUPE_HOST_DEVICE inline std::uint32_t magnitude_bits(float value) { return bits_of(value) & ~sign_bit; }
 
 #ifdef __CUDA_ARCH__
@@ -52,7 +53,7 @@ TROUPE_HOST_DEVICE inline float quotient(float left, float right) { return left 
 
 /// The nearest whole number, the even one of two that are equally near. The magnitude of the value is at most 2^22.
 TROUPE_HOST_DEVICE inline float nearest_whole(float value) {
-  constexpr float shift = 12582912;  // 1.5 * 2^23: the neighbours of this number are whole numbers
+  constexpr float shift = 12582912;  // 1.5 * 2^23: around this number float32 has whole numbers only
   return difference(sum(value, shift), shift);
 }
 

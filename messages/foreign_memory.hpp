@@ -12,9 +12,9 @@ struct memory_mark;
 
 /// The memory of another process on this machine, as described in a tensor_offer. Reading that memory needs the rights of a
 /// debugger.
-///   FM-1  elements count as read only if the same system call found the mark in that process's memory. So the process is the
-///         one that was given the mark, even if the system has used a process number again.
-///   FM-2  the memory of the calling process is refused.
+///   FM-1  elements count as read only if the same system call found the mark (memory_mark) in that process's memory. So the
+///         process is the one that was given the mark, and not a later process with the same number.
+///   FM-2  a read of the memory of the calling process is refused.
 struct foreign_memory {
   std::uint64_t process = 0;  // process number (pid)
   std::uint64_t mark = 0;     // address of the mark

@@ -63,14 +63,14 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
   return found;
 }
 
-// The kind with which values of this type travel one by one.
+// The kind of a field with one value of this type.
 unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
   using format = google::protobuf::internal::WireFormatLite;
   return format::WireTypeForFieldType(static_cast<format::FieldType>(type));
 }
 
-// Counts entries of lists, by field, numbers of all lists, and fields that the type does not know. libprotobuf keeps a field of
-// another kind than that of its number as one that it does not know.
+// Counts the entries of each list, the numbers in all lists, and the unknown fields. A field whose kind does not belong to its
+// number is unknown, too: libprotobuf keeps it as unknown.
 class entry_count {
  public:
   bool is_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
@@ -99,7 +99,7 @@ class entry_count {
 
  private:
   std::map<const google::protobuf::FieldDescriptor*, std::size_t> entries_;
-  std::size_t numbers_ = 0;  // of a byte or more that take eight bytes here
+  std::size_t numbers_ = 0;  // an upper limit: each has a byte or more in the message; it takes eight bytes in memory
   std::size_t unknown_ = 0;
 };
 

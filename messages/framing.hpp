@@ -38,8 +38,8 @@ bool fields_are_within(caf::span<const caf::byte> message, const deep_fields& de
 std::optional<std::size_t> fields_in(caf::span<const caf::byte> message) noexcept;
 
 /// True if a protobuf message of this type, with its inner messages, has at most max_entries entries in each list of texts or
-/// of messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. For such an
-/// entry of two bytes libprotobuf takes a hundred bytes of memory. False if a field does not end within the message.
+/// of messages, max_entries fields that the type does not know, and max_numbers bytes in lists of short numbers. libprotobuf
+/// takes a hundred bytes of memory for an entry of two bytes. False if a field does not end within the message.
 bool entries_are_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type);
 
 }  // namespace troupe

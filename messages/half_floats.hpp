@@ -5,12 +5,12 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// float32 as bfloat16 and float16, and back: the bits of the 16-bit formats, without their types. Nothing here branches, so
-/// compilers make vector instructions of loops over these functions. No sum here is denormal, and a denormal term is too small
-/// to change a sum.
+/// Conversions of float32 to bfloat16 and float16, and back. The 16-bit numbers are plain bits (std::uint16_t). Nothing here
+/// branches, so compilers make vector instructions of loops over these functions. No sum here is denormal, and a denormal term
+/// is too small to change a sum.
 ///   HF-1  each conversion has the bits of c10::BFloat16 and c10::Half on the host. Rounding is to nearest even; too large
-///         numbers become infinity; denormal numbers are numbers. NaN becomes 0x7fc0 in bfloat16, and 0x7e00 with its sign in
-///         float16.
+///         numbers become infinity; denormal numbers keep their values. NaN becomes 0x7fc0 in bfloat16, and 0x7e00 with its
+///         sign in float16.
 ///   HF-2  a GPU, and a thread that flushes denormal numbers to zero, have the same bits.
 namespace troupe::element_formats {
 
@@ -23,12 +23,13 @@ TROUPE_HOST_DEVICE inline std::uint16_t to_bfloat16(float value) {
 
 TROUPE_HOST_DEVICE inline float from_bfloat16(std::uint16_t bits) { return float_of(static_cast<std::uint32_t>(bits) << 16); }
 
-/// The sum of the magnitude and of a larger number has no place for the bits below float16's precision: so the sum is rounded
-/// as float16 is. The larger number depends on the exponent of the magnitude; below float16's normal range it stays the same.
+/// Adds a larger number to the magnitude. The sum has no room for the bits below float16's precision, so the sum is rounded as
+/// float16 is. The larger number depends on the exponent of the magnitude; below float16's normal range the larger number is
+/// constant.
 TROUPE_HOST_DEVICE inline std::uint16_t to_float16(float value) {
   constexpr std::uint32_t least_exponent = 0x38800000;  // 2^-14, float16's least normal number
   constexpr std::uint32_t too_large = 0x47800000;       // 2^16, which becomes infinity
-  constexpr std::uint32_t thirteen = 13U << 23;         // float32 has 13 bits more
+  constexpr std::uint32_t thirteen = 13U << 23;         // the significand of float32 has 13 bits more
   const std::uint32_t sign = (bits_of(value) & sign_bit) >> 16;
   const std::uint32_t magnitude = magnitude_bits(value);
   const std::uint32_t bounded = magnitude < too_large ? magnitude : too_large;
@@ -43,7 +44,7 @@ TROUPE_HOST_DEVICE inline std::uint16_t to_float16(float value) {
 
 TROUPE_HOST_DEVICE inline float from_float16(std::uint16_t bits) {
   constexpr std::uint32_t half =
-    0x3f000000;  // 0.5, of which the last bit of the significand is worth 2^-24, as that of a denormal
+    0x3f000000;  // 0.5: the last bit of its significand is worth 2^-24, as the last bit of a denormal float16
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
   const std::uint32_t magnitude = bits & 0x7fff;
   const std::uint32_t shifted = magnitude << 13;

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t prefix_bytes = 12;               // length of the header (uint32) and of the payload (uint64)
 constexpr std::size_t stack_bytes = 512;               // most headers are smaller
 constexpr std::size_t kept_header_bytes = 16 * 1024;   // kept by each header object of a thread for the next message
-constexpr std::size_t small_header_bytes = 64 * 1024;  // however many entries the header has, it takes little memory
+constexpr std::size_t small_header_bytes = 64 * 1024;  // up to this size a header takes little memory, whatever its entries
 
 template <class T>
 auto& ahead_of(T& x) {
@@ -167,12 +167,13 @@ caf::error not_its_own(const sender_check& other, const context_id& context) {
                                      ", and the policy lets its role end only contexts that it opened");
 }
 
-/// Whether the message ends a context, a pass of it, or a node's part in the pass.
+/// Whether the message comes from the node that opened the context. Another node may send it only if its role may end contexts
+/// (sender_check::may_end).
 template <class T>
 constexpr bool is_of_opener =
   std::same_as<T, release_context> || std::same_as<T, abort_pass> || std::same_as<T, prune> || std::same_as<T, discover>;
 
-/// Whether what the message says of its sender is true. Results and answers that name no node say nothing of their sender.
+/// Whether the message names its true sender. A result or an answer that names no node counts as true.
 template <class T>
 sender_check::answer tells_its_sender(sender_check& other, const T& x) {
   using answer = sender_check::answer;

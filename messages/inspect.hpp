@@ -13,12 +13,13 @@
 /// How messages travel. On the wire a message is: the length of its header (4 bytes) and of its payload (8 bytes), both
 /// little-endian; the header (messages/troupe.proto); the elements of its tensors. Promises to every reader:
 ///   WI-1  reading never throws and never crashes, whatever the bytes are; a bad message gives malformed_message,
-///   WI-2  sizes and counts (message_size.hpp) are checked before memory is allocated: at most 48 bytes for each byte of
-///         header, less than 256 MiB together, and the elements once,
+///   WI-2  sizes and counts (message_size.hpp) are checked before memory is allocated: a message takes at most 48 bytes for
+///         each byte of its header, less than 256 MiB in all, and the bytes of its elements once,
 ///   WI-3  header fields and payload that this version does not know are skipped,
 ///   WI-4  the message that is read equals the message that was sent, bit for bit, including the strides of dense tensors,
-///   WI-5  nothing is written of a message that has a tensor that cannot travel (see check_can_travel),
-///   WI-6  elements that came ahead of a message, in pieces, are used for one tensor of the message (see arriving_tensors),
+///   WI-5  a message with a tensor that cannot travel (see check_can_travel) is not written at all,
+///   WI-6  elements that came ahead of a message, in pieces, become elements of its tensors (see arriving_tensors); a change of
+///         one tensor changes no other tensor,
 ///   WI-7  a struct that makes its CAF message longer than CAF's 32-bit length allows is not written: the reader finds that
 ///         nothing of the struct came,
 ///   WI-8  the sender's stderr says why a struct was not written.

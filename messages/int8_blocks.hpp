@@ -6,16 +6,17 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// float32 in 8 bits an element, as one memory that a message carries and that kernels write and read:
+/// An encoding of float32 in 8 bits an element. The bytes lie in one piece of memory, which messages carry and which kernels
+/// write and read:
 ///   a code for each element    int8, in the order of the elements
 ///   zeros                      until the number of bytes is a multiple of 4
 ///   a scale for each block     float32. A block has 256 elements, the last block has the rest
-/// An element is a code from -127 to 127, and means its code times the scale of its block. What rounding loses is kept in a
-/// residual, which is added to the elements that are encoded next (error feedback).
+/// A code is a whole number from -127 to 127. The code times the scale of its block is the element. The rounding error is kept
+/// in a residual, which is added to the elements that are encoded next (error feedback).
 ///   BC-1  each block is encoded by itself. Its scale is its largest magnitude divided by 127. A code is the whole number
-///         nearest to element / scale, and of two that are equally near the even one.
-///   BC-2  a decoded element differs from the element plus its residual by at most half the scale, and a little of its
-///         rounding. Only if the scale is a denormal number, the difference may be larger. The new residual is this difference.
+///         nearest to element / scale, or the even one of two that are equally near.
+///   BC-2  a decoded element differs from the element plus its residual by at most half the scale, plus a rounding error. Only
+///         if the scale is a denormal number, the difference may be larger. The new residual is this difference.
 ///   BC-3  a block of zeros has the scale 0. A block with magnitudes below 2^-143 may have the scale 0, too; the residual then
 ///         keeps its elements.
 ///   BC-4  if an element, or its sum with the residual, is NaN or infinite, the scale of the block is NaN and the whole block
@@ -71,13 +72,13 @@ TROUPE_HOST_DEVICE inline std::int8_t code_of(float element, float scale) {
   return static_cast<std::int8_t>(static_cast<std::int32_t>(whole));
 }
 
-/// What a code means. Any bytes may come in: a scale that is not finite gives NaN.
+/// The element that a code stands for. Any bytes may come in: a scale that is not finite gives NaN.
 TROUPE_HOST_DEVICE inline float decoded(std::int8_t code, float scale) {
   if (magnitude_bits(scale) >= infinity_bits) return float_of(nan_bits);
   return product(static_cast<float>(code), scale);
 }
 
-/// What is left of an element after its block was encoded.
+/// The new residual of an element, after its block was encoded.
 TROUPE_HOST_DEVICE inline float left_over(float element, std::int8_t code, float scale) {
   if (bits_of(scale) >= infinity_bits) return 0;
   return difference(element, decoded(code, scale));

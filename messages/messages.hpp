@@ -23,7 +23,7 @@ namespace troupe {
 
 /// Which tensors of a message left ahead of the message, in pieces (see tensor_piece). `transfers` has one entry for each part
 /// of the tensors (a sparse tensor has two parts, indices and values): the number of the transfer, or 0 if the elements come
-/// with the message. Empty if all elements come with the message, and after the message was read.
+/// with the message. Empty if all elements come with the message. Empty, too, in a message that was read.
 struct sent_ahead {
   node_id from;
   std::vector<std::uint64_t> transfers;
@@ -45,8 +45,8 @@ struct request_mark {
   node_id from;
   std::uint64_t process = 0;  // process number (pid) of the sender
 };
-/// Random bytes, drawn for one other node. That node keeps the mark in its memory, and its offers name the address of the mark
-/// (see foreign_memory).
+/// Random bytes, drawn for one other node. That node keeps the bytes in its memory, and its offers name their address (see
+/// foreign_memory).
 struct memory_mark {
   std::array<std::uint64_t, 4> words{};
 };
@@ -61,7 +61,7 @@ struct tensor_offer {
   std::uint64_t bytes = 0;    // bytes of this piece
   std::uint64_t address = 0;  // address of the elements of this piece
   std::uint64_t process = 0;  // process number of the sender
-  std::uint64_t mark = 0;     // address of the receiver's mark
+  std::uint64_t mark = 0;     // address of the receiver's mark in the sender's memory
 };
 
 /// Tensors that join the graphs of two nodes. The tensors travel detached; `requires_grad` says which of them the receiver
@@ -72,11 +72,11 @@ struct autograd_message {
   std::vector<at::Tensor> tensors;
   std::vector<bool> requires_grad;          // one per tensor; empty if no tensor requires grad
   std::vector<c10::Device> devices;         // one per tensor: its device on both nodes; empty if all are on the CPU
-  program_place place;                      // the program place of what the receiver does with the tensors; empty in a reply
+  program_place place;                      // the program place of the receiver's work with the tensors; empty in a reply
   sent_ahead ahead;                         // transfers of `tensors`
-  wire_format format = wire_format::exact;  // in which the receiver answers, and sends gradients of `tensors`
+  wire_format format = wire_format::exact;  // the format of the answer, and of gradients of `tensors`
   std::vector<packing> packings;            // one per tensor: how it was compressed; empty if all travel exactly
-  compute_modes modes;                      // of the sender's thread: what the receiver does with the tensors runs in them
+  compute_modes modes;                      // of the sender's thread: the receiver works with the tensors in these modes
   bool detached = false;                    // whether a tensor required grad, and no context was open to join the graphs
 };
 
@@ -90,8 +90,8 @@ struct member {
   std::vector<c10::Device> devices = {};  // of the node's process; empty: not known, as in news
 };
 
-/// What two nodes have dropped of each other. Each of the two counts, and takes over the count of the other if that is higher.
-/// The two nodes work together only while their counts are equal.
+/// How often two nodes have dropped state of each other. Each of the two nodes counts, and takes over the count of the other
+/// node if that is higher. The two nodes work together only while their counts are equal.
 struct bond {
   std::uint32_t partings = 0;     // how often one of the two considered the other gone, and dropped all that they shared
   std::uint32_t separations = 0;  // since the last parting: how often one of the two considered the other unreachable, and
@@ -99,7 +99,8 @@ struct bond {
   auto operator<=>(const bond&) const = default;
 };
 
-/// What nodes pass on about a member. Of two states with one incarnation the later one in this list counts.
+/// The state of a member, as nodes tell each other. Of two states with the same incarnation, the one that is later in this list
+/// counts.
 enum class member_state : std::uint8_t {
   up,
   suspected,  // some node gets no answer from the member
@@ -137,8 +138,8 @@ struct hello {
   std::vector<c10::Device> devices = {};  // as in `member`
 };
 
-/// The answer to `hello`: who answers. If the two nodes have not heard the same of others, also all that the answering node
-/// has heard.
+/// The answer to `hello`: who answers. If the two nodes have not heard the same of other nodes, the answer also has all news of
+/// the answering node.
 struct welcome {
   member self;
   std::vector<member_news> news;
@@ -165,7 +166,8 @@ struct farewell {
   std::string reason;
 };
 
-/// Asks the receiver for `what`. `target` is an object that lives there; the null id for what is on no object.
+/// Asks the receiver for `what`. `target`: the object of the receiver that the call is on; the null id if the call is on no
+/// object.
 struct call_request {
   request what;
   object_id target;
@@ -177,7 +179,7 @@ struct call_request {
   std::vector<pass_number> failed;  // those passes up to `completed` that failed: their gradients do not count
   std::uint32_t depth = 0;          // how many calls led to this call
   std::string calls;                // in anomaly mode: the calls that led to this call, as text; otherwise empty
-  bool from_itself = false;         // the node calls itself, and no call of another node led here; never travels
+  bool from_itself = false;         // the node calls itself, and no call of another node led to this call; never travels
 };
 
 /// The answer to call_request.
@@ -208,7 +210,7 @@ struct propagate_gradients {
   // (repeated_elements.hpp).
   std::vector<std::vector<std::int64_t>> shapes;
   sent_ahead ahead;                         // transfers of `gradients`
-  wire_format format = wire_format::exact;  // with create_graph: in which the receiver sends gradients of `gradients`
+  wire_format format = wire_format::exact;  // with create_graph: the format of gradients of `gradients`
   std::vector<packing> packings;            // as in autograd_message
   std::uint32_t answers = 0;                // not 0 if the sender is done for now: as in participant_quiet
   std::vector<bool> unreached;              // one per gradient, or empty: whether nothing of the pass leads to the tensor
@@ -326,8 +328,8 @@ struct device_map_status {
   std::string problem;  // why the map can't be used now; empty: nothing is known against it
 };
 
-/// What a node does now, and what it has done since it started. An outline lists in `peers` only nodes that the node was
-/// connected to.
+/// What a node does now, and what it has done since it started. An outline (a status for cluster views) lists in `peers` only
+/// nodes that the node was connected to, and some that it can't connect to.
 struct node_status {
   member self;
   std::int64_t uptime_ns = 0;
@@ -350,13 +352,13 @@ struct node_status {
   std::uint64_t resident_bytes = 0;       // memory of the node's process that is in RAM
   std::uint64_t members_up = 0;           // other members that are up for this node, connected or not
   std::uint64_t connections_refused = 0;  // connections of programs that did not prove that they may talk to the node
-  std::uint64_t requests_refused = 0;     // what peers asked for that the node does not let them do
+  std::uint64_t requests_refused = 0;     // requests of peers that the node does not allow
   std::vector<device_map_status> maps;    // the node's device maps, sorted by the name of the peer
 };
 
 }  // namespace troupe
 
-/// The list of all messages. Who writes, reads, shows, registers or tests messages goes through this list.
+/// The list of all messages. All code that writes, reads, shows, registers or tests messages goes through this list.
 namespace troupe::wire {
 
 inline constexpr message_list messages{message<autograd_message, class Autograd>{"troupe.autograd"},

@@ -25,7 +25,7 @@ namespace {
 
 namespace formats = element_formats;
 
-constexpr int largest_exponent = 14;  // of the largest element in float16: rounding takes it to 2^15 at most
+constexpr int largest_exponent = 14;  // of the largest element in float16: rounding makes this element 2^15 at most
 
 at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
   auto result = tensor_over(memory.make(bytes), at::kByte);
@@ -33,7 +33,7 @@ at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
   return result;
 }
 
-/// Another tensor with the same elements (copy on write). Pre: the elements are in tensor_memory.
+/// Another tensor with the same elements (copy on write). Pre: tensor_memory has made the storage of the elements.
 at::Tensor twin_of(const at::Tensor& tensor) {
   auto result = tensor_over(troupe::twin_of(tensor.unsafeGetTensorImpl()->unsafe_storage()), tensor.scalar_type());
   result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
@@ -185,7 +185,7 @@ void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings
     if (packings[i].format != wire_format::exact)
       if (const auto* why = why_not(tensors[i], packings[i]))
         fail("tensor " + std::to_string(i) + " was compressed, and has " + why);
-  std::map<const void*, std::size_t> first;  // of the tensors with these bytes
+  std::map<const void*, std::size_t> first;  // by bytes: the first tensor with these bytes
   const auto given = tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (packings[i].format == wire_format::exact) continue;

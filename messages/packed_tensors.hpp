@@ -20,7 +20,7 @@
 ///         finite elements has: a negative, infinite, NaN or too large one.
 namespace troupe {
 
-/// Bytes of a packed tensor of so many elements.
+/// The bytes of a packed tensor of `elements` elements.
 std::uint64_t packed_bytes(wire_format format, std::uint64_t elements);
 
 struct packed_tensor {
@@ -28,12 +28,13 @@ struct packed_tensor {
   packing how;
 };
 
-/// Whether pack() may pack a tensor in travelling form, whatever its elements: it is dense float32 on the CPU, and not small.
+/// Whether pack() may pack a tensor in travelling form (tensor_codec.hpp), whatever its elements: it is dense float32 on the
+/// CPU, and not small.
 bool is_packable(const at::Tensor& form);
 
 /// Packs a tensor in travelling form; nothing if the tensor has to travel exactly. `residual`: null, or a contiguous float32
-/// tensor with as many elements, in the order of memory. With int8, the residual is added to the tensor, and then holds what
-/// rounding took. If nothing is returned, the residual is undefined.
+/// tensor with as many elements, in the order of memory. With int8, the residual is added to the tensor, and then holds the
+/// rounding errors. If nothing is returned, the residual is undefined.
 std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory,
                                   at::Tensor* residual = nullptr);
 
@@ -42,18 +43,20 @@ at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& me
 
 /// Where the residuals of a message's tensors are kept.
 struct residual_line {
-  residual_book* book = nullptr;  // null: rounding is forgotten
+  residual_book* book = nullptr;  // null: no error feedback
   node_id peer;
   std::uint64_t stream = 0;
 };
 
-/// Packs each tensor that can be packed in place; `packings` then has an entry for each tensor, or is empty if no tensor was
-/// packed. A tensor that occurs twice is packed once. With int8 the residuals are taken from the line and given back to it.
+/// Packs, in place, each tensor that can be packed. `packings` then has an entry for each tensor, or is empty if no tensor was
+/// packed. A tensor that occurs twice is packed once. With int8, residuals are taken from the book of `residuals` and given
+/// back to it.
 void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wire_format format, tensor_memory& memory,
               const residual_line& residuals = {});
 
-/// The inverse. Throws troupe::error (malformed_message) for packings that do not fit to the tensors. Tensors whose bytes are
-/// the same memory share their elements (copy on write), so the result takes at most four times the memory of the bytes.
+/// The inverse of pack_all(). Throws troupe::error (malformed_message) for packings that do not fit to the tensors. Tensors
+/// whose bytes are the same memory share their elements (copy on write), so the result takes at most four times the memory of
+/// the bytes.
 void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory);
 
 /// The bytes that the tensors have when they are not packed.

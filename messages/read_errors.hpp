@@ -7,8 +7,8 @@
 
 #include <troupe/messages/sender_check.hpp>
 
-/// Why messages could not be read. CAF gives a broker only an empty message then, so the broker asks here what to answer. The
-/// errors are those of the calling thread.
+/// The reasons why messages could not be read. In place of such a message CAF gives a broker an empty one, so the broker asks
+/// here what to answer. The errors are those of the calling thread.
 ///   UM-1  the error of a message is kept until it is taken, also if further messages are read before.
 ///   UM-2  at most `most_read_errors` errors are kept; then the oldest is dropped. No error is kept if there is no memory for
 ///         it. No error of an answer is kept, because no broker asks for it.

@@ -23,7 +23,7 @@ struct function {
 struct method {
   std::string name;
 };
-/// A copy of a parameter of that module, as a part of the user's graph.
+/// A copy of a parameter of the module that the call is on, as a part of the user's graph.
 struct parameter {
   std::string name;
 };
@@ -57,7 +57,8 @@ enum class tensors : std::uint8_t { parameters, buffers, state, gradients };
 struct read {
   tensors of = tensors::parameters;
 };
-/// `change`, `first_change`: of the caller's changes of the object (objects::object_store::begin_change).
+/// `change`: the number of this change of the object, which the caller counts. `first_change`: the first change for which the
+/// caller still waits (objects::object_store::begin_change).
 struct write {
   tensors of = tensors::parameters;
   std::vector<std::string> names;  // one per tensor of the call
@@ -79,7 +80,7 @@ struct passes {
 
 struct parameter_group {
   std::uint64_t number = 0;            // counted from 1
-  std::vector<std::uint64_t> modules;  // of the node, by number
+  std::vector<std::uint64_t> modules;  // numbers of the modules on the node
   attributes options;                  // those that differ from the options of the optimizer
 };
 struct create_optimizer {
@@ -94,7 +95,7 @@ using group_rates = std::map<std::size_t, double>;
 /// Which change of an optimizer this is. The caller numbers its changes upwards from 1; 0 is a change without a number.
 struct optimizer_change {
   std::uint64_t number = 0;
-  std::uint64_t round = 0;  // of gradients that are gathered for one step: the number with which the caller began the round
+  std::uint64_t round = 0;  // a round gathers gradients for one step; the number with which the caller began it
   group_rates rates = {};   // from this change on
 };
 
@@ -151,7 +152,7 @@ struct receive {
 struct load {
   std::string save;
   std::string folder;
-  std::string path;  // for errors alone
+  std::string path;  // for the texts of errors
   std::uint64_t bytes = 0;
   std::uint64_t sum = 0;
   std::string sum_kind;
@@ -176,7 +177,7 @@ struct spans {
 namespace troupe::wire {
 
 /// A struct that travels, the protobuf class of its header (messages/troupe.proto), and its name, which never changes. CAF
-/// finds a message, and a list of such structs, by the name. Texts show the name of a request.
+/// finds the type of a message by this name. Texts show the name of a request.
 template <class Struct, class Header>
 struct message {
   const char* name;
@@ -187,7 +188,7 @@ struct message_list : Messages... {};
 template <class... Messages>
 message_list(Messages...) -> message_list<Messages...>;
 
-/// All requests but that for a function. Who writes, reads or names requests goes through this list.
+/// All requests except `function`. All code that writes, reads or names requests goes through this list.
 inline constexpr message_list own_requests{
   message<requests::method, class Method>{""},
   message<requests::parameter, class Parameter>{"troupe.parameter"},
@@ -229,7 +230,7 @@ namespace troupe {
 
 using request = decltype(wire::request_of(wire::own_requests));
 
-/// The name of a request for texts, traces and statistics: that of the function or method, else one like
+/// The name of a request for texts, traces and statistics: the name of the function or method, or a name such as
 /// "troupe.optimizer.step".
 std::string label_of(const request& what);
 

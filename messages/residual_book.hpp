@@ -35,13 +35,13 @@ struct std::hash<troupe::residual_key> {
 
 namespace troupe {
 
-/// What rounding has taken from gradients that left in 8 bits: it is added to the next gradients of the same place (error
+/// The rounding errors of gradients that were sent in 8 bits. Each is added to the next gradient of the same place (error
 /// feedback). So the sum of all gradients that were sent misses only the last residual. Any thread may use the book.
 ///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are
 ///         added: nothing is lost.
 ///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another gradient take() finds nothing.
 ///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first, and a residual
-///         that is larger than the limit is not kept. The process gets one warning.
+///         that is larger than the limit is not kept. The process is warned once.
 class residual_book {
  public:
   explicit residual_book(std::uint64_t limit) : limit_(limit) {}
@@ -71,8 +71,8 @@ class residual_book {
 };
 
 /// A number for the gradients of a call's arguments (or of its results), the same in each step of a training. It follows from
-/// the name of the function or method, the number of its object, and the order of the calls that led there. It does not depend
-/// on how many functions the threads of the calls have recorded, because libtorch counts on from step to step. Never 0.
+/// the name of the function or method, the number of its object, and the order of the calls that led to this call. It does not
+/// depend on how many functions the threads of the calls have recorded, because that count grows from step to step. Never 0.
 std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results);
 
 }  // namespace troupe

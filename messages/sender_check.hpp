@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// Knows who is at the other end of a connection, and checks what messages that come by it say of their sender.
+/// Knows who is at the other end of a connection, and checks the sender that a message on this connection names.
 class sender_check {
  public:
   /// `not_yet`: nobody has introduced itself with this id. A message may overtake the introduction of its sender.
@@ -21,7 +21,8 @@ class sender_check {
   virtual bool is_named(const std::string& name) const = 0;
   /// Who the other end is, for errors: "node 'b' (role member)".
   virtual std::string who() const = 0;
-  /// Whether the other end may release the context and abort its passes. It always may for a context that it has opened.
+  /// Whether the other end may release the context and abort its passes. The other end may always end a context that it has
+  /// opened.
   virtual bool may_end(const context_id& context) const = 0;
 
  protected:
@@ -36,8 +37,8 @@ struct message_key {
   bool operator==(const message_key&) const = default;
 };
 
-/// While this object lives, the message that this thread reads comes from `who`; null: from anybody. A message that says
-/// something else of its sender can't be read (errc::refused; errc::unknown_peer for `not_yet`).
+/// While this object lives, the message that this thread reads comes from `who`; null: from anybody. A message that names
+/// another sender can't be read (errc::refused; errc::unknown_peer for `not_yet`).
 class reading_from {
  public:
   explicit reading_from(sender_check* who, message_key which = {}) noexcept;

@@ -48,7 +48,7 @@ bool strides_travel(at::IntArrayRef strides) {
   return std::all_of(strides.begin(), strides.end(), [](std::int64_t s) { return s >= 0 && s <= max_stride; });
 }
 
-// True if the elements lie side by side, each once, in some order of the dimensions.
+// True if the elements lie in memory without gaps and overlaps, in some order of the dimensions.
 bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
   c10::SmallVector<std::pair<std::int64_t, std::int64_t>, 8> order;  // stride, size
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -88,7 +88,7 @@ struct cursor {
   int sparse = 0;           // into coalesced
   int sparse_size = 0;      // into sparse_sizes
   int packed = 0;           // into packings
-  std::uint64_t plain = 0;  // when checking: what the packed tensors take without compression, in bytes
+  std::uint64_t plain = 0;  // when checking: bytes of the packed tensors without compression
   // when reading: the elements that came ahead, with the number of their transfer
   c10::SmallVector<std::pair<std::uint64_t, c10::Storage>, 2> came;
 };
@@ -113,7 +113,7 @@ std::optional<packing> packing_of(std::uint32_t number) {
 }
 
 // Checks one strided part and moves `at` past that part. `bytes`: the bytes of the part that follow the header. `index`: the
-// tensor's index, for the error text. `format`: what the part was packed in.
+// tensor's index, for the error text. `format`: the format in which the part was packed.
 std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes,
                        wire_format format = wire_format::exact) {
   auto dtype = dtype_of(header.dtypes(at.part));
@@ -306,7 +306,7 @@ caf::error read_packed(const wire::Tensors& header, caf::deserializer& source, i
   return caf::none;
 }
 
-// Describes a tensor that `bytes` and `how` stand for.
+// Describes a packed tensor: `bytes` are its packed bytes, `how` says how it was packed.
 std::uint64_t describe_packed(const at::Tensor& bytes, const packing& how, wire::Tensors& to, travelling_tensors& forms) {
   forms.push_back(bytes);
   to.add_kinds(kind_packed);

@@ -29,20 +29,20 @@ at::Tensor travelling_form(const at::Tensor& tensor);
 /// The travelling forms of all tensors, detached. A tensor that occurs twice has one form.
 std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors);
 
-/// Describes tensors in a header and returns the bytes of their elements. Adds the travelling form of each part to `forms`.
-/// `packings`: how the tensors were packed (packed_tensors.hpp); empty if none was. Throws troupe::error: unsupported_tensor
-/// for a tensor that can't travel, misuse for packings that are not as many as the tensors.
+/// Describes tensors in a header and returns how many bytes their elements have. Adds the travelling form of each part to
+/// `forms`. `packings`: how the tensors were packed (packed_tensors.hpp); empty if none was. Throws troupe::error:
+/// unsupported_tensor for a tensor that can't travel, misuse for packings that are not as many as the tensors.
 std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms,
                                const std::vector<packing>& packings = {});
 
-/// Notes in the header which parts left ahead of the message, removes these parts from `forms` and returns their bytes. Throws
-/// troupe::error(misuse) if `ahead` does not have one entry per part.
+/// Notes in the header which parts left ahead of the message, removes these parts from `forms` and returns how many bytes they
+/// have. Throws troupe::error(misuse) if `ahead` does not have one entry per part.
 std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_tensors& forms);
 
 /// The bytes [offset, offset + bytes) of a tensor in travelling form; shares the storage.
 at::Tensor bytes_of(const at::Tensor& form, std::uint64_t offset, std::uint64_t bytes);
 
-/// Sets `claimed` to the bytes of elements that have to follow the header. Returns an error text if the header contradicts
+/// Sets `claimed` to how many bytes of elements have to follow the header. Returns an error text if the header contradicts
 /// itself, or claims a shape that no tensor has or more than `available` bytes. Allocates no memory.
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed);
 

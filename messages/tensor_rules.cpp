@@ -196,7 +196,7 @@ void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view 
   std::uint64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) {
     const bool counts = tensor.defined() && !tensor.is_nested() && (tensor.is_sparse() || tensor.layout() == at::kStrided);
-    bytes += counts ? payload_bytes(tensor) : 0;  // all other tensors are refused one by one
+    bytes += counts ? payload_bytes(tensor) : 0;  // check_can_travel() refuses all other tensors
   }
   if (bytes > max_payload_bytes) {
     throw error(errc::unsupported_tensor, std::string(what) + ": the tensors have " + std::to_string(bytes) +
@@ -212,7 +212,7 @@ void check_count_travels(const std::vector<at::Tensor>& tensors, std::string_vie
                                             " travel in one message; send them in several");
   std::size_t bytes = 0;
   for (const at::Tensor& tensor : tensors) {
-    constexpr std::size_t of_tensor = 80;     // more than the rest of two parts takes
+    constexpr std::size_t of_tensor = 80;     // bytes: more than the header takes for two parts without their sizes
     constexpr std::size_t of_dimension = 24;  // the size, the stride, and the whole size of a gradient
     if (tensor.defined()) bytes += of_tensor + of_dimension * static_cast<std::size_t>(tensor.dim());
   }

@@ -36,8 +36,8 @@ void check_can_travel(const at::Tensor& tensor, std::string_view what);
 /// struct may have. The text begins with `what`.
 void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view what);
 
-/// Throws troupe::error(unsupported_tensor) if these are more tensors than one message may have, or if their shapes take more
-/// of its header than they may (message_size.hpp). The text begins with `what`.
+/// Throws troupe::error(unsupported_tensor) if one message may not have so many tensors, or if their shapes are too large for
+/// its header (message_size.hpp). The text begins with `what`.
 void check_count_travels(const std::vector<at::Tensor>& tensors, std::string_view what);
 
 /// Calls check_can_travel for each tensor, named `what[index]`, and check_count_travels and check_sum_travels for

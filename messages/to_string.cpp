@@ -14,14 +14,14 @@ constexpr int max_shown = 4;        // entries shown of a list
 constexpr int max_characters = 80;  // characters shown of a text
 
 void hide(google::protobuf::Message&) {}
-// Removes the fields that only the two nodes may know.
+// Removes the fields with secrets, which only the two nodes may know.
 void hide(wire::MemoryMark& header) { header.clear_words(); }
 void hide(wire::TensorOffer& header) {
   header.clear_address();
   header.clear_mark();
 }
 
-/// What the header does not show of the struct, as text.
+/// The notes on the struct: what its header does not have, or only as a number.
 template <class T>
 std::string notes_on(const T& x) {
   if constexpr (std::same_as<T, participant_failed>) {
@@ -36,7 +36,7 @@ std::string notes_on(const T& x) {
   }
 }
 
-/// Leaves a few entries of each list; adds to the notes how many there were.
+/// Leaves a few entries of each list. The notes then say how many entries the list had.
 void cut_lists(google::protobuf::Message& header, std::string& notes) {
   const auto* reflection = header.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;

@@ -71,7 +71,7 @@ void fields(Archive<wire::Joint>& a, is<autograd_message> auto& x) {
   a(x.detached, &h::detached, &h::set_detached);
 }
 
-/// Whether a list of a header with tensors has an entry for each of them, or none.
+/// Whether a list in a header has one entry for each tensor of the message, or no entry.
 bool one_each(const auto& header, int entries) { return entries == 0 || entries == header.tensors().kinds_size(); }
 
 void joint(auto& a, is<autograd_message> auto& x) {

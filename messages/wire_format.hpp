@@ -11,19 +11,19 @@ namespace troupe {
 
 /// How the elements of tensors travel between nodes. A format is an option of a context, or of one call. Only dense float32
 /// tensors of at least `least_packed_elements` elements are compressed. All other tensors travel exactly: integers and bools,
-/// float64 (a program that uses it wants its precision), and small tensors. A tensor with a value that the format can't hold
-/// travels exactly too. Tensors of an accelerator are compressed on the host, when all elements of their message have come
+/// float64 (a program that uses float64 wants its precision), and small tensors. A tensor with a value that the format can't
+/// hold travels exactly too. Tensors of an accelerator are compressed on the host, when all elements of their message have come
 /// there.
 ///   exact     every bit.
 ///   bfloat16  2 bytes an element: 8 bits of precision, float32's range; below 2^-126 steps of 2^-133. Infinities and NaN stay
 ///             what they are. A tensor with a finite element above 3.39e38, which would become infinite, travels exactly.
 ///   float16   2 bytes an element: 11 bits of precision. The elements are multiplied by a power of two, so that the largest
-///             fills float16's range: no element becomes infinite, and an element of at least 2^-28 of the largest keeps its
-///             precision. A tensor with an infinity, NaN, or an element of at least 2^127 travels exactly.
-///   int8      1 byte an element, and 4 bytes for each block of 256: an element is off by at most 1/254 of its block's
-///             largest, and a little of its rounding. A block whose largest is below 2^-143 may become 0. A tensor with an
-///             infinity or NaN travels exactly. What rounding took from a gradient is added to the next gradient of the same
-///             place (residual_book.hpp).
+///             element is near the end of float16's range: no element becomes infinite, and an element of at least 2^-28 of the
+///             largest keeps its precision. A tensor with an infinity, NaN, or an element of at least 2^127 travels exactly.
+///   int8      1 byte an element, and 4 bytes for each block of 256: the error of an element is at most 1/254 of the largest
+///             element of its block, plus a rounding error. A block whose largest element is below 2^-143 may become 0. A
+///             tensor with an infinity or NaN travels exactly. The rounding error of a gradient is added to the next gradient
+///             of the same place (residual_book.hpp).
 /// half_floats.hpp and int8_blocks.hpp have the bits.
 enum class wire_format : std::uint8_t { exact = 0, bfloat16 = 1, float16 = 2, int8 = 3 };
 
@@ -33,7 +33,7 @@ inline constexpr std::int64_t least_packed_elements = 1024;
 /// The formats that this version reads, one bit each. Nodes tell each other (`member::formats`).
 inline constexpr std::uint32_t formats_read = 1U << 1 | 1U << 2 | 1U << 3;
 
-/// Whether a node that reads `formats` reads this one.
+/// Whether a node that reads these `formats` reads the format `what`.
 constexpr bool reads(std::uint32_t formats, wire_format what) {
   return what == wire_format::exact || (formats >> static_cast<unsigned>(what) & 1U) != 0;
 }
@@ -53,14 +53,14 @@ constexpr std::string_view to_text(wire_format what) {
 /// float16 multiplies by 2^-126 to 2^126.
 inline constexpr std::int32_t most_exponent = 126;
 
-/// The format that to_text() names so; none if there is none.
+/// The format with this name, as to_text() gives it; none if no format has the name.
 constexpr std::optional<wire_format> wire_format_named(std::string_view name) {
   for (std::uint32_t number = 0; const auto each = wire_format_of(number); ++number)
     if (to_text(*each) == name) return each;
   return std::nullopt;
 }
 
-/// How a tensor of a message was packed: what its bytes alone do not tell.
+/// How a tensor of a message was packed: the facts that its bytes alone do not tell.
 struct packing {
   wire_format format = wire_format::exact;
   std::int32_t exponent = 0;          // float16: elements were multiplied by 2^exponent

@@ -18,8 +18,8 @@
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
-/// Headers are written and read by one function a struct, `fields` (wire.hpp), which names each field once. `put` fills a part
-/// of a header, `parse` reads a part. Private to this room.
+/// For each struct, one function `fields` (wire.hpp) writes and reads its header, and so names each field once. `put` fills a
+/// part of a header, `parse` reads a part. Private to this room.
 namespace troupe::wire_parts {
 
 /// What is wrong with a header that was read, as text; null if nothing is wrong.
@@ -184,7 +184,7 @@ inline void put(RepeatedPtrField<wire::Attribute>& to, const attributes& xs) {
   }
 }
 
-/// Nothing for a type that is not known here.
+/// Nothing if this version does not know the type of the value.
 inline std::optional<attribute> value_in(const wire::Attribute& from) {
   switch (from.value_case()) {
     case wire::Attribute::kTruth:
@@ -244,7 +244,7 @@ class writer {
   static constexpr bool reads = false;
   Header& header;
 
-  /// A field that is a number. An id of one number is one too.
+  /// A field that is a number. An id that holds one number is such a field too.
   template <class T, class Number>
   void operator()(const T& x, Number (Header::*)() const, void (Header::*set)(Number)) {
     (header.*set)(value_of<Number>(x));

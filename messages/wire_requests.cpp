@@ -21,7 +21,7 @@ namespace {
 template <class T>
 using own_header = typename decltype(wire::header_of<T>(wire::own_requests))::type;
 
-/// The part of a call that is the header of this request.
+/// The field of a call's header that has the header of this request.
 template <own_request T>
 const google::protobuf::FieldDescriptor* part_for() {
   static const auto* const found = [] {
@@ -100,7 +100,7 @@ std::string label_of(const request& what) {
     what);
 }
 
-constexpr std::size_t bytes_of_rate = 64;  // a learning rate takes more memory than on the wire
+constexpr std::size_t bytes_of_rate = 64;  // in memory; on the wire a learning rate takes less
 
 std::size_t bytes_of(const request& what) {
   return std::visit(

@@ -12,7 +12,7 @@ using h = wire::NodeStatus;
 
 constexpr bool may_lack = true;  // older nodes do not send the list
 
-/// The lists of a header that have one entry for each of some structs.
+/// The lists of a header that have one entry for each struct in `xs`.
 template <class Archive, class Structs>
 struct lists_of {
   Archive& a;

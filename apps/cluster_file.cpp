@@ -34,7 +34,7 @@ std::string read_text(const json& object, const std::string& where, const char* 
   return found->get<std::string>();
 }
 
-/// A text that is no option of a program; empty if the field is not there.
+/// A text that does not begin with '-', so no program takes it for an option; empty if the field is missing.
 std::string read_argument(const json& object, const std::string& where, const char* field) {
   auto text = read_text(object, where, field, "");
   if (text.starts_with('-'))
@@ -42,7 +42,7 @@ std::string read_argument(const json& object, const std::string& where, const ch
   return text;
 }
 
-/// "device_maps": {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}
+/// Reads a field such as "device_maps": {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}
 void read_device_maps(const json& object, const std::string& where, settings& to) {
   constexpr const char* example = R"(expected an object such as {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}, got )";
   const auto found = object.find("device_maps");
@@ -65,7 +65,8 @@ void read_device_maps(const json& object, const std::string& where, settings& to
   }
 }
 
-/// Options that are no fields: `troupe launch` says whom a node joins, and a device map has a form of its own.
+/// Whether the option is a field. `--join` is none, because `troupe launch` says whom a node joins. A device map has a form of
+/// its own.
 bool is_field(const node_option& option) { return !option.may_repeat(); }
 
 void read_option(const json& object, const std::string& where, const node_option& option, settings& to) {

@@ -13,10 +13,10 @@ namespace troupe::apps {
 /// One node of a cluster file: its settings, and how its process is started. With `ssh`, the node listens on 0.0.0.0 unless
 /// the file names another host.
 struct cluster_node : settings {
-  std::size_t threads = 1;  // threads of libtorch inside one operation
-  std::string ssh;          // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
-  std::string program;      // path of the program troupe there; empty: `troupe` in PATH, on this host the running program
-  std::string folder;       // working folder there; empty: where ssh or this process starts
+  std::size_t threads = 1;           // threads of libtorch inside one operation
+  std::string ssh;                   // "host" or "user@host" on which `troupe launch` starts the node; empty: this host
+  std::string program;               // path of the program on that host; empty: `troupe` in PATH, on this host this program
+  std::string folder;                // working folder on that host; empty: the folder in which ssh or this process starts
   std::vector<std::string> options;  // more options of `troupe node`
 
   /// The address or host name by which others reach the node: `advertise`, else `host`, else the host in `ssh`. Empty if the
@@ -35,7 +35,7 @@ struct cluster_file {
   std::string origin;  // the file's path, for error texts
   std::vector<cluster_node> nodes;
 
-  /// `unless_told`: the settings of nodes for which the file says nothing else.
+  /// `unless_told`: the settings of each node, unless the file gives others.
   static cluster_file read(const std::string& path, const settings& unless_told = {});
   /// `origin` names the file in error texts.
   static cluster_file parse(const std::string& text, const std::string& origin, const settings& unless_told = {});

@@ -38,8 +38,8 @@ inline bool is_same_node(const member& a, const member& b) {
   return a.name == b.name || (a.host == b.host && a.port == b.port);
 }
 
-/// Removes peers that are gone and were replaced: those with the name or address of node `self`, of a peer that is not gone,
-/// or of a peer that went later. `seen` gives the peer_status of an element.
+/// Removes peers that are gone and were replaced: node `self`, a peer that is not gone, or a peer that went later has their
+/// name or address. `seen` gives the peer_status of an element.
 template <class Element, class Seen>
 void remove_replaced(std::vector<Element>& all, const member& self, Seen seen) {
   const auto replaces = [&](const peer_status& one, const peer_status& other) {
@@ -57,24 +57,24 @@ void remove_replaced(std::vector<Element>& all, const member& self, Seen seen) {
   std::erase_if(all, [&](const auto&) { return is_replaced[i++]; });
 }
 
-/// What a node does in a second, from what it said at two times.
+/// Rates per second of a node, computed from two of its answers.
 ///   RA-1  no rate is negative. (Sums over peers fall when the node forgets a peer that went down long ago.)
 struct status_rates {
   double calls_run = 0;
   double functions_run = 0;
   double bytes_sent = 0;      // of tensors, to all peers
-  double bytes_received = 0;  // of tensors, from all peers, and what the node has read out of their memory
+  double bytes_received = 0;  // of tensors, from all peers: in messages, and read out of their memory
 
-  /// Empty if the node was restarted, or if no time has passed between the two.
+  /// Empty if the node was restarted, or if no time has passed between the two answers.
   static std::optional<status_rates> between(const node_status& before, const node_status& after);
 };
 
-/// "1.2 MB": a count of bytes in the largest unit of 1000 that it fills; "512 B".
+/// A count of bytes in the largest unit (of powers of 1000) that it fills: "1.2 MB" or "512 B".
 std::string bytes_text(double bytes);
 
 /// The nodes of a cluster, as a person or a program wants to see them.
-///   CV-1  a node is listed once: a node that is gone is left out if another of its name or address is up, is unreachable, or
-///         went later.
+///   CV-1  a node is listed once: a node that is gone is left out if another node of its name or address is up, is unreachable,
+///         or went later.
 ///   CV-2  a node that is up and did not answer is listed with the reason, and so is a node that is not up.
 class cluster_view {
  public:
@@ -82,7 +82,7 @@ class cluster_view {
     member who;
     std::string state;      // "up", "unreachable" or "gone"
     double for_s = 0;       // how long the node has been in this state
-    std::string transport;  // how the asked node reaches this one; empty for the asked node itself
+    std::string transport;  // how the asked node reaches this node; empty for the asked node itself
     std::string problem;    // why the node is not up or did not answer
     std::optional<node_status> status;
     std::optional<status_rates> rates;

@@ -129,7 +129,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
-/// Turns a check that throws into a check that returns what is wrong.
+/// Turns a check that throws into a check that returns the text of the error.
 template <class Check>
 std::function<std::string(const std::string&)> refusal(Check check) {
   return [check](const std::string& text) -> std::string {

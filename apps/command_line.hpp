@@ -62,7 +62,7 @@ CLI::Validator node_name();
 
 using option_names = std::span<const std::string_view>;
 
-/// How a node, or a command that asks a node, proves who it is; `--policy` is for commands that start nodes.
+/// The options by which a node, or a command that asks a node, proves who it is; `--policy` is for commands that start nodes.
 inline constexpr std::array<std::string_view, 4> proof_and_policy{"--certificates", "--revoked", "--insecure", "--policy"};
 inline constexpr option_names proof(proof_and_policy.data(), 3);
 inline constexpr std::array<std::string_view, 3> log_options{"--log-level", "--log-file", "--log-format"};
@@ -72,7 +72,7 @@ inline constexpr std::array<std::string_view, 3> log_options{"--log-level", "--l
 /// each.
 void add_node_options(CLI::App& command, settings& to, option_names names, const char* group = nullptr);
 
-/// The arguments that give the settings of a command the values that they have in `of`.
+/// The arguments of a command for the options in `names`, with the values of these options in `of`.
 std::vector<std::string> node_arguments(const settings& of, option_names names);
 
 /// The name of the node that the kit is for; the settings' own name without a kit. Throws troupe::error if the kit can't be

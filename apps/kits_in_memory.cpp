@@ -39,7 +39,7 @@ support::owned_descriptor memory_file(const char* failure) {
 kit_from_stdin::kit_from_stdin(int input, std::chrono::milliseconds patience)
     : memory_(memory_file("--certificates -: no memory for the kit")) {
   const auto until = std::chrono::steady_clock::now() + patience;
-  std::string last;  // the end of what has come
+  std::string last;  // the last bytes that have come
   std::size_t all = 0;
   for (int certificates = 0; certificates < 2; ++all) {
     if (all == most_bytes_of_kit)

@@ -14,7 +14,8 @@ class authority;
 
 namespace troupe::apps {
 
-/// A kit that came by stdin and is in memory alone: no disk of this host ever has its private key.
+/// A kit (a node's certificate, the authority's, and the node's private key) that came by stdin and is in memory alone: no disk
+/// of this host ever has the key.
 class kit_from_stdin {
  public:
   /// Reads from `input` up to the end of the kit's second certificate, and not a byte more. Throws std::runtime_error if the

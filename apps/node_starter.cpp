@@ -26,15 +26,15 @@ namespace {
 
 constexpr std::chrono::seconds scontrols_deadline{30};
 
-/// The words of a command for a shell.
+/// The command as a text for a shell.
 std::string shell_command(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) text += (text.empty() ? "" : " ") + shell_quoted(word);
   return text;
 }
 
-/// Whether a node's command has the option even if the option has its default value. Other options are left out then, because
-/// a program of an older version may not know them.
+/// Whether a node's command has the option even with its default value. Every other option with its default value is left out,
+/// because a program of an older version may not know it.
 bool is_always_told(const node_option& option) {
   constexpr std::array<std::string_view, 5> names{"--name", "--host", "--port", "--workers", "--log-level"};
   return std::ranges::count(names, option.name) > 0;
@@ -117,7 +117,7 @@ std::vector<std::string> node_starter::command(const cluster_node& node, const s
     return all;
   }
   auto all = options_.ssh;
-  // Without a terminal and without questions; a connection over which nothing comes ends as soon as the node does.
+  // ssh has no terminal and asks nothing. A connection over which nothing comes ends after 15 s, as the node does (silence_s).
   for (const auto* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"})
     all.insert(all.end(), {"-o", option});
   all.insert(all.end(), {"-T", "--", node.ssh, "exec " + shell_command(run)});

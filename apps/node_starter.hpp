@@ -17,7 +17,7 @@ struct start_options {
 
 /// The commands that start the nodes of a cluster file: on this host, by ssh, or by Slurm's srun.
 ///   NR-1  the constructor throws std::runtime_error, with the file's field, if nodes of several hosts can't reach each other
-///         because one listens on loopback, or if a node on this host is to listen at another host's address.
+///         because one node listens on loopback, or if a node on this host is to listen at another host's address.
 ///   NR-2  no text of the file is read as an option or as a command of a shell.
 ///   NR-3  a node on another host ends within `silence_s` seconds after the command that started it is cut off or killed.
 ///   NR-4  the ready line of a node carries a token that is new with each starter. No other line of a host is taken for a
@@ -33,7 +33,7 @@ class node_starter {
 
   /// Whether the node is started on another host. It then lives as long as bytes come on the stdin of its command.
   bool is_remote(const cluster_node& node) const { return !node.ssh.empty() || is_slurm(); }
-  /// `join`: the address of the node to join; empty for the first one.
+  /// `join`: the address of the node to join; empty for the first node.
   std::vector<std::string> command(const cluster_node& node, const std::string& join) const;
   const std::string& ready_token() const noexcept { return ready_token_; }
   /// The address or host name by which other hosts reach the node.
@@ -48,8 +48,8 @@ class node_starter {
   std::string ready_token_;
 };
 
-/// The hosts of the Slurm allocation that this process runs in, from the stdout of `scontrol show hostnames`. What scontrol
-/// writes to stderr is shown. Throws std::runtime_error outside of an allocation.
+/// The hosts of the Slurm allocation that this process runs in, from the stdout of `scontrol show hostnames`. Messages of
+/// scontrol on stderr are shown. Throws std::runtime_error outside of an allocation.
 std::vector<std::string> hosts_of_allocation();
 
 /// The text as one word of a POSIX shell.

@@ -43,14 +43,14 @@ std::string describe_exit(int status) {
   return "ended with status " + std::to_string(status);
 }
 
-/// What a child writes to one descriptor. Without a file, the child writes to this process's stdout or stderr.
+/// The output of a child on one descriptor. Without a file, the child writes to this process's stdout or stderr.
 struct process_group::output {
   support::owned_descriptor file;
   const line_sink* sink = nullptr;
   std::string unfinished;
 };
 
-/// Readable when the child has ended.
+/// A descriptor that can be read when the child has ended.
 struct process_group::life {
   explicit life(pid_t pid) : file(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {
     if (file) return;
@@ -66,7 +66,7 @@ struct process_group::life {
   }
 
   support::owned_descriptor file;
-  std::jthread watcher;  // of a kernel without pidfd_open
+  std::jthread watcher;  // used on a kernel without pidfd_open
 };
 
 struct process_group::child {

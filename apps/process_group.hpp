@@ -48,7 +48,7 @@ class process_group {
   using line_sink = std::function<void(const std::string& name, const std::string& line)>;
 
   /// Without a sink, children write to the stdout and stderr of this process. `errors` gets the lines of stderr in place of
-  /// `sink`. These are messages for a person, and no part of what a child prints as its result.
+  /// `sink`. These are messages for a person, and no part of a child's result.
   explicit process_group(line_sink sink = {}, line_sink errors = {});
   /// Stops all children, with two seconds of grace.
   ~process_group();

@@ -9,8 +9,8 @@ namespace troupe::apps {
 
 /// The line that a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". The process that started
 /// the node reads the node's address from this line.
-///   RL-1  a line with a token, "... (token 5f0c...)", is read only by who knows the token. `troupe launch` gives each node a
-///         token, so that no banner of a host is taken for the node's line.
+///   RL-1  parse() takes a line with a token, "... (token 5f0c...)", only if it is given the same token. `troupe launch` gives
+///         each node a token, so that no banner of a host is taken for the node's line.
 struct ready_line {
   std::string name;
   std::string host;

@@ -47,7 +47,7 @@ void block_stop_signals() {
   auto set = stop_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // writing a file over the size limit is then an error of write(), which names the file
+  signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is then an error of write(), and the text names the file
 }
 
 stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience,
@@ -117,7 +117,7 @@ void leave_first_process() {
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   struct sigaction usual {};
-  sigaction(SIGCHLD, &usual, nullptr);  // where the signal is ignored, the kernel tells of no child
+  sigaction(SIGCHLD, &usual, nullptr);  // if SIGCHLD is ignored, the kernel does not tell when a child ends
   const pid_t child = fork();
   if (child < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process beside process 1");
   if (child > 0) serve(child, all);

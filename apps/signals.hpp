@@ -20,8 +20,8 @@ void block_stop_signals();
 
 /// Waits for SIGINT, SIGTERM and SIGHUP (blocked by block_stop_signals) on a thread of its own. A process has at most one such
 /// object at a time. SIGHUP comes when the terminal of the process is gone. To services it means that they have to read their
-/// files again. A person who repeats a signal ends a program whose stop hangs. But a repetition may also be a copy: the
-/// terminal sends a signal to all processes, and wrapper programs then pass the signal on.
+/// files again. A person repeats a signal to end a program whose stop hangs. But a second signal may also be a copy of the
+/// first: the terminal sends a signal to all processes, and wrapper programs then pass the signal on.
 ///   SI-1  the callback runs once, at the first signal, on that thread. The callback may take locks and allocate memory.
 ///   SI-2  `wait` returns for a signal that came before the call, and for one that comes later.
 ///   SI-3  a second signal that comes `patience` after the first, or later, ends the process at once with 128 + its number. A

@@ -21,7 +21,7 @@ namespace troupe::apps {
 
 namespace {
 
-/// What the optimizer of the part keeps for its parameters before the first step.
+/// The states of the part's optimizer for its parameters, as they are before the first step.
 std::vector<objects::parameter_state> first_states(const objects::checkpoint_part& part) {
   const auto& kind = objects::optimizer_kind::find(part.optimizer);
   std::vector<at::Tensor> parameters;
@@ -117,7 +117,7 @@ std::size_t export_weights(const std::string& checkpoint, const std::string& fil
 
 namespace {
 
-/// Keeps runs from saving to the checkpoint meanwhile: their lock lies beside it (charlm/run_folder.hpp).
+/// Takes the lock of the folder of the run (charlm/run_folder.hpp), so no run saves to the checkpoint meanwhile.
 support::owned_descriptor lock_of_run(const std::string& checkpoint) {
   const auto folder = std::filesystem::canonical(checkpoint).parent_path();
   support::owned_descriptor lock(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));

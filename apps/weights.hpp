@@ -11,12 +11,12 @@
 /// the file and the reason.
 namespace troupe::apps {
 
-/// Reads a part of the checkpoint in this folder. A part that its node keeps has to be copied there first.
+/// Reads a part of the checkpoint in this folder. A part that its node keeps has to be copied to this folder first.
 objects::checkpoint_part read_part(const std::string& checkpoint, const objects::checkpoint_manifest& manifest,
                                    const objects::part_entry& entry);
 
-/// Which names of a checkpoint, `<node>/<name in its part>`, have which names in the file. A key that ends with "/" or "." is
-/// the beginning of names. The whole name comes before beginnings, a longer beginning before a shorter one. Names without a key
+/// Gives names of a checkpoint, `<node>/<name in its part>`, their names in the file. A key that ends with "/" or "." is the
+/// beginning of names. The whole name comes before beginnings, a longer beginning before a shorter one. Names without a key
 /// stay as they are.
 class renames {
  public:
@@ -37,15 +37,16 @@ class renames {
   std::map<std::string, rename> all_;
 };
 
-/// Writes the parameters and buffers of all parts of the checkpoint in the folder to a file. Returns how many.
-///   WX-1  a file that can't be written leaves what was there, and a checkpoint with a part that is missing or damaged gives no
-///         file.
+/// Writes the parameters and buffers of all parts of the checkpoint in the folder to a file. Returns how many tensors were
+/// written.
+///   WX-1  if the file can't be written, an earlier file stays as it was. A checkpoint with a part that is missing or damaged
+///         gives no file.
 std::size_t export_weights(const std::string& checkpoint, const std::string& file, renames names = {});
 
 /// Makes a new checkpoint in the folder: parameters and buffers are those of the file, and the optimizer begins anew with the
-/// same options. Returns how many were taken.
-///   WX-2  a file in which a tensor is missing, is too much or has another shape or dtype is refused, and the checkpoint stays
-///         as it was.
+/// same options. Returns how many tensors were taken.
+///   WX-2  a file is refused if a tensor is missing, is too much, or has another shape or dtype. The checkpoint then stays as
+///         it was.
 std::size_t import_weights(const std::string& file, const std::string& checkpoint, renames names = {});
 
 }  // namespace troupe::apps

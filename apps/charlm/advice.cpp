@@ -14,7 +14,8 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-// The bundle's bin/troupe says what a person has typed: the program itself does not start without it.
+// In a bundle, the script bin/troupe starts the program, which does not start without the script. The script says by
+// TROUPE_STARTED_AS what a person has typed.
 std::string program_as_started() {
   const char* const typed = std::getenv("TROUPE_STARTED_AS");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
   return shell_quoted(typed == nullptr ? program_invocation_name : typed);

@@ -84,7 +84,7 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signa
 
 namespace {
 
-/// The host by which the driver reaches the node. A node for which the file names none listens on all addresses of this host.
+/// The host by which the driver reaches the node. If the file names no host, the node listens on all addresses of this host.
 std::string host_of(const cluster_node& of) {
   const auto reached = of.reached_at();
   return reached.empty() ? of.host : reached;
@@ -166,7 +166,7 @@ void stage_nodes::keep_those_for_stages(node& driver) {
     } catch (const error& failure) {
       const auto code = failure.code();
       if (code == errc::unknown_function || !has(driver.peers(), name)) return true;
-      if (code == errc::refused) return false;  // told by the refusal of the stage itself
+      if (code == errc::refused) return false;  // kept: the refusal is reported when its stage is made
       throw;
     }
   });

@@ -16,7 +16,7 @@
 
 namespace troupe::apps::charlm {
 
-/// What the started processes need.
+/// Options of the started processes.
 struct stage_process {
   std::string data_dir;  // their data folder; empty: none
   bool cuda = false;     // they load CUDA's kernels
@@ -41,9 +41,9 @@ class stage_nodes {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Starts `count` processes named stage1, stage2, ... that join the driver, and log, beat and trace as the driver does.
-  /// Throws std::runtime_error with the node's name if a process ends or is not up in time. Returns early if a stop was asked
-  /// for.
+  /// Starts `count` processes named stage1, stage2, ... that join the driver. They have the options of the driver for the log,
+  /// heartbeats and the trace. Throws std::runtime_error with the node's name if a process ends or is not up in time. Returns
+  /// early if a stop was asked for.
   static stage_nodes start(node& driver, std::size_t count, const stop_signal& stop, const stage_process& process = {});
   /// Joins the nodes of a cluster file. Throws troupe::error at `until` at the latest.
   static stage_nodes join(node& driver, const cluster_file& file, clock::time_point until = clock::time_point::max());
@@ -73,7 +73,7 @@ class stage_nodes {
 
  private:
   std::vector<std::string> names_;
-  std::vector<cluster_node> addresses_;                       // of a cluster file, or the one that was joined
+  std::vector<cluster_node> addresses_;                       // of the nodes of a cluster file, or of the node that was joined
   std::map<std::string, std::vector<std::string>> commands_;  // of the started processes, by name
   std::unique_ptr<process_group> processes_;
 };

@@ -111,7 +111,7 @@ double trigram_loss(const corpus& of, std::int64_t vocabulary_size, double added
   const auto triple_at = [&](const std::vector<std::int64_t>& t, std::size_t i) {
     return pair_at(t, i) * vocabulary_size + t[i];
   };
-  // Only what validation asks for is counted: a long text has many different triples.
+  // Counts only the pairs and triples of the validation blocks: a long text has many different triples.
   for (const auto& block : of.validation()) {
     const auto t = of.tokens(block);
     for (std::size_t i = 2; i < t.size(); ++i) {

@@ -21,8 +21,8 @@ struct stage_position {
 
 /// One stage of the transformer. The first stage takes tokens [windows, context] of int64. Between stages go hidden values
 /// [windows, context, width]. The last stage gives logits [windows, context, vocabulary].
-///   SG-1  stages with one seed have the same parameters, however many stages there are: `count` stages in a row are the whole
-///         model.
+///   SG-1  stages with the same seed have the same parameters, however many stages there are: `count` stages in a row are the
+///         whole model.
 ///   SG-2  an input of another shape or dtype throws std::runtime_error with the expected shape.
 ///   SG-3  the parameters are on the device of the stage, with the values that they have on the CPU; an input comes from any
 ///         device.

@@ -37,7 +37,7 @@ class pipeline {
 
   step_result train_step(const batch& windows, double learning_rate, bool keep_gradients = false);
 
-  /// The mean loss over the targets that count.
+  /// The mean loss over the targets that are not negative.
   double evaluate(const batch& windows);
 
   /// Copies of the parameters, one named list per stage.

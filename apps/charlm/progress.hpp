@@ -20,9 +20,9 @@ struct progress_report {
   double seconds_left = 0;
 };
 
-/// Shows progress: on a terminal of `columns`, one line that is redrawn in place; elsewhere, plain lines.
+/// Shows progress: on a terminal with `columns` columns, one line that is redrawn in place; elsewhere, plain lines.
 ///   PR-1  on a terminal the line never wraps, and a message is never mixed into the line.
-///   PR-2  elsewhere a report is printed at most once in `every`, and nothing is redrawn.
+///   PR-2  without a terminal a report is printed at most once in `every`, and nothing is redrawn.
 class progress {
  public:
   progress(std::ostream& out, bool terminal, std::size_t columns = 80,

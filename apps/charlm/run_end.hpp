@@ -15,7 +15,7 @@
 
 namespace troupe::apps::charlm {
 
-/// How a run ends early: what the run prints, and that no process is left.
+/// The early end of a run: its message, and the end of all its processes.
 ///   RE-1  the run reports a stop once, with the step of the last checkpoint and the command that continues from it.
 ///   RE-2  after a stop the process has little time: none before allow_time(), `time_to_save` after that. A process that still
 ///         runs when the time is over stops the stages, unlocks the folder and ends.
@@ -38,7 +38,7 @@ class run_end {
   /// "; the checkpoint of step 20 ..."; empty if this run has no checkpoint.
   std::string saved_text() const;
 
-  /// Lifts the limit: from now on a stop does not end the process. The run has to end without run_end.
+  /// Lifts the limit: from now on a stop does not end the process. The run then has to end by itself.
   void disarm() { last_exit_->disarm(); }
 
  private:
@@ -52,7 +52,7 @@ class run_end {
   std::atomic<bool> trained_{false};
   std::atomic<bool> told_{false};
   std::atomic<stage_nodes*> nodes_{nullptr};
-  std::optional<last_exit> last_exit_;  // the last member: its thread uses the others
+  std::optional<last_exit> last_exit_;  // the last member: its thread uses the other members
 };
 
 }  // namespace troupe::apps::charlm

@@ -56,7 +56,7 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   run_state state;
   state.shape = model_shape::from_attributes(values);
   state.run = get_or<std::string>(values, "run", "");
-  if (state.run.empty()) state.run = objects::new_save_id();  // of a checkpoint from before runs had names
+  if (state.run.empty()) state.run = objects::new_save_id();  // an older checkpoint has no name of its run
   state.how.seed = static_cast<std::uint64_t>(get<std::int64_t>(values, "seed"));
   const auto wire = get_or<std::string>(values, "wire", "exact");  // checkpoints of older versions have none
   const auto format = wire_format_named(wire);

@@ -10,8 +10,8 @@
 
 namespace troupe::apps::charlm {
 
-/// What a checkpoint stores about its run beside the tensors: enough to continue with exactly the steps that would have come.
-/// Random draws need nothing here, because they depend on the seed and the step alone.
+/// The values that a checkpoint stores about its run beside the tensors. With them, a continued run makes exactly the steps of
+/// a run without interruption. Random draws need no value here, because they depend on the seed and the step alone.
 struct run_state {
   model_shape shape;
   recipe how;

@@ -59,7 +59,7 @@ class single_process {
 /// Measures training in this process alone, beside the training on the cluster. Half of the time is spent before the cluster
 /// trains, the other half in turns between the cluster's steps, because the speed of the machine may change.
 ///   SP-1  with 0 seconds nothing is measured.
-///   SP-2  turns come due at even fractions of what is left of the training. Each turn runs once. Several turns that are due at
+///   SP-2  turns come due at even fractions of the rest of the training. Each turn runs once. Several turns that are due at
 ///         once run as one.
 class single_process_turns {
  public:

@@ -15,8 +15,8 @@ namespace troupe::apps::charlm {
 
 inline constexpr const char* stage_type = "charlm.stage";
 
-/// The attributes with which a node creates a stage: the model's shape, which stage of how many, the seed of the parameters,
-/// and the device of the node that computes.
+/// The attributes with which a node creates a stage: the model's shape, the stage's index and the number of stages, the seed of
+/// the parameters, and the device on which the stage computes.
 attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed,
                             const std::string& device = "cpu");
 

@@ -45,7 +45,7 @@ void stage_wait::tell(const std::vector<std::string>& away) {
 }
 
 void stage_wait::tell_failure(const std::string& why) {
-  std::string key;  // `why` without the numbers that stand alone, as those of times do
+  std::string key;  // `why` without numbers that stand alone, such as times
   char last_other = ' ';
   for (const char c : why) {
     const bool is_digit = c >= '0' && c <= '9';

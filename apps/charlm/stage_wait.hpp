@@ -34,7 +34,7 @@ class stage_wait {
   /// The stages are up, but can't be made ready for this reason. The caller tries again.
   void tell_failure(const std::string& why);
   clock::time_point end() const { return begun_ + patience_; }
-  /// The text of the error when the patience is over. `why`: what stood in the way last.
+  /// The text of the error when the patience is over. `why`: why the last attempt failed.
   std::string over_text(const std::string& why) const;
   clock::duration left() const { return end() - clock::now(); }
   bool is_over() const { return left() <= clock::duration::zero(); }

@@ -21,7 +21,7 @@ inline constexpr const char* licence_folder = "/usr/share/common-licenses";
 ///   TX-3  a text takes as much memory as its files have bytes.
 struct text {
   static constexpr std::size_t most_bytes = std::size_t{1} << 30;
-  static constexpr std::size_t many_bytes = 16'000'000;  // from this size on, a person is told what takes time
+  static constexpr std::size_t many_bytes = 16'000'000;  // from this size on, a line says what takes time
 
   std::string bytes;
   std::string origin;

@@ -35,7 +35,7 @@ struct train_options {
   std::string cluster;             // path of a cluster file with the running nodes that hold the stages
   std::string join;                // "host:port" of a running node whose cluster holds the stages
   std::vector<std::string> nodes;  // which nodes of that cluster hold the stages, in order; empty: all, in order of names
-  settings driver;                 // log and heartbeat are those of the processes that it starts, too
+  settings driver;                 // its log and heartbeat options are also those of the started processes
   double deadline = 60;            // deadline of calls and passes, in seconds
   std::int64_t retry = 0;          // how often the run waits for a stage that is away, and goes on from its last checkpoint
   std::int64_t retry_wait = 600;   // how long the run waits each time for the stages to be up, in seconds

@@ -26,7 +26,8 @@ std::optional<std::string> training_run::sample() {
   return to_utf8(text);
 }
 
-/// Saves and validates the trained model, and writes the files of the run. Returns false if a stop came before the files.
+/// Saves and validates the trained model, and writes the files of the run. Returns false if a stop came before the files were
+/// written.
 bool training_run::finish() {
   save();
   end_.trained();
@@ -40,7 +41,7 @@ bool training_run::finish() {
   return true;
 }
 
-/// The trace of all nodes. If a node does not give its part, the run is complete all the same, so the driver's part has to do.
+/// The trace of all nodes. If a node does not give its part, the trace of the driver alone: the run is complete all the same.
 std::string training_run::collected_trace() {
   try {
     return driver_->collect_trace(nodes_->names());

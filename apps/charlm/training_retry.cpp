@@ -9,7 +9,7 @@
 
 namespace troupe::apps::charlm {
 
-/// Waits for the stages that are away.
+/// Makes the object that waits for the stages that are away.
 stage_wait training_run::wait_for_stages() {
   return {
     {[this] { return nodes_ ? nodes_->missing(*driver_) : std::vector<std::string>(); },
@@ -17,11 +17,11 @@ stage_wait training_run::wait_for_stages() {
     std::chrono::seconds(options_.retry_wait)};
 }
 
-/// From the first meeting with the stages to the end of the training. If a stage is away, waits until all are up and goes back
-/// to the last checkpoint, as often as the options say. Returns false if a stop came first.
+/// Runs the training, from the first meeting with the stages to the end. If a stage is away, waits until all are up and goes
+/// back to the last checkpoint, as often as the options say. Returns false if a stop came first.
 bool training_run::train_to_end() {
   std::optional<stage_wait> wait;  // while a stage is away
-  std::string why;                 // what stood in the way last, of an attempt that had time
+  std::string why;                 // why the last attempt that had time failed
   for (std::int64_t retry = 0; !stopped();) {
     const bool had_time = wait && wait->left() > std::chrono::seconds(1);
     try {

@@ -45,8 +45,8 @@ struct training_data {
 };
 
 /// Whether the error may come from a stage that is away, does not answer or stops, and may come back. `has_begun`: whether the
-/// stages have been ready before. A stage that considered the driver gone has dropped what the driver made there, and then
-/// knows no such object and no such context.
+/// stages have been ready before. A stage that considered the driver gone has dropped the objects and contexts of the driver.
+/// The errors then say that an object or a context is not known.
 inline bool is_lost_stage(const error& failure, bool has_begun) {
   const auto code = failure.code();
   const bool is_away =
@@ -105,7 +105,7 @@ class training_run {
   run_state saved_;  // of the last checkpoint; before the first one, of the start
   std::unique_ptr<training_data> data_;
   std::unique_ptr<metrics> metrics_;
-  c10::Device device_ = c10::kCPU;  // of the stages, and of what this process computes for comparison
+  c10::Device device_ = c10::kCPU;  // of the stages, and of computations of this process for comparison
   std::unique_ptr<whole_model> replica_;
   std::unique_ptr<node> driver_;
   std::unique_ptr<stage_nodes> nodes_;
@@ -114,7 +114,7 @@ class training_run {
   verification verification_;
   training_clock<> clock_;
   double recent_loss_ = 0;
-  run_end end_;  // the last member: its thread uses the others
+  run_end end_;  // the last member: its thread uses the other members
 };
 
 }  // namespace troupe::apps::charlm

@@ -28,7 +28,7 @@ run_state planned_state(const train_options& options) {
   state.shape = options.shape;
   state.how = options.how;
   state.how.wire = wire_format_named(options.wire).value_or(wire_format::exact);
-  // Between hosts, gradients leave while activations still come only if each micro-batch has a context of its own.
+  // Between hosts, gradients should leave while activations still come. This needs a context for each micro-batch.
   if (!options.starts_stages() && options.given.count("contexts") == 0) state.how.contexts = options.how.micro_batches;
   state.stages = options.stages;
   state.text_origin = options.data;
@@ -38,7 +38,7 @@ run_state planned_state(const train_options& options) {
 }
 
 /// The state in a checkpoint. Options that were given have to agree with the checkpoint, except the length of the training. If
-/// one does not agree, throws std::runtime_error that names it.
+/// an option does not agree, throws std::runtime_error that names the option.
 run_state continued_state(const train_options& options, const std::string& folder) {
   auto state = run_state::from_attributes(objects::read_manifest(folder).about, folder);
   const auto agree = [&](const char* name, auto given, auto kept) {
@@ -107,7 +107,8 @@ void training_run::prepare() {
   std::int64_t parameters = 0;
   for (const auto& each : replica_->parameters()) parameters += each.numel();
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
-  // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, there are two of them.
+  // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, the folder has two
+  // checkpoints.
   const auto parts = options_.node_checkpoints.empty() ? static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 : 0;
   folder_.expect_room(parts + 16'000'000);
 }
@@ -133,7 +134,7 @@ void training_run::start_driver() {
   driver_ = std::make_unique<node>(mine);
 }
 
-/// Starts the stages, or joins their nodes by that time. Does nothing once that is done.
+/// Starts the stages, or joins their nodes, by the time `until`. Does nothing if the nodes were met before.
 void training_run::meet_stages(stage_nodes::clock::time_point until) {
   if (nodes_) return;
   auto met = std::make_unique<stage_nodes>(

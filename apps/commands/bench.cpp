@@ -43,8 +43,8 @@ using charlm::grouped;
 
 constexpr std::size_t most_nodes_for_all_ways = 12;  // 12 nodes have 132 ways
 constexpr double time_to_compute = 0.3;              // seconds
-constexpr double time_beside = 0.2;                  // seconds of a way beside what is asked for
-constexpr double far_off = 3;                        // a third of what better ones give is worth a line
+constexpr double time_beside = 0.2;                  // seconds that a way takes beside --seconds
+constexpr double far_off = 3;                        // times slower than the best quarter: worth a line
 constexpr double enough_to_compare = 0.5;            // seconds of a way
 constexpr std::chrono::seconds time_to_join{5};
 constexpr std::chrono::milliseconds longest_leave(1500);
@@ -71,8 +71,8 @@ struct measured_node {
   std::string problem{};
 };
 
-/// From each node to each other one; among more nodes than `most_nodes_for_all_ways`, to the next in their order. And from
-/// this command's node to each.
+/// The ways from each node to each other node, and from this command's node to each. Among more nodes than
+/// `most_nodes_for_all_ways`, a node has only the way to the next node in their order.
 std::vector<measured_way> ways_between(const std::string& here, const std::vector<std::string>& nodes) {
   std::vector<measured_way> all;
   for (const auto& node : nodes) all.push_back({here, node});
@@ -133,7 +133,7 @@ class cluster_bench {
            std::none_of(nodes_.begin(), nodes_.end(), has_problem);
   }
 
-  /// What has been measured so far. Any thread may call this function.
+  /// Prints all results so far. Any thread may call this function.
   void print() const {
     const std::lock_guard lock(mutex_);
     std::printf("%s", (options_.json ? json() : tables()).c_str());
@@ -147,7 +147,7 @@ class cluster_bench {
   static settings settings_of(const bench_options& options) {
     auto result = options.of_node;
     result.name = name_in_kit(options.of_node);
-    // A node that measures answers after that time.
+    // A node that measures a way answers only after that time.
     result.deadline += std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
     result.prepare = probe::add_type;
     return result;
@@ -245,7 +245,7 @@ std::string cluster_bench::json() const {
     result["nodes"].push_back(std::move(one));
   }
   for (const auto& each : ways_) {
-    if (!each.gives && each.problem.empty()) continue;  // stopped before
+    if (!each.gives && each.problem.empty()) continue;  // not measured: the command was stopped before
     nlohmann::ordered_json one{{"from", each.from}, {"to", each.to}, {"transport", each.transport}};
     if (each.gives) {
       one["calls"] = each.gives->calls;
@@ -291,7 +291,7 @@ std::string cluster_bench::tables() const {
   return text_table(nodes, 1) + (ways.size() > 1 ? "\n" + text_table(ways, 3) : "") + (lines.empty() ? "" : "\n" + lines);
 }
 
-/// A line for each way and node that gives less than a third of what the best quarter gives.
+/// A line for each way and node that is at least `far_off` times slower than the best quarter.
 std::vector<std::string> cluster_bench::remarks() const {
   std::vector<double> rates;
   std::vector<double> calls;
@@ -321,7 +321,7 @@ std::vector<std::string> cluster_bench::remarks() const {
 
 void run_bench(const bench_options& options) {
   std::atomic<const cluster_bench*> bench{nullptr};
-  // A way that is measured ends by itself, usually at once. If it does not, the command ends without it.
+  // The measurement that runs at a stop ends by itself, usually at once. If it does not, the command ends without it.
   const stop_signal stop;
   last_exit end(stop, longest_leave, [&] {
     if (const auto* now = bench.load()) now->print();

@@ -6,7 +6,7 @@ namespace CLI {
 class App;
 }
 
-// The subcommands of the program `troupe`. Each source of this folder has one of them.
+// The subcommands of the program `troupe`. Each source of this folder has one or two subcommands.
 namespace troupe::apps {
 
 /// `troupe train`: trains a character-level language model whose layers are spread over node processes.
@@ -29,8 +29,8 @@ void add_node_command(CLI::App& app);
 ///   LN-2  if a node ends, or is not up in time, the command ends all other nodes and fails. The error names the node and says
 ///         how it ended.
 ///   LN-3  SIGTERM, SIGINT and SIGHUP end every node within two seconds, with status 0.
-///   LN-4  a node on another host ends with the command too, within node_starter::silence_s: if the command is killed, or the
-///         connection to the host is cut.
+///   LN-4  a node on another host also ends, within node_starter::silence_s seconds, if the command is killed or the connection
+///         to the host is cut.
 ///   LN-5  the keys of certificates that the command makes are in memory alone: no file has them, however the command ends.
 void add_launch_command(CLI::App& app);
 
@@ -38,9 +38,10 @@ void add_launch_command(CLI::App& app);
 ///   SD-1  the command asks from outside the cluster: the node's peers do not notice it.
 ///   SD-2  the command ends by its deadline, with status 1 and one line, if nobody listens, nobody answers, or the address is
 ///         not a node's.
-///   SD-3  each peer is shown once, in JSON too. A peer that is gone is shown only if no other of its name or address has come
-///         since.
-///   SD-4  with --watch, after the first answer, the command goes on when the node does not answer: it says so and asks again.
+///   SD-3  each peer is shown once, in JSON too. A peer that is gone is shown only if no other peer of its name or address has
+///         come since.
+///   SD-4  with --watch, after the first answer, a node that does not answer does not end the command: the command says so and
+///         asks again.
 void add_status_command(CLI::App& app);
 
 /// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures the nodes of a running cluster and the ways between them, one

@@ -40,7 +40,7 @@ using clock = std::chrono::steady_clock;
 constexpr auto glance = std::chrono::milliseconds(50);           // interval between two checks of nodes and signals
 constexpr auto time_to_leave = std::chrono::milliseconds(1500);  // longer than the longest time that a node needs
 
-constexpr auto pause_between_signs = std::chrono::seconds(1);  // of life, for nodes on other hosts
+constexpr auto pause_between_signs = std::chrono::seconds(1);  // between two signs of life for nodes on other hosts
 
 struct launch_options {
   std::string file;
@@ -48,7 +48,7 @@ struct launch_options {
   bool slurm = false;
   int deadline_ms = 30'000;
   bool insecure = false;
-  settings of_nodes;  // their log
+  settings of_nodes;  // the options of their log
 };
 
 /// The nodes of a cluster file as processes.
@@ -109,7 +109,7 @@ class cluster {
     }
     auto input = support::make_pipe();
     if (!input.read) throw std::system_error(errno, std::generic_category(), "cannot hold node " + node.name);
-    fcntl(input.write.get(), F_SETFL, O_NONBLOCK);  // a host that is cut off must not hold up the others
+    fcntl(input.write.get(), F_SETFL, O_NONBLOCK);  // a host that is cut off must not hold up other hosts
     if (certificates_) {
       const auto kit = certificates_->kit_of(node.name);
       if (::write(input.write.get(), kit.data(), kit.size()) != static_cast<ssize_t>(kit.size()))
@@ -119,7 +119,7 @@ class cluster {
     if (starter_.is_remote(node)) signs_of_life_.push_back(std::move(input.write));
   }
 
-  /// To be called again and again: nodes on other hosts live as long as they hear of this process.
+  /// To be called again and again: a node on another host ends if it does not hear of this process for some time.
   std::optional<process_group::exited> wait_a_glance() {
     if (const auto now = clock::now(); now >= next_sign_) {
       next_sign_ = now + pause_between_signs;
@@ -189,7 +189,7 @@ class cluster {
   std::mutex mutex_;
   std::map<std::string, std::string> addresses_;
   std::map<std::string, pid_t> pids_;
-  std::vector<support::owned_descriptor> signs_of_life_;  // the other ends of the stdin of nodes on other hosts
+  std::vector<support::owned_descriptor> signs_of_life_;  // write ends of the stdin of nodes on other hosts
   clock::time_point next_sign_{};
   process_group processes_;
 };

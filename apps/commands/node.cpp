@@ -63,14 +63,15 @@ void leave_at_latest_in(std::chrono::microseconds time) {
   ::setitimer(ITIMER_REAL, &once, nullptr);
 }
 
-/// The phases of the node's life. A signal that comes while the node still joins ends the process at once.
+/// What a signal does in each phase of the node's life. A stop signal that comes while the node still joins ends the process at
+/// once.
 class stay {
  public:
   void on_signal() {
     if (!joined_) _exit(0);
     leave_at_latest_in(longest_leave);
   }
-  /// The node may end at any time.
+  /// Runs on the thread of the signals, so the node may end at any time.
   void on_hangup() {
     std::shared_ptr<nodes::node_link> link;
     {
@@ -99,7 +100,7 @@ class stay {
   std::atomic<bool> joined_{false};
   std::mutex mutex_;                        // guards link_ and is_hung_up_
   std::shared_ptr<nodes::node_link> link_;  // null before the node has read its files
-  bool is_hung_up_ = false;                 // while link_ was null
+  bool is_hung_up_ = false;                 // a SIGHUP came while link_ was null
 };
 
 constexpr const char* how_to_build =
@@ -141,9 +142,9 @@ void* open(const std::string& file) {
 /// the process ends. A name without a slash is a file of the working folder, or is searched where the system searches
 /// libraries.
 ///   LB-1  load_library() throws std::runtime_error if the file is missing or is no library, uses a symbol that nothing
-///         defines, exports no such function, was built with another troupe, or if the function throws. The text names the
-///         file, what was expected, what is wrong, and what to do.
-///   LB-2  the function of a library that was built with another troupe, libtorch or CAF adds nothing.
+///         defines, exports no entry function (TROUPE_LIBRARY), or was built with another troupe. It throws, too, if the entry
+///         function throws. The text names the file, what was expected, what is wrong, and what to do.
+///   LB-2  the entry function of a library that was built with another troupe, libtorch or CAF adds nothing.
 void load_library(node& here, const std::string& file) {
   void* const library = open(file);
   void* const symbol = ::dlsym(library, library_entry_name);

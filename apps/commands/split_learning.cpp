@@ -75,7 +75,7 @@ void print_epoch(std::int64_t epoch, double loss) {
 }
 
 /// Throws std::runtime_error unless files can be written to the folder, which is made if it is not there. Called before the
-/// first step: the losses of a run that nobody can write are lost.
+/// first step, so that no run loses its losses.
 void expect_folder(const std::string& folder) {
   if (folder.empty()) return;
   std::error_code problem;
@@ -122,7 +122,8 @@ void serve_labels(const split_options& options) {
   self.stop();
 }
 
-/// What a curious party would do: asks for all that the other node's modules have. Throws if the other node gives it.
+/// Does what a curious party would do: asks for all that the other node's modules have. Throws if the other node gives any of
+/// it.
 void try_to_read_weights(node& here, const std::string& who) {
   const auto there = here.peer(who);
   const std::pair<const char*, std::function<void()>> attempts[] = {
@@ -143,7 +144,7 @@ void try_to_read_weights(node& here, const std::string& who) {
   }
 }
 
-/// Ends the process at a signal. A step that waits for the other party may wait for long.
+/// Ends the process at a signal, in the middle of a step too: a step may wait long for the other party.
 class end_at_signal {
  public:
   end_at_signal()

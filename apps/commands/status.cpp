@@ -60,7 +60,7 @@ nlohmann::ordered_json json_of(const peer_status& x) {
           {"reason", x.reason}};
 }
 
-/// The peers without those that were started again.
+/// The peers without those that were replaced, as by a restart (remove_replaced()).
 std::vector<peer_status> listed_peers(const node_status& x) {
   auto peers = x.peers;
   remove_replaced(peers, x.self, [](const peer_status& each) -> const peer_status& { return each; });
@@ -140,7 +140,7 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
   return text;
 }
 
-/// Asks a node again and again, and shows each answer beside the one before.
+/// Asks a node again and again, and shows each answer with the rates since the answer before.
 class watch_of_a_node {
  public:
   explicit watch_of_a_node(const status_options& options)
@@ -183,7 +183,7 @@ class watch_of_a_node {
     return options_.json ? text(json_of(*node_)) : table_of(*node_, rates);
   }
 
-  /// A node that does not answer any more may be restarted: it is asked anew each time.
+  /// If the node does not answer any more, it may be restarted: the next question uses a new connection.
   std::string answer_or_problem() {
     try {
       if (!client_) client_ = connect(options_);

@@ -73,7 +73,7 @@ double gigaflops(seconds length) {
   return 2 * side * side * side / percentile(taken, 0.5) / 1e3;
 }
 
-/// Another node names the length, so it may be anything.
+/// Limits the length. Another node names it, so it may be anything.
 seconds within(seconds length) { return length > shortest ? std::min(length, longest) : shortest; }
 
 /// The value that `share` of the values do not exceed; 0 if there are too few to tell.

@@ -23,12 +23,12 @@ inline constexpr std::chrono::seconds time_to_find{2};
 
 void add_type(node& here);
 
-/// What the way from one node to another gives.
+/// The figures of the way from one node to another.
 struct link {
   std::int64_t calls = 0;   // small calls that were measured, one after the other
   double call_us = 0;       // a small call and its answer: the median
   double call_p99_us = 0;   // 99 of 100 calls take at most this time; 0 if there were fewer than 100
-  double call_p999_us = 0;  // 999 of 1,000; 0 if there were fewer
+  double call_p999_us = 0;  // 999 of 1,000 calls take at most this time; 0 if there were fewer than 1,000
   double mib_per_s = 0;     // of tensors of 4 MiB in one direction, four calls at once
   double pass_us = 0;       // a context with one call and a backward pass: the median
 };
@@ -44,7 +44,7 @@ link measure(node& here, const peer& to, std::chrono::duration<double> length);
 attributes values_of(const link& from);
 link link_of(const attributes& values);
 
-/// The value below which `share` (0 to 1) of the values are. Pre: there is a value.
+/// The smallest value that `share` (0 to 1) of the values do not exceed. Pre: there is a value.
 double percentile(std::vector<double> values, double share);
 
 }  // namespace troupe::apps::probe

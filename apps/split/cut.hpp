@@ -13,7 +13,7 @@
 namespace troupe::apps::split {
 
 /// Numbers that are normally distributed, with mean 0 and deviation 1: noise and first weights. Copies draw from one source.
-/// libtorch's generator uses 32 bits of its seed, and a party could try all of them.
+/// libtorch's generator is used only with a seed: it uses 32 bits of a seed, and a party could try all of them.
 ///   NN-1  without a seed the numbers come from the system's random numbers (random(4)), and nobody else can compute them.
 class normal_numbers {
  public:
@@ -30,9 +30,10 @@ class normal_numbers {
   std::shared_ptr<std::random_device> system_;
 };
 
-/// What a party does to what it sends across the cut: activations one way, their gradients the other way. Clipping and
-/// Gaussian noise are the parts of which differential privacy is made. How much privacy they give is not computed here: that
-/// depends on the data, on how often a row is sent, and on how batches are drawn.
+/// How a party protects the rows that it sends across the cut, the place where the model is divided between the parties:
+/// activations one way, their gradients the other way. Clipping and Gaussian noise are the parts of which differential privacy
+/// is made. How much privacy they give is not computed here: that depends on the data, on how often a row is sent, and on how
+/// batches are drawn.
 struct cut_options {
   double clip = 0;   // largest norm (L2) of a row; longer rows are made shorter. 0: no clipping
   double noise = 0;  // standard deviation of the noise that is added to each number, in multiples of `clip`; needs a clip

@@ -69,8 +69,8 @@ class feature_side {
   double loss_ = 0;
 };
 
-/// Both halves in this process, without a network: what the two parties together should get. `noise_of_labels`: the seed of the
-/// label side's noise. Returns the mean loss of each epoch.
+/// Trains both halves in this process, without a network. The two parties together should get the same losses.
+/// `noise_of_labels`: the seed of the label side's noise. Returns the mean loss of each epoch.
 std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
                                 const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch);

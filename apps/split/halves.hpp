@@ -10,7 +10,7 @@
 
 namespace troupe::apps::split {
 
-/// Numbers of a row that cross the cut.
+/// How many numbers of a row cross the cut.
 inline constexpr std::int64_t width_of_cut = 8;
 
 /// Two layers of a network, and the step that trains them. The half of the party with features ends in `width_of_cut` numbers,

@@ -22,12 +22,12 @@ namespace troupe::apps::split {
 class label_side {
  public:
   /// `seed`: of the first weights. `noise_seed`: of the noise. Whoever knows `seed` knows the first weights. Whoever knows
-  /// `noise_seed` can take the noise away. Without seeds nobody can.
+  /// `noise_seed` can take the noise away. Without the seeds nobody can do either.
   label_side(const table& labels, double rate, cut_options how, std::optional<std::uint64_t> seed,
              std::optional<std::uint64_t> noise_seed);
 
-  /// The function `forward`. The value "do" of the call says which part of a step it is; the value "step" numbers the steps
-  /// from 1.
+  /// The function `forward`. The value "do" of the call says which part of a step the call is; the value "step" numbers the
+  /// steps from 1.
   ///   "loss"   tensors: activations [rows, width_of_cut] and people [rows]. Replies with the mean loss; if the step was
   ///            learned already, with the value "learned".
   ///   "learn"  after the backward pass, in its context: changes the weights.

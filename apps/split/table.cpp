@@ -48,7 +48,7 @@ Number number_in(const std::string& field, const std::string& where) {
   return result;
 }
 
-/// Reads lines. A file without line ends, as /dev/zero, may have no end either.
+/// Reads lines of limited length. A file without line ends, such as /dev/zero, may have no end either.
 class line_reader {
  public:
   explicit line_reader(const std::string& file) : in_(file) {}

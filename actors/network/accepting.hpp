@@ -15,11 +15,11 @@ namespace troupe::network {
 
 /// How a listening socket accepts connections. CAF's own policy leaves a connection in the queue if the process has no
 /// descriptor for it, and the event loop announces the connection again at once, for ever.
-///   AW-1  a connection for which there is no descriptor ends at once, and `on_shortage` is called.
+///   AW-1  a connection for which the process has no descriptor is closed at once by means of a spare descriptor. Then
+///         `on_shortage` is called.
 ///   AW-2  no program that this process starts inherits an accepted connection.
-///   AW-3  if the spare descriptor does not help to end the connection either, the connection stays in the queue. Then
-///         `on_shortage` is called, and the thread waits for `pause`, because the event loop announces the connection at once
-///         again.
+///   AW-3  if the connection can't be closed with the spare descriptor either, the connection stays in the queue. Then
+///         `on_shortage` is called, and the thread waits for `pause`: the event loop announces the connection again at once.
 class accepting {
  public:
   using socket = caf::io::network::native_socket;
@@ -28,17 +28,17 @@ class accepting {
   /// `on_shortage` gets the number of the system's error.
   explicit accepting(std::function<void(int problem)> on_shortage) : on_shortage_(std::move(on_shortage)) { open_spare(); }
 
-  /// As CAF's policies. False: no connection was accepted.
+  /// Accepts a connection, as CAF's policies do. False: no connection was accepted.
   bool try_accept(socket& result, socket from);
 
  private:
   void open_spare();
 
   std::function<void(int)> on_shortage_;
-  support::owned_descriptor spare_;  // given up so that one connection can be accepted, and ended
+  support::owned_descriptor spare_;  // closed so that one connection can be accepted and closed
 };
 
-/// A listening socket of CAF's event loop that accepts by `accepting`.
+/// A listening socket of CAF's event loop that accepts connections by `accepting`.
 class patient_acceptor final : public caf::io::network::acceptor {
  public:
   patient_acceptor(caf::io::network::default_multiplexer& network, caf::io::network::native_socket socket, accepting how)

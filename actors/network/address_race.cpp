@@ -62,7 +62,7 @@ caf::error address_probe::problem() const {
 }
 
 address_probe::verdict address_probe::failed(int problem) {
-  session_.reset();  // before its socket: another connection may get the same number
+  session_.reset();  // before the socket closes: another connection may get the same descriptor number
   socket_ = {};
   last_problem_ = problem;
   return verdict::nobody;
@@ -101,8 +101,9 @@ address_probe::verdict address_probe::refuse(const gate::refusal& why) {
   return failed(ECONNRESET);
 }
 
-// A node sends first: CAF's handshake begins with the kind of message (0) and two bytes of padding. A node with certificates
-// sends nothing until the other end has begun the handshake of TLS, and in the end an alert.
+// The node that accepts a connection sends first. CAF's handshake begins with three bytes that are 0: the kind of the message,
+// and two bytes of padding. A node with certificates sends nothing before the calling end begins the handshake of TLS. If no
+// handshake begins, the node sends an alert of TLS.
 address_probe::verdict address_probe::hear() {
   std::array<char, 3> first{};
   if (session_ && session_->shake_hands() != gate::tls_session::progress::proven) return shake_hands();
@@ -165,7 +166,7 @@ address_race::verdict address_race::take(std::size_t which, verdict how, clock::
 
 caf::error address_race::problem() const {
   TROUPE_EXPECT(!winner_);
-  // A join tries again after a temporary failure of the look-up.
+  // unknown_peer: a later look-up may succeed. misuse: every look-up would fail.
   if (found_.failed()) return make_error(found_.temporary ? errc::unknown_peer : errc::misuse, found_.problem);
   return loser_ ? loser_->problem() : caf::error(caf::sec::cannot_connect_to_node);
 }

@@ -22,9 +22,9 @@
 
 namespace troupe::network {
 
-/// A connection to an address, made to see what program listens there, and whether this node talks to it. Takes no byte from a
-/// node that listens: release() gives the connection away. Never waits: the caller waits until the socket is ready, then calls
-/// go_on().
+/// A connection to an address, made to find out which program listens at the address, and whether this node talks to that
+/// program. The probe only peeks at the first bytes of a node: release() hands the connection over with all its bytes. No
+/// function waits: the caller waits until the socket is ready, then calls go_on().
 class address_probe {
  public:
   enum class verdict { undecided, node, stranger, nobody };
@@ -35,22 +35,22 @@ class address_probe {
   /// To be called when the socket is ready for events().
   verdict go_on();
 
-  /// The socket; -1 unless the verdict is undecided.
+  /// The socket; -1 before begin(), after the verdict `nobody`, and after release().
   int socket() const noexcept { return socket_.get(); }
   /// The events to wait for, as poll(2) names them.
   short events() const noexcept;
 
   /// The address that accepted the connection, as numbers. Pre: the verdict is `node`.
   std::string reached() const;
-  /// The connection, which then belongs to the caller; with certificates both ends are proven. Pre: the verdict is `node`.
+  /// Hands the connection over to the caller. With certificates both ends have proven who they are. Pre: the verdict is `node`.
   gate::proven_connection release() {
     TROUPE_EXPECT(socket_);
     return {std::move(socket_), std::move(session_)};
   }
-  /// How much a problem says about the address, from the least to the most.
+  /// Kinds of problems, in the order of how much a problem says about the address: the least first.
   enum class obstacle { no_such_network, nobody_listens, no_way, hung_up, refused };
   obstacle what() const noexcept;
-  /// Why no node was reached, or why this node does not talk to it. Pre: the verdict is `nobody`.
+  /// Why no node was reached, or why the gate refused the program that listens. Pre: the verdict is `nobody`.
   caf::error problem() const;
 
  private:
@@ -67,18 +67,19 @@ class address_probe {
   std::unique_ptr<gate::tls_session> session_;  // with certificates, once connected
   short events_ = 0;
   bool connected_ = false;
-  int last_problem_ = 0;   // ECONNRESET: the program that listens said nothing
+  int last_problem_ = 0;   // an errno; ECONNRESET: the connection ended, or was refused
   gate::refusal refusal_;  // why the gate refused the program that listens, or how its handshake ended
 };
 
 /// The addresses, IPv6 and IPv4 in turn; the first address stays the first.
 std::vector<const addrinfo*> by_turns(const addrinfo* all);
 
-/// Looks for a node at all addresses of a host, as RFC 8305 ("Happy Eyeballs") says. Never waits: the caller waits.
-///   AR-1  an address is tried `head_start` after the one before it, or at once when one of them has failed. So an address that
-///         drops packets costs the others `head_start`.
-///   AR-2  the first address at which a node listens is taken. If there is none, the problem that says most is reported: a
-///         refusal says more than a connection that ended, and that says more than an address where nobody listens.
+/// Looks for a node at all addresses of a host, as RFC 8305 ("Happy Eyeballs") says. No function waits: the caller waits, then
+/// calls go_on() or look().
+///   AR-1  an address is tried `head_start` after the address before it, or at once when an earlier address has failed. So an
+///         address that drops packets delays the next address by `head_start`.
+///   AR-2  the first address at which a node listens is taken. If no node listens at any address, the problem that says most is
+///         reported. A refusal says more than a connection that ended, which says more than an address where nobody listens.
 class address_race {
  public:
   using clock = std::chrono::steady_clock;
@@ -97,7 +98,7 @@ class address_race {
 
   /// The probes that are undecided.
   const std::vector<std::unique_ptr<address_probe>>& probes() const noexcept { return probes_; }
-  /// Where a node listens. Pre: the verdict is `node`.
+  /// The probe whose connection leads to a node. Pre: the verdict is `node`.
   address_probe& winner() const noexcept {
     TROUPE_EXPECT(winner_);
     return *winner_;
@@ -111,12 +112,12 @@ class address_race {
 
   gate::connection_gate gate_;
   support::host_lookup found_;
-  std::vector<const addrinfo*> order_;  // of `found_`
+  std::vector<const addrinfo*> order_;  // points into `found_`
   std::size_t next_ = 0;
   clock::time_point next_at_;
   std::vector<std::unique_ptr<address_probe>> probes_;
   std::unique_ptr<address_probe> winner_;
-  std::unique_ptr<address_probe> loser_;  // the one whose problem says most
+  std::unique_ptr<address_probe> loser_;  // the failed probe whose problem says most
 };
 
 }  // namespace troupe::network

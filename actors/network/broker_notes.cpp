@@ -12,7 +12,7 @@ namespace troupe::network {
 
 namespace {
 
-/// Reads private members: CAF has no function that returns the nodes of which it knows actors. C++ lets an explicit
+/// Reads private members: CAF has no function that returns the nodes for whose actors CAF has proxies. C++ lets an explicit
 /// instantiation name private members.
 template <auto Proxies, auto Mutex>
 struct known_nodes {

@@ -18,39 +18,41 @@ class basp_broker;
 
 namespace troupe::network {
 
-/// What CAF keeps because of the messages that come by one connection with certificates. CAF has no limits of its own. Used by
-/// the leader thread only.
-///   BN-1  at most `most_actors` actors of the other end are known here, and at most as many actors of all nodes of BN-2
-///         together. CAF learns an actor from each message that the actor sends, and forgets the actor when the other end says
-///         that the actor has ended.
-///   BN-2  one connection names at most `most_strangers` nodes that are not connected with this one. No message to such a node
-///         leaves by the other end. For about `most_strangers` such nodes CAF keeps an entry for each actor that was named.
-///   BN-3  no actor by which CAF asks a new node for its service (see message_rules) lives longer than it takes to ask: CAF
-///         would keep one for each node, and the other end could fill its mailbox, or end it.
-///   BN-4  some answers of CAF and of `gateway` are in no account of bytes. While bytes wait to leave, at most `most_owed`
-///         bytes of such answers are expected. Otherwise a peer that asks, and does not read, would fill the memory.
+/// Limits what CAF keeps in memory because of the messages from one connection with certificates. CAF itself has no limits.
+/// Used by the leader thread only (see network_threads).
+///   BN-1  CAF has proxies for at most `most_actors` actors of the other end, and for at most as many actors of all nodes of
+///         BN-2 together. CAF makes a proxy for each actor that sends a message. The proxy ends when the other end says that
+///         the actor has ended.
+///   BN-2  the messages of one connection name at most `most_strangers` nodes that are not connected with this node. No message
+///         to such a node is sent by way of the other end. CAF keeps proxies for the actors of about `most_strangers` such
+///         nodes.
+///   BN-3  CAF makes an actor that asks a new node for its service (see message_rules). This actor ends once it has asked.
+///         Otherwise CAF would keep one such actor for each node, and the other end could fill its mailbox, or end it.
+///   BN-4  no other limit counts the bytes of some answers of CAF and of `gateway`. While bytes wait to leave, at most
+///         `most_owed` bytes of such answers are expected. Otherwise a peer that asks questions and reads no answers would fill
+///         the memory.
 class broker_notes {
  public:
   static constexpr std::size_t most_actors = std::size_t{1} << 17;
   static constexpr std::size_t most_strangers = 1024;
   static constexpr std::size_t most_owed = std::size_t{32} << 20;
 
-  /// The broker has read a message, whose answers are expected to take `owed` bytes. Returns why the connection has to end;
-  /// empty if it may go on.
+  /// The broker has read a message. Its answers are expected to take `owed` bytes. Returns why the connection has to end; empty
+  /// if the connection may go on.
   std::string read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed);
-  /// A node that is not connected, and how many of its actors are known.
+  /// A node that is not connected with this node, and how many of its actors have proxies.
   using stranger = std::pair<caf::node_id, std::size_t>;
   /// As read(), for a message that has named actors of `strangers` for the first time. `actors`: how many actors of the other
-  /// end are known.
+  /// end have proxies.
   std::string count(const std::vector<stranger>& strangers, std::size_t actors, std::size_t owed);
-  /// So many bytes have left. `is_all`: no more bytes wait.
+  /// `bytes` bytes have left. `is_all`: no more bytes wait.
   void left(std::size_t bytes, bool is_all) noexcept { owed_ -= is_all ? owed_ : std::min(bytes, owed_); }
 
  private:
   static void forget_strangers(caf::io::basp_broker& broker);
   static void end_askers(caf::io::basp_broker& broker);
 
-  std::map<caf::node_id, std::size_t> strangers_;  // by the node: how many of its actors were known when it was named last
+  std::map<caf::node_id, std::size_t> strangers_;  // for each node: how many proxies its actors had when it was named last
   std::size_t of_strangers_ = 0;                   // the sum of the counts in strangers_
   std::size_t owed_ = 0;
 };

@@ -16,7 +16,7 @@
 namespace troupe::network {
 
 /// The shared memory of one connection, as one end of the connection uses it: from the search for a channel to the last byte in
-/// it.
+/// the memory. A channel is memory that both ends share, and a socket (`bell`) by which each end wakes the other.
 ///
 ///   state      meaning                                             next state
 ///   absent     the connection stays with TCP                       none
@@ -28,19 +28,20 @@ namespace troupe::network {
 ///
 /// A door is a Unix socket of the calling end. The called end connects to the door and passes the memory (see channel_door).
 ///
-/// Each direction begins on TCP. In the states open and cut, a direction moves to memory once, and stays there:
+/// At first the bytes of each direction go by TCP. In the states open and cut, a direction moves to memory once, and stays in
+/// memory:
 ///
 ///   direction  moves to memory
 ///   outgoing   in move_outgoing(), once the other end has mapped the memory
 ///   incoming   in reads(), once TCP has brought all bytes that the other end sent before its outgoing direction moved
 ///
 ///   CA-1  bytes in memory are read only after all bytes that the other end sent by TCP.
-///   CA-2  a write rings the bell of the other end once if the reader there sleeps; a read rings once if the writer there
-///         sleeps.
+///   CA-2  a write rings the bell once if the reader at the other end sleeps. A read rings the bell once if the writer at the
+///         other end sleeps.
 ///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
 class connection_channel final : public gate::endpoint {
  public:
-  /// The calling end finds a channel within this many searches, or never.
+  /// After this many searches without a channel, the calling end gives up.
   static constexpr int searches_of_caller = 16;
 
   enum class state { absent, searching, open, cut };
@@ -49,10 +50,10 @@ class connection_channel final : public gate::endpoint {
   explicit connection_channel(bool shares_memory)
       : state_(shares_memory ? state::searching : state::absent), searches_left_(shares_memory ? 1 : 0) {}
 
-  /// For the calling end, before its first byte: opens the door to which the other end brings the channel.
+  /// Opens the door by which the other end passes the memory. Called at the calling end, before its first byte leaves.
   void expect(int connection);
-  /// Searches once, after a read. If the search opened the channel: the process at the other end, as the kernel says; 0 if the
-  /// kernel names none. Pre: the state is `searching`.
+  /// Searches once; to be called after a read. If the search has opened the channel, returns the process at the other end, or 0
+  /// if the kernel does not name this process. Otherwise returns nothing. Pre: the state is `searching`.
   std::optional<std::uint64_t> search(int connection);
   /// Ends all writing. Pre: the state is `open`.
   void cut();
@@ -64,8 +65,8 @@ class connection_channel final : public gate::endpoint {
   /// Counts bytes that left. The count is not used once the outgoing direction has moved.
   void count_sent(std::size_t bytes) noexcept { sent_ += bytes; }
 
-  /// Whether the incoming direction has moved to memory. Moves the direction if TCP has brought all bytes before those in
-  /// memory.
+  /// Moves the incoming direction to memory if TCP has brought all bytes before those in memory. Returns whether the direction
+  /// has moved, by this call or earlier.
   bool reads() { return channel_ && channel_->incoming.begin_after(received_); }
   /// Whether the incoming direction had moved to memory at the last reads() or read().
   bool has_read() const { return channel_ && channel_->incoming.begun(); }
@@ -89,19 +90,19 @@ class connection_channel final : public gate::endpoint {
   /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
   bool has_unread() const override { return memory().incoming.has_news(); }
   bool is_empty() const { return memory().incoming.is_empty(); }
-  /// Asks the other end to ring: after its next write if this end `waits_for_bytes`, once there is enough room if it
-  /// `waits_for_room`. False if there are bytes, or room, now.
+  /// Asks the other end to ring the bell: after its next write if this end `waits_for_bytes`, once there is enough room if this
+  /// end `waits_for_room`. False: this end need not sleep, because there are bytes or room now.
   bool may_sleep(bool waits_for_bytes, bool waits_for_room) {
     const bool reader = !waits_for_bytes || memory().incoming.may_sleep() || !reads();
     const bool writer = !waits_for_room || memory().outgoing.may_sleep();
     return reader && writer;
   }
-  /// Tells the other end that this end reads without a ring.
+  /// Tells the other end that this end polls the memory, and needs no ring.
   void wake_reader() { memory().incoming.wake(); }
 
   /// The socket that becomes readable when the other end rings or leaves.
   int bell() const noexcept { return bell_.get(); }
-  /// Takes the rings off the bell; false if the other end has left.
+  /// Reads the bytes of all rings from the bell; false if the other end has left.
   bool take_rings() const;
 
  private:
@@ -118,7 +119,7 @@ class connection_channel final : public gate::endpoint {
   std::optional<channel_door> door_;         // at the calling end, while the state is `searching`
   std::unique_ptr<memory_channel> channel_;  // in the states `open` and `cut`, as is bell_
   support::owned_descriptor bell_;
-  std::uint64_t received_ = 0;  // by TCP
+  std::uint64_t received_ = 0;  // bytes that came by TCP
   std::uint64_t sent_ = 0;
   std::uint64_t moved_ = 0;
 };

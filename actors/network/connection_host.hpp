@@ -15,24 +15,24 @@
 
 namespace troupe::network {
 
-/// What all threads may know of the open connections, by their sockets. Any thread may use it.
+/// Facts about the open connections, by their sockets. Any thread may use it.
 class connection_facts {
  public:
   /// Up to this many waiting bytes may be reported as 0.
   static constexpr std::size_t least_noted = std::size_t{64} << 10;
 
-  /// A new connection has this socket; an earlier one may have had it too.
+  /// A new connection has this socket. An earlier connection may have had a socket of the same number.
   void begin(int socket) {
     std::lock_guard lock(mutex_);
     all_[socket] = {};
   }
-  /// The connection goes on in shared memory, with this process as the kernel says; 0 if the kernel names none, because that
-  /// process is in another namespace of processes.
+  /// The connection moves to shared memory. `process`: the process at the other end; 0 if the kernel does not name this
+  /// process, because it is in another PID namespace.
   void note_channel(int socket, std::uint64_t process) {
     std::lock_guard lock(mutex_);
     all_[socket].process = process;
   }
-  /// So many bytes wait to leave.
+  /// `bytes` bytes wait to leave.
   void note_waiting(int socket, std::size_t bytes) {
     std::lock_guard lock(mutex_);
     all_[socket].waiting = bytes > least_noted ? bytes : 0;
@@ -60,28 +60,28 @@ class connection_facts {
 
 class tcp_scribe;
 
-/// What a connection asks of the event loop that serves it. Used by the leader thread only.
+/// What a connection asks of the event loop that serves it. Used by the leader thread only (see network_threads).
 class connection_host {
  public:
-  /// Whether connections on this machine go on in shared memory.
+  /// Whether connections within this machine move to shared memory.
   virtual bool shares_memory() const = 0;
   /// Makes the network threads poll the connection's shared memory as long as there is traffic.
   virtual void watch(tcp_scribe* connection) = 0;
   virtual void forget(tcp_scribe* connection) = 0;
-  /// Makes the connection write and consume what it can, after the current event.
+  /// After the current event, makes the connection write and consume as many bytes as it can.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
-  /// Makes the connection read on after all sockets have had their turn: TLS may hold bytes that the socket does not announce
-  /// any more.
+  /// Makes the connection read on after all sockets have had their turn: TLS may hold bytes for which the socket brings no
+  /// event.
   virtual void read_on_later(tcp_scribe* connection) = 0;
 
   /// The id of the actor whose messages may overtake each other; 0 if there is none.
   virtual caf::actor_id unordered_sender() const = 0;
 
-  /// What is known of the nodes. Lives as long as the connection.
+  /// What is known of the other nodes. Lives at least as long as the connection.
   virtual const gate::known_peers& peers() const noexcept = 0;
 
   virtual connection_facts& facts() noexcept = 0;
-  /// Says that the connection of the program at this address is over: the program sent what it may not send.
+  /// Reports that the connection to the program at `address` is over. `what`: what the program sent although it may not.
   virtual void note_wrong(const std::string& address, const std::string& what) = 0;
 
  protected:

@@ -92,7 +92,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     }
   }
 
-  /// Waits until something happens, and goes on with the attempts to which it happens.
+  /// Waits until a socket is ready, the bell rings, or the next time of an attempt comes. Then goes on with these attempts.
   void wait(std::unique_lock<std::mutex>& lock) {
     std::vector<pollfd> sockets{{bell_.get(), POLLIN, 0}};
     std::vector<std::uint64_t> numbers{0};
@@ -121,8 +121,8 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     }
   }
 
-  /// Forgets the attempts that are over. Without attempts the thread ends; that is settled here, so the next dial() begins
-  /// another.
+  /// Forgets the attempts that are over. If no attempt is left, clears runs_: this thread ends, and the next dial() begins
+  /// another thread.
   void sweep() {
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.is_over ? end(at) : std::next(at);
     runs_ = !attempts_.empty();
@@ -158,7 +158,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       case address_race::verdict::undecided:
         break;
       case address_race::verdict::node:
-        // The middleman takes only the first address of a host name.
+        // CAF's middleman tries only the first address of a host name. So it gets the address that answered.
         if (auto address = of.race.winner().reached(); !address.empty()) of.host = std::move(address);
         finish(of, {of.host, {}, of.race.winner().release()});
         break;
@@ -195,7 +195,7 @@ std::shared_ptr<dial_thread> dial_thread::of_process() {
   static std::vector<std::shared_ptr<dial_thread>> all;
   static pid_t process = 0;
   std::lock_guard lock(mutex);
-  if (std::exchange(process, ::getpid()) != ::getpid())  // a forked process has no thread of its parent
+  if (std::exchange(process, ::getpid()) != ::getpid())  // a forked process does not have the threads of its parent
     all.push_back(std::make_shared<dial_thread>());
   return all.back();
 }

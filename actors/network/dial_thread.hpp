@@ -19,7 +19,7 @@ namespace troupe::network {
 ///   DW-1  a process has at most one such thread, however many addresses are dialled. It begins with the first attempt and ends
 ///         with the last.
 ///   DW-2  `done` of an attempt is called once, by the deadline of the attempt, or never if the attempt is given up before.
-///         After give_up() has returned, nothing of `done` is left.
+///         Once give_up() has returned, `done` is destroyed.
 ///   DW-3  an attempt waits neither for another attempt nor for the look-up of another attempt, unless
 ///         name_lookups::most_threads look-ups are under way.
 class dial_thread {
@@ -27,11 +27,11 @@ class dial_thread {
   using clock = std::chrono::steady_clock;
 
   struct outcome {
-    std::string host;              // the address that answered, as numbers
+    std::string host;              // the address that answered, in numbers
     caf::error problem;            // see `membership::dialer_actor`
     gate::proven_connection made;  // without a problem: the connection to the address
   };
-  /// Is called under a lock: it must be short, must not throw and must not use the dial_thread.
+  /// Called under a lock: it must be short, must not throw and must not use the dial_thread.
   using receiver = std::function<void(outcome)>;
   /// Who dials: give_up() ends all attempts of one owner.
   using owner = std::uint64_t;
@@ -45,7 +45,8 @@ class dial_thread {
 
   /// An owner that no other call has returned.
   owner new_owner();
-  /// `gate`: with whom the owner talks. Throws std::system_error if the system gives no thread or no descriptor.
+  /// Begins an attempt to connect. `gate`: decides with whom the owner talks. Throws std::system_error if the system gives no
+  /// thread or no descriptor.
   void dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
             receiver done);
   void give_up(owner who);

@@ -14,8 +14,8 @@ struct network_job {
   std::function<void()> send_elsewhere;
 };
 
-/// The sockets of a node and the posts to its brokers, served by the network threads. The leader thread alone calls the
-/// functions, except poll_handle().
+/// The sockets of a node, and the work that is posted to its brokers (posts), served by the network threads. Only the leader
+/// thread (see network_threads) calls the functions, except poll_handle().
 class event_loop {
  public:
   virtual ~event_loop() = default;
@@ -25,7 +25,7 @@ class event_loop {
   virtual void handle_events() = 0;
   /// Handles the posts that are there now; false if there were none.
   virtual bool handle_posts() = 0;
-  /// Called after one of the loop's connections was polled.
+  /// Called after the shared memory of one of the loop's connections was polled.
   virtual void settle() = 0;
   virtual void do_idle_work() = 0;
   /// Called once after note_later(), when the sockets of all loops have had their turn.

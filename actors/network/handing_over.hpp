@@ -6,8 +6,8 @@
 
 namespace troupe::network {
 
-/// Marks the time in which this thread hands a message of a connection to CAF. The receiver may handle the message at once,
-/// within the call that would otherwise put the message into the receiver's mailbox.
+/// Marks the time in which this thread hands a message of a connection to CAF. Within this time, the receiving actor may handle
+/// the message at once. Otherwise CAF would put the message into the actor's mailbox.
 class handing_over {
  public:
   explicit handing_over(bool is_now) noexcept : before_(std::exchange(now_, is_now)) {}

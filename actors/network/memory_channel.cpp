@@ -25,11 +25,11 @@ namespace {
 
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// A number that travels with the memory. Memory that comes with another greeting has another layout and is not used.
+/// A number that travels with the memory. Memory that comes with another number has another layout and is not used.
 constexpr std::uint64_t greeting = 0x31'65'6e'61'6c'20'75'6f;
 
 /// Address and port as text, empty for an address that is not on loopback. An IPv4 address inside an IPv6 address is written as
-/// IPv4: the two ends of one connection may see these two forms.
+/// IPv4: one end of a connection may see the first form, and the other end the second form.
 std::string text_of(const sockaddr_storage& from) {
   std::uint32_t v4 = 0;
   std::uint16_t port = 0;
@@ -135,7 +135,7 @@ support::owned_descriptor memory_channel::make_memory() {
 std::unique_ptr<memory_channel> memory_channel::map(const support::owned_descriptor& memory, end which) {
   const int sealed = ::fcntl(memory.get(), F_GET_SEALS);
   if (sealed < 0 || (sealed & seals) != seals) return nullptr;
-  struct stat found {};  // checked after the seals: without them the size may change
+  struct stat found {};  // checked after the seals: without seals the size may change
   if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
   void* at = ::mmap(nullptr, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return nullptr;

@@ -12,14 +12,15 @@
 namespace troupe::network {
 
 /// Memory that the two ends of a connection share, with a ring in either direction.
-///   ML-1  only memory of the right size, which nobody can make smaller, is mapped.
+///   ML-1  memory is mapped only if it has the right size and nobody can make it smaller.
 class memory_channel {
  public:
   enum class end { opened, joined };
 
   /// Memory for the other process to map; an empty descriptor if the system has none.
   static support::owned_descriptor make_memory();
-  /// Maps the memory; null if make_memory did not make it.
+  /// Maps the memory. `which`: `opened` in the process that made the memory, `joined` in the process that received the memory.
+  /// Null if the memory is not as make_memory() makes it, or can't be mapped.
   static std::unique_ptr<memory_channel> map(const support::owned_descriptor& memory, end which);
 
   memory_channel(const memory_channel&) = delete;
@@ -46,14 +47,14 @@ struct channel_with_bell {
   support::owned_descriptor bell;
 };
 
-/// The process at the other end of a bell, as the kernel says; 0 if the kernel names none.
+/// The process at the other end of a bell; 0 if the kernel does not name this process.
 std::uint64_t process_beyond(const support::owned_descriptor& bell);
 
 /// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a door: a
 /// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the door and passes the
-/// memory. Where there is no door, the connection stays with TCP.
+/// memory. If there is no door, the connection stays with TCP.
 ///   LD-1  both ends are on loopback, in one network namespace, and of one user.
-///   LD-2  no end waits for the other, and nothing is left on the system, however an end closes or dies.
+///   LD-2  no end waits for the other end. Nothing is left on the system, however an end closes or dies.
 class channel_door {
  public:
   /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no
@@ -63,7 +64,7 @@ class channel_door {
   /// again later.
   channel_with_bell answer();
 
-  /// For the called end. The result has no channel if there is no door.
+  /// For the called end: connects to the door and passes the memory. The result has no channel if there is no door.
   static channel_with_bell knock(int connection);
 
   /// The door's name in the abstract namespace; empty for a connection that is not on loopback. For tests.

@@ -12,7 +12,7 @@ constexpr auto capacity = ring_writer::capacity;
 
 std::size_t offset_of(std::uint64_t position) { return static_cast<std::size_t>(position % capacity); }
 
-/// Clears the flag. True for exactly one of the callers that come while the flag is set.
+/// Clears the flag. If several threads find the flag set, exactly one of them gets true.
 bool clear_if_set(std::atomic<std::uint32_t>& flag) { return flag.load() != 0 && flag.exchange(0) != 0; }
 
 }  // namespace
@@ -22,7 +22,7 @@ void ring_writer::begin(std::uint64_t after) {
   shared_.begins_after.store(after, std::memory_order_release);
 }
 
-/// Bytes that the reader has still to skip are free too.
+/// The free bytes. Bytes that the reader will skip are free too.
 std::optional<std::size_t> ring_writer::room() const {
   const auto read = std::max(shared_.read.load(), skipped_to_);
   if (read > written_ || written_ - read > capacity) return std::nullopt;

@@ -8,14 +8,14 @@
 
 namespace troupe::network {
 
-/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the other
-/// side's.
+/// The counters and flags of a ring, in memory that both sides map. Each side trusts its own counter and checks the counter of
+/// the other side.
 struct ring_control {
   static constexpr std::uint64_t not_begun = ~std::uint64_t{0};
 
   // Written by the writer:
   alignas(64) std::atomic<std::uint64_t> written{0};
-  std::atomic<std::uint64_t> skips_from{0};  // here the reader goes on at skips_to; valid once `written` is larger
+  std::atomic<std::uint64_t> skips_from{0};  // from here the reader goes on to skips_to; valid once `written` is larger
   std::atomic<std::uint64_t> skips_to{0};
   std::atomic<std::uint64_t> begins_after{not_begun};  // bytes that the connection carried before the ring's first byte
   // Written by the reader:
@@ -28,12 +28,13 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 
 /// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. If the ring
 /// is empty, the writer may go back to the ring's beginning: a ring with little traffic uses few pages and few cache lines. A
-/// side that goes to sleep stores its flag and then loads the other side's counter; the other side stores that counter and then
-/// loads the flag. All four operations are sequentially consistent, so at least one side sees the store of the other (RI-3).
+/// side that goes to sleep stores its sleep flag, then loads the counter of the other side. The other side stores this counter,
+/// then loads the flag. All four operations are sequentially consistent, so at least one side sees what the other side has
+/// stored (RI-3).
 ///   RI-1  every byte that was written is read once, in order.
 ///   RI-2  an impossible counter of the other side is an error; nothing outside the ring is read or written.
-///   RI-3  a side that has set its sleep flag, and then found nothing to do, has to be woken by the other side.
-///         has_to_wake_...() tells the other side once, after the other side's next read or write.
+///   RI-3  a side may sleep once it has set its sleep flag and then found nothing to do. After the next read or write of the
+///         other side, has_to_wake_reader() or has_to_wake_writer() tells the other side once to wake the sleeping side.
 ///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection the writer began.
 class ring_writer {
  public:

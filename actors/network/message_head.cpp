@@ -18,8 +18,7 @@ constexpr std::size_t target_at = 24;
 
 constexpr std::string_view atom_first = "@<>+@atom";
 
-/// Whether each plus sign begins the name of a type. CAF passes over a plus sign at the end: it would read the same types from
-/// two lists.
+/// Whether a name follows each plus sign. CAF ignores a plus sign at the end, so two different lists would mean the same types.
 bool is_list_of_names(std::string_view types) noexcept {
   if (!types.starts_with(message_outline::begin_of_types)) return false;
   types.remove_prefix(message_outline::begin_of_types.size());
@@ -62,13 +61,13 @@ bool message_outline::begins_with_atom() const noexcept {
 std::optional<message_outline> outline_of(std::string_view payload, bool is_routed) {
   front_reader from(payload);
   if (is_routed && !from.take(2 * message_outline::node_bytes)) return std::nullopt;
-  if (from.take_size() != std::size_t{0}) return std::nullopt;  // further actors
+  if (from.take_size() != std::size_t{0}) return std::nullopt;  // the message is to pass through further actors
   return content_of(from.left());
 }
 
 std::optional<message_outline> content_of(std::string_view message) {
   front_reader from(message);
-  if (from.take(2) != std::string_view("\0\0", 2)) return std::nullopt;  // no number of a type: a name follows
+  if (from.take(2) != std::string_view("\0\0", 2)) return std::nullopt;  // no number of a type: names of types follow
   const auto length = from.take_size();
   const auto types = length ? from.take(*length) : std::nullopt;
   if (!types || !is_list_of_names(*types)) return std::nullopt;

@@ -14,7 +14,7 @@ namespace troupe::network {
 
 /// The fields of a BASP header that a connection looks at, read from the bytes of a message. A BASP header has two bytes
 /// without a meaning, and CAF ignores them. troupe uses the first of the two, `note`. So a connection to a node on CAF's own
-/// network works too: CAF sends a note without bits.
+/// network works too: CAF sends the note 0.
 struct message_head {
   static constexpr std::size_t bytes = caf::io::basp::header_size;
   /// A message with this operation is a fragment: the next bytes of the payload of another message. CAF does not know this
@@ -27,11 +27,11 @@ struct message_head {
 
   std::uint8_t operation = 0;
   std::uint8_t note = 0;
-  std::uint32_t payload = 0;  // bytes
-  std::uint64_t message = 0;  // CAF's number of the message; a bit of it says that the message is an answer
+  std::uint32_t payload = 0;  // size of the payload in bytes
+  std::uint64_t message = 0;  // CAF's number of the message; one of its bits says that the message is an answer
   std::uint64_t source = 0;   // id of the sending actor
   std::uint64_t target = 0;   // id of the receiving actor; 0 if the message is for CAF's broker
-  std::uint8_t flags = 0;     // CAF's
+  std::uint8_t flags = 0;     // flags of CAF
 
   /// Reads the `bytes` bytes at `from`.
   static message_head read(const char* from) noexcept;
@@ -41,7 +41,7 @@ struct message_head {
   static void set_note(char* of, std::uint8_t note) noexcept;
 };
 
-/// Takes what CAF has written from the front of a text.
+/// Reads values that CAF has written, from the front of a text.
 class front_reader {
  public:
   explicit front_reader(std::string_view from) noexcept : left_(from) {}
@@ -53,8 +53,8 @@ class front_reader {
     return result;
   }
 
-  /// A size as CAF writes it: seven bits in each byte, the lowest first; the eighth bit says that more follow. CAF itself takes
-  /// sizes of more bytes, which no sequence that fits into a message has.
+  /// A size as CAF writes it: seven bits in each byte, the lowest bits first. The eighth bit says that another byte follows.
+  /// CAF itself reads sizes of more than five bytes; but nothing of such a size fits into a message.
   std::optional<std::size_t> take_size() noexcept {
     std::size_t result = 0;
     for (int i = 0; i < most_of_size; ++i) {
@@ -84,7 +84,7 @@ class front_reader {
 
 /// How the payload of a message to an actor begins, read from the bytes that CAF wrote.
 struct message_outline {
-  /// How CAF writes a node: the kind of the id, the number of the process, and the host.
+  /// The size of a node's id as CAF writes it: the kind of the id, the number of the process, and the host.
   static constexpr std::size_t node_bytes = 32;
   /// How CAF begins the list of the types.
   static constexpr std::string_view begin_of_types = "@<>";
@@ -97,11 +97,11 @@ struct message_outline {
 };
 
 /// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF
-/// writes them. So a list of types is written in one way only: no name in it is empty.
+/// writes them, for example if the list of types has an empty name.
 std::optional<message_outline> content_of(std::string_view message);
 
-/// Reads the beginning of a payload. `is_routed`: the nodes that the message is from and for come first. Empty: the bytes are
-/// not as CAF writes them, or the message is to pass through further actors; nodes send no such message.
+/// Reads the beginning of a payload. `is_routed`: the payload begins with the sending node and the receiving node. Empty: the
+/// bytes are not as CAF writes them, or the message is to pass through further actors; nodes send no such message.
 std::optional<message_outline> outline_of(std::string_view payload, bool is_routed);
 
 }  // namespace troupe::network

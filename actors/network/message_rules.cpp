@@ -24,17 +24,18 @@ constexpr std::string_view types_of_link = "@<>+@atom+@strong_actor_ptr";
 constexpr std::string_view types_of_greeting = "@<>+troupe.hello+@strong_actor_ptr";
 constexpr std::array<std::string_view, 3> types_of_status = {"@<>+@atom", "@<>+@atom+@atom", "@<>+@atom+@u64+@i64"};
 constexpr std::string_view types_of_search = "@<>+@atom+@str";
-/// A type that may hold messages has one of these in its name.
+/// The name of a type whose values may hold messages has one of these texts in it.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
-/// In so many bytes nothing can nest too deeply.
+/// Messages within messages can't nest too deeply in a payload of at most this many bytes.
 constexpr std::size_t never_deep = std::size_t{4} << 10;
 
-/// CAF asks the other end for this service as soon as two nodes have met. It makes actors of types that the program has
-/// registered with CAF by name; troupe registers none. CAF's other service changes the configuration.
+/// CAF asks the other end for this service as soon as two nodes have met. The service makes actors of types that a program has
+/// registered with CAF by name; troupe registers no such type. CAF's other service changes the configuration.
 const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
 constexpr std::uint32_t most_of_service = 4096;
 constexpr std::string_view types_of_question_for_service = "@<>+@atom+@atom+@str";
-/// The other end answers once, by a message to an actor of CAF, which has no number of its own here.
+/// The types of the message that answers this question. The other end sends this message once, to the actor of CAF that has
+/// asked.
 constexpr std::string_view types_of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
 
 message_type kind_of(const message_head& of) { return static_cast<message_type>(of.operation); }
@@ -52,8 +53,9 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-/// CAF takes a message that says that it flows down a stream for one of these types, without a look. The same holds for a
-/// message that flows up a stream: make_message_id(), by which CAF reads the number of a message, makes it flow down.
+/// The number of a message may say that the message flows down a stream. CAF then takes its values for these types, without a
+/// check. The number may also say that the message flows up a stream. But CAF reads numbers by make_message_id(), which turns
+/// up into down.
 constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
 bool is_one_of_troupe(const message_outline& of) {
@@ -61,15 +63,15 @@ bool is_one_of_troupe(const message_outline& of) {
          of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos;
 }
 
-/// When an actor of the other end links to an actor here, or lets go of it, CAF sends this message in the name of the actor
-/// here.
+/// When an actor of the other end links to an actor of this node, or unlinks from it, CAF at the other end sends this message
+/// in the name of the actor of this node.
 bool is_link(const std::optional<message_outline>& of) {
   return of && of->types == types_of_link &&
          (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
 }
 
-/// What other nodes may tell a gateway, beside answers. Types that no node sends could name any number of actors, of which CAF
-/// would take note while it reads.
+/// Messages, besides answers, that other nodes may send to a gateway. Other messages could name any number of actors, and CAF
+/// would make a proxy for each of them.
 bool is_for_gateway(const message_outline& of) {
   if (!of.begins_with_atom()) return of.types == types_of_greeting || is_one_of_troupe(of);
   if (of.first == support::find_atom::uint_value()) return of.types == types_of_search;
@@ -95,7 +97,7 @@ message_rules::receiver message_rules::receiver_of(const message_head& next) con
   return may_answer ? receiver::asker : receiver::program;
 }
 
-/// Whether the message that came last is for no actor of the node itself, and no answer.
+/// Whether the last message is no answer, and is for an actor of the user's program, or for the actor of CAF that asks.
 bool message_rules::is_for_program() const noexcept {
   return !is_answer(last_) && (to_ == receiver::program || to_ == receiver::asker);
 }
@@ -108,7 +110,7 @@ std::string message_rules::why_not(const message_head& next) {
   if (proof_ && !proof_->place)
     return "one more connection of a certificate that has " + std::to_string(gate::node_ids::most_connections);
   if (state_ == state::waiting && kind != expected) return "a message before its handshake";
-  // A caller that has two connections repeats its handshake on the one that counts.
+  // A caller with two connections repeats its handshake on the connection that it chooses.
   const bool chooses = state_ == state::met && kind == message_type::client_handshake && expected == kind &&
                        (next.flags & caf::io::basp::header::select_connection_flag) != 0;
   if (state_ != state::waiting && is_handshake && !chooses) return "a second handshake";
@@ -151,7 +153,7 @@ void message_rules::meet(std::shared_ptr<gate::node_ids> all, certificates::iden
   proof_ = proof{std::move(all), std::move(who), policy, std::move(place), std::move(unfinished)};
 }
 
-/// Looks the role up only if another policy counts than at the last look.
+/// Looks up the rights of the role, if the policy has changed since the last look-up.
 void message_rules::look_at_policy() {
   if (!proof_ || proof_->policy == nullptr) return;
   const auto& now = proof_->policy->now();
@@ -175,7 +177,7 @@ std::string message_rules::why_not(std::span<const char> payload) {
       return {};
     case message_type::routed_message:
     case message_type::monitor_message:
-    case message_type::down_message: {  // these begin with the node that they are from, and the node that they are for
+    case message_type::down_message: {  // the payload begins with the sending node and the receiving node
       if (!proof_) break;
       if (bytes.size() < 2 * message_outline::node_bytes) return "a message of CAF that is too short";
       const auto own = proof_->ids->own();
@@ -206,7 +208,7 @@ std::string message_rules::why_not(std::span<const char> payload) {
   return {};
 }
 
-/// Why the values may not come; empty if they may. Pre: the connection has certificates.
+/// Why the values of a message may not come; empty if they may come. Pre: the connection has certificates.
 std::string message_rules::why_not_hold(const message_values& values) {
   TROUPE_EXPECT(proof_);
   if (values.is_wrong) return "values that no node sends";
@@ -226,11 +228,11 @@ std::string message_rules::not_for_program() const {
   return "a message to an actor of a program, which the policy allows no node of the role '" + proof_->who.role + "'";
 }
 
-/// Why CAF can't read a message to an actor; empty if it can. Pre: the connection has certificates.
+/// Why CAF must not read a message to an actor; empty if CAF may read it. Pre: the connection has certificates.
 std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (!outline) {
-    // This is what CAF writes of a message with a type that the sender's program has not registered. CAF reads an empty message
-    // from it.
+    // CAF writes only this byte of a message with a type that the sender's program has not registered. CAF reads an empty
+    // message from this byte.
     const std::size_t begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     return bytes.size() == begin + 1 && !is_for_node() ? "" : "a message that is not as CAF writes it";
   }
@@ -240,9 +242,9 @@ std::string message_rules::why_not_read(std::string_view bytes, const std::optio
   return why.empty() ? why : "a message with " + why;
 }
 
-/// Whether the message is the one by which an actor of the other end links to an actor here, or lets go of it. CAF takes the
-/// first actor for a proxy without a look, and locks it beside the second one. Pre: the connection has certificates, and
-/// is_link().
+/// Whether the message is as CAF sends it when an actor of the other end links to an actor of this node, or unlinks from it.
+/// CAF takes the actor that the message names for a proxy, without a check, and links this proxy and the receiver. Pre: the
+/// connection has certificates, and is_link().
 bool message_rules::may_link(std::string_view bytes, const message_outline& outline) const {
   TROUPE_EXPECT(proof_ && is_link(outline));
   front_reader values(outline.values);
@@ -253,8 +255,8 @@ bool message_rules::may_link(std::string_view bytes, const message_outline& outl
          *actor != 0 && values.left().size() == message_outline::node_bytes && handshake_.starts_with(values.left());
 }
 
-/// As why_not(), for the payload of a message to an actor. Looks last at what takes time: who may not send the message does not
-/// get so far.
+/// As why_not(), for the payload of a message to an actor. The checks that take time come last: a sender that may not send the
+/// message does not reach these checks.
 std::string message_rules::why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (proof_) {
     const auto begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;

@@ -20,39 +20,42 @@
 
 namespace troupe::network {
 
-/// Which messages of BASP may come by a connection. CAF trusts what comes: some headers of 32 bytes end its process, others
-/// make CAF pass messages on, start actors or change its configuration. If CAF passes a message on, the next node takes it for
-/// a message of this node. When an actor of another node links to an actor of this node, or lets go of it, CAF sends a message
-/// in the name of the actor of this node (BR-5, BR-12).
-///   BR-1  the handshake of the other end comes first, and once; a caller may repeat its handshake once, to choose this
-///         connection.
+/// Which messages of BASP, CAF's protocol between nodes, may come by a connection. CAF trusts each message: some headers of 32
+/// bytes end the process, others make CAF pass messages on, start actors or change its configuration. If CAF passes a message
+/// on, the next node takes it for a message of this node. When an actor of another node links to an actor of this node, or
+/// unlinks from it, CAF at the other node sends a message in the name of the actor of this node (BR-5, BR-12).
+///   BR-1  the handshake of the other end comes first, and once; a caller that has two connections may repeat its handshake
+///         once, on the connection that it chooses.
 ///   BR-2  after the handshake come only messages to an actor by the actor's number, news of monitored actors, and heartbeats.
-///         Beside these, the one question that nodes of CAF ask CAF's service may come, at most `most_for_service` times.
-///         Without certificates, messages may be of another node: an answer may take the way of its question.
-///   BR-3  what needs a payload has one, and only messages to actors may have a large one.
+///         CAF's question for a service of CAF may come too, at most `most_for_service` times. Without certificates, a message
+///         may be from a third node: an answer may take the same way as its question.
+///   BR-3  a message has a payload if its kind needs one, and none otherwise. Only a message to an actor may have a payload of
+///         more than `most_small` bytes.
 ///   BR-4  messages within messages nest at most `most_nested` deep: CAF reads an inner message while it reads the outer one,
 ///         and the stack is finite.
-///   BR-5  with certificates, each message and each end of an actor is from the node of the certificate and for this node (see
-///         node_ids). This node passes nothing on to other nodes. The message by which an actor links (BR-12) is an exception.
-///   BR-6  the actors of a node itself get only answers. Its gateway gets also the messages of nodes, one struct in each, and
-///         questions for its status and for published actors. Messages that end an actor are refused, and messages that only
-///         actors of one node send each other.
-///   BR-7  a role without the right to actors sends messages to the actors of the node itself, answers to any actor, and one
-///         answer to CAF's own question after the handshake. Other messages are refused before their values are read, and by
-///         the header if they are larger than CAF's answer.
+///   BR-5  with certificates, each message, and each report that an actor has ended, is from the node of the certificate and
+///         for this node (see node_ids). This node passes nothing on to other nodes. The message by which an actor links
+///         (BR-12) is an exception.
+///   BR-6  the actors that a node is made of (own_actors) get only answers. The gateway also gets messages with one struct of
+///         troupe each, and questions about its status and about published actors. Messages that end an actor, or that only
+///         actors of one node send each other, are refused.
+///   BR-7  a role without the right to actors sends messages to the actors that a node is made of, answers to any actor, and
+///         one answer to CAF's own question after the handshake. Other messages are refused before CAF reads their values. A
+///         message that is larger than the answer to CAF's question is refused by its header.
 ///   BR-8  a message that is marked as part of a stream of CAF has the one type that CAF sends in a stream, and is no answer.
-///         It is not for the actors of a node itself.
+///         It is not for the actors that a node is made of.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).
 ///   BR-10 with certificates, a message is for the actor that it names, and not to be passed on to further actors. An answer
-///         that is none of troupe's has at most `most_answer` bytes, unless the policy gives the role of the other end the
-///         right to actors.
-///   BR-11 with certificates, messages and reasons for an actor's end are as CAF writes them, with values that nodes send (see
-///         message_values). Answers to the node's own actors have values that nodes answer. A role without the right to actors
-///         sends no own types, and names at most one actor, of the two nodes.
-///   BR-12 with certificates, only an actor of the other end links to an actor of this node, or lets go of it, by the message
-///         that CAF sends for it. No actor links to an actor of the node itself.
-///   BR-13 a policy that is read again counts on connections that are open: for each header, and for each payload, that is
-///         looked at from then on. A payload is looked at by one policy.
+///         with another type than one of troupe's has at most `most_answer` bytes, unless the policy gives the role of the
+///         other end the right to actors.
+///   BR-11 with certificates, messages, and the reasons why actors have ended, are as CAF writes them and hold only values that
+///         nodes send (see message_values). Answers to the actors that a node is made of hold only types with which nodes
+///         answer. A role without the right to actors sends no types of the user's program, and names at most one actor, which
+///         is of one of the two nodes.
+///   BR-12 with certificates, only an actor of the other end can link to an actor of this node, or unlink from it, and only by
+///         CAF's message for this. No actor of another node links to an actor that this node is made of.
+///   BR-13 a policy that is read again counts on open connections too, from the next header or payload that is checked. One
+///         payload is checked by one policy.
 class message_rules {
  public:
   static constexpr std::size_t most_small = std::size_t{64} << 10;
@@ -61,7 +64,7 @@ class message_rules {
   /// CAF asks once after each handshake.
   static constexpr int most_for_service = 8;
 
-  /// What has come of the handshakes of the other end:
+  /// Which handshakes of the other end have come:
   ///
   ///   state    meaning                                  next state
   ///   waiting  the handshake may come, nothing else     its header: met
@@ -73,35 +76,35 @@ class message_rules {
   explicit message_rules(gate::end which, std::shared_ptr<const gate::own_actors> own = nullptr) noexcept
       : which_(which), own_(std::move(own)) {}
 
-  /// Says whose the connection is, which counts for NI-3 from now on. Without this call BR-5 and BR-7 do not count. `all` has
-  /// the id of this process. `policy`: see BR-7 and BR-13; null: every role has the right to actors. Pre: it is called once,
-  /// and nothing has come.
+  /// Says which certificate the other end has. From now on the connection counts for NI-3 of node_ids. Without this call the
+  /// connection is one without certificates. `all` has the id of this process. `policy`: see BR-7 and BR-13; null: every role
+  /// has the right to actors. Pre: it is called once, and nothing has come.
   void meet(std::shared_ptr<gate::node_ids> all, certificates::identity who, const rights::policy_file* policy = nullptr);
   /// Says that a message with this header leaves by the connection.
   void leaves(const message_head& next);
   /// Why the message with this header may not come next; empty if it may.
   std::string why_not(const message_head& next);
-  /// Why this payload, of the message that came last, may not come; empty if it may.
+  /// Why the payload of the last message may not come; empty if it may.
   std::string why_not(std::span<const char> payload);
-  /// So many bytes of the message that came last, or of the fragments of one, are here and not with CAF yet. False: the
-  /// connections of the certificate have too many (NI-3).
+  /// Says how many bytes of a message, or of fragments of a message, have come and are not with CAF yet. False: the connections
+  /// of the certificate have too many such bytes (NI-3 of node_ids).
   bool may_hold(std::size_t unfinished) noexcept { return !proof_ || proof_->unfinished->has(unfinished); }
   state now() const noexcept { return state_; }
-  /// How many bytes the answer to the message that came last is expected to take, if nobody else counts them (see
+  /// How many bytes the answer to the last message is expected to take; 0 if another limit counts the answer (BN-4 of
   /// broker_notes).
   std::size_t owed() const noexcept { return owed_; }
 
  private:
-  static constexpr std::size_t owed_for_monitor = 64;  // less than the message that named the actor has taken
+  static constexpr std::size_t owed_for_monitor = 64;  // the news that the monitored actor has ended
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 
-  /// Whom a message names as its receiver; `asker`: the actor of CAF here that waits for an answer of the other end's service
+  /// The receiver of a message. `asker`: the actor of CAF in this process that waits for the answer of the other end's service
   /// (BR-2).
   enum class receiver { program, asker, service, gateway, inner };
   /// CAF's own question for the service of the other end (BR-2).
   enum class question { none, open, answered };
-  /// Whose a connection with certificates is.
+  /// What is known of the other end of a connection with certificates.
   struct proof {
     std::shared_ptr<gate::node_ids> ids;
     certificates::identity who;
@@ -109,7 +112,7 @@ class message_rules {
     gate::node_ids::place place;  // null: the certificate has too many connections
     std::shared_ptr<gate::node_ids::unfinished_message> unfinished;
     gate::node_ids::hold own_id{};             // once the handshake has come
-    const rights::policy* looked_at{nullptr};  // the policy that says may_use_actors
+    const rights::policy* looked_at{nullptr};  // the policy from which may_use_actors was read
     bool may_use_actors = true;
   };
 
@@ -128,9 +131,9 @@ class message_rules {
   std::shared_ptr<const gate::own_actors> own_;
   std::optional<proof> proof_;  // with certificates
   state state_ = state::waiting;
-  std::string handshake_;  // payload of the first one
+  std::string handshake_;  // payload of the first handshake
   question asked_ = question::none;
-  std::uint64_t asker_ = 0;  // the actor that has asked last
+  std::uint64_t asker_ = 0;  // CAF's actor that has asked last for the service
   int for_service_ = 0;      // messages to CAF's service so far
   // Of the message that came last:
   message_head last_;

@@ -50,18 +50,18 @@ constexpr std::array<std::string_view, 4> pointers_to_actors = {"@actor", "@addr
 constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@addrvec", "std::vector<@actor>",
                                                                  "std::vector<@addr>"};
 constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
-/// Values that may hold messages, or ids of nodes, beside pointers to actors.
+/// Types whose values may hold messages or ids of nodes, besides pointers to actors.
 constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
-/// How the names of CAF's other types begin. In bytes whose layout nobody knows here, a message is wrong if one of these names
-/// comes after a plus sign, as in a list of types.
+/// How the names of CAF's other types begin. If bytes have an unknown layout, one of these names behind a plus sign makes the
+/// message wrong: the bytes may be a list of types.
 constexpr std::array<std::string_view, 17> wrong_names = {
   "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
   "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",
   "@connection_",  "@protocol", "@address_listing", "@receive_",    bytes_of_char};
 constexpr std::string_view begin_of_troupes = "troupe.";
-/// Each type that is registered with CAF brings its vector along. No node sends one of troupe's.
+/// CAF registers the vector of a type together with the type. No node sends a vector of a type of troupe's.
 constexpr std::string_view begin_of_vectors = "std::vector<troupe.";
-/// How messages/inspect.cpp begins a value: the bytes of the header, and those of the payload.
+/// messages/inspect.cpp begins a value with two sizes: that of the header, and that of the payload.
 constexpr std::size_t prefix_of_troupes = sizeof(std::uint32_t) + sizeof(std::uint64_t);
 constexpr std::size_t code_and_category = sizeof(std::uint8_t) + sizeof(std::uint64_t);
 constexpr std::size_t host_and_process = message_outline::node_bytes - sizeof(std::uint64_t);
@@ -77,7 +77,8 @@ const fixed* find_in(const Range& all, std::string_view type) noexcept {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// Whether the type is none of CAF's. The names of CAF's types have this sign, but for a few.
+/// Whether the type is none of CAF's, for types that are in none of the tables above. The names of CAF's types have an @,
+/// except those that are named here.
 bool is_own_type(std::string_view type) noexcept {
   return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<") &&
          !type.starts_with(begin_of_vectors);
@@ -93,7 +94,7 @@ bool may_come(std::string_view type) noexcept {
          may_hold_nodes(type) || type == "@strmap" || type.starts_with(begin_of_troupes) || is_own_type(type);
 }
 
-/// Calls `look` for each type of the list while it returns true. Returns whether it always did.
+/// Calls `look` for each type of the list, until a call returns false. Returns whether all calls returned true.
 template <class Look>
 bool for_each_type(std::string_view types, Look look) noexcept {
   types.remove_prefix(std::min(types.size(), message_outline::begin_of_types.size()));
@@ -106,7 +107,8 @@ bool for_each_type(std::string_view types, Look look) noexcept {
   return true;
 }
 
-/// Goes through values as CAF does. The functions return false where CAF should not go.
+/// Walks through values in the order in which CAF reads them. A function returns false if the message is wrong (see
+/// message_values).
 class walk {
  public:
   walk(std::string_view bytes, message_values& into) noexcept : from_(bytes), into_(into) {}
@@ -120,14 +122,14 @@ class walk {
     });
   }
 
-  /// An error behind which nothing comes.
+  /// Walks through an error that is the last of the bytes.
   bool last_error() noexcept {
     if (!from_.take(code_and_category)) return false;
     return from_.left().empty() || (content_of(from_.left()) && message(0));
   }
 
   std::string_view left() const noexcept { return from_.left(); }
-  /// Whether a value that was not walked through, and is not of an own type, may hold the id of a node.
+  /// Whether a value that was not walked through may hold the id of a node. Values of own types do not count.
   bool has_left_nodes() const noexcept { return has_left_nodes_; }
 
  private:
@@ -157,8 +159,8 @@ class walk {
     if (type == "@exit" || type == "@down") return pointer() && error(depth);
     if (type.starts_with(begin_of_troupes) && depth == 0) return troupes();
     if (!is_own_type(type)) return false;
-    // An own type, or a type of troupe's within an inner message. If CAF can't read such a value of troupe's, CAF goes on after
-    // the inner message, and nobody knows here at which byte.
+    // An own type, or a type of troupe's within an inner message. If CAF can't read such a value of troupe's, CAF goes on
+    // behind the inner message, at a byte that is not known here.
     into_.has_own_types = true;
     return true;
   }
@@ -193,7 +195,7 @@ class walk {
     return from_.take(header) && payload <= from_.left().size() && from_.take(payload);
   }
 
-  /// True: an actor system. False: no node.
+  /// True: the id of an actor system. False: CAF's id for no node. Empty: another id, or too few bytes.
   std::optional<bool> node() noexcept {
     const auto kind = from_.take_number();
     if (!kind) return std::nullopt;
@@ -216,8 +218,9 @@ class walk {
 
   bool error(std::size_t depth) noexcept { return from_.take(code_and_category) && message(depth); }
 
-  /// If CAF can't read a message within a message, CAF leaves the inner message empty, and goes on with the next value at the
-  /// place where the reading has stopped. CAF does the same if it can't write the inner message.
+  /// If CAF can't read an inner message, CAF leaves the inner message empty and goes on with the next value, at the byte where
+  /// the reading has stopped. If CAF can't write an inner message, CAF also goes on with the next value, at the byte where the
+  /// writing has stopped.
   bool message(std::size_t depth) noexcept {
     if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());
@@ -235,12 +238,13 @@ class walk {
   std::size_t parts_ = 0;
 };
 
-/// Goes through the bytes once: the sender chooses them, and this thread serves all connections.
+/// Whether one of the wrong names comes behind a plus sign. Reads the bytes only once: the sender chooses how many there are,
+/// and this thread serves all connections.
 bool has_wrong_name(std::string_view bytes) noexcept {
   for (auto at = bytes.find('+'); at != std::string_view::npos; at = bytes.find('+')) {
     bytes.remove_prefix(std::min(bytes.size(), bytes.find_first_not_of('+', at)));
     if (bytes.empty()) return false;
-    for (const auto& each : wrong_names)  // most end at their first letter
+    for (const auto& each : wrong_names)  // most comparisons end at the first letter
       if (std::mismatch(each.begin(), each.end(), bytes.begin(), bytes.end()).first == each.end()) return true;
   }
   return false;

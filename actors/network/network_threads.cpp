@@ -110,7 +110,7 @@ std::future<void> network_threads::serve(event_loop& loop) {
     std::lock_guard lock(notes_.mutex);
     notes_.loops.push_back(&loop);
   }
-  // Idle work that was asked for before is due: the thread that looked for it did not know the loop.
+  // Idle work that was asked for before serve() is due: the leader did not know the loop when it looked for idle work.
   if (loop.idle_work_due_) idle_work_due_ = true;
   add_to(polled_.get(), loop.poll_handle(), &loop);
   note(loop);  // there may be posts from before serve()
@@ -167,7 +167,7 @@ void network_threads::ask_for_idle_work(event_loop& of) {
   if (wake) support::ring(bell_.get());
 }
 
-/// Makes the thread that stands by the leader, if there is no leader.
+/// If no thread leads, makes the thread that stands by lead.
 void network_threads::wake_other() {
   std::lock_guard lock(turns_.mutex);
   if (turns_.now == leadership::held) return;
@@ -315,7 +315,8 @@ bool network_threads::any_noted() {
   return !notes_.noted.empty();
 }
 
-/// Handles posts, and posts that those caused, for `most_rounds` rounds at most. Then the sockets have their turn.
+/// Handles posts, and then the posts that these have caused, for `most_rounds` rounds at most. Then the sockets have their
+/// turn.
 bool network_threads::handle_posts() {
   bool any = false;
   for (int round = 0; round < most_rounds; ++round) {
@@ -349,7 +350,7 @@ bool network_threads::handle_events(bool wait) {
   return count > 0;
 }
 
-/// Lets the loops go on that had more to do than was their turn.
+/// Calls go_on() of the loops that note_later() has noted.
 bool network_threads::go_on() {
   if (leader_.later.empty()) return false;
   leader_.going_on.swap(leader_.later);
@@ -408,7 +409,7 @@ void network_threads::sleep() {
     if (!notes_.noted.empty() || idle_work_due_) return;
     notes_.asleep = true;
   }
-  const bool may_sleep = leader_.watched.may_sleep();  // frees forgotten connections, which may post
+  const bool may_sleep = leader_.watched.may_sleep();  // frees forgotten connections; their destructors may post
   if (may_sleep && leader_.noted.empty() && leader_.new_jobs.empty()) handle_events(true);
   std::lock_guard lock(notes_.mutex);
   notes_.asleep = false;

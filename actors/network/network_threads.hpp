@@ -28,15 +28,15 @@ namespace troupe::network {
 /// result: no other thread is woken between request and answer. The second thread stands by, and becomes the leader when the
 /// job takes too long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
-///   NT-2  while no thread leads, the thread that stands by looks every `tick`, and leads if no thread led since its last look.
-///         It leads at once if a third thread posts to a loop, or the job waits for a future. The job's own posts wait until
-///         its thread leads again.
+///   NT-2  while no thread leads, the thread that stands by looks every `tick`, and leads if no thread has led since its last
+///         look. It leads at once if a third thread posts to a loop, or if the job waits for a future. Posts of the job itself
+///         wait until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
 ///         wait are sent elsewhere.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
-///   NT-5  the network threads use no event loop once the future of its serve() is ready.
-///   NT-6  both threads start in the constructor. serve() runs on a thread of CAF, which could not report that the system gives
-///         no thread.
+///   NT-5  once the future that serve() has returned is ready, the network threads do not use the event loop any more.
+///   NT-6  both threads start in the constructor, which can report that the system gives no thread. serve() could not report
+///         this: it runs on a thread of CAF.
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
@@ -71,7 +71,8 @@ class network_threads {
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return leader_.watched; }
 
-  /// Makes this thread run the job once the thread has stopped leading. False: this thread can't, and the job was not taken.
+  /// Makes this thread run the job once the thread has stopped leading. False: the job was not taken, because this thread does
+  /// not lead, another job runs, or the loop takes no more jobs.
   bool run_soon(event_loop& of, job work);
   /// Returns when no job of the loop runs; from now on no job of the loop is taken. Not to be called from a job.
   void finish_jobs(event_loop& of);

@@ -11,8 +11,8 @@
 
 namespace troupe::network {
 
-/// Cuts the bytes that come by a connection into the parts that its broker wants. What comes beyond a part is kept for the next
-/// ones.
+/// Cuts the bytes that come by a connection into the parts that its broker wants. Bytes that come beyond a part are kept for
+/// the next parts.
 ///
 ///   state     meaning                                             next state
 ///   filling   the part has room, and too few bytes have come      add(): any
@@ -20,7 +20,8 @@ namespace troupe::network {
 ///   complete  enough bytes have come                              take(), then want_next() or want_rest(): any
 ///
 ///   BU-1  bytes leave in the parts in the order in which they came, each once.
-///   BU-2  what is wanted takes no memory before it comes: at most `first_room`, or twice the bytes that have come.
+///   BU-2  a part takes at most `first_room` bytes of memory, or twice the bytes that have come, however many bytes the broker
+///         wants.
 ///   BU-3  memory that a large part took is freed once many smaller parts have passed.
 class part_buffer {
  public:
@@ -28,18 +29,18 @@ class part_buffer {
   /// How many bytes of a part are waited for at first, and how many may be reserved for a part before its bytes have come.
   static constexpr std::size_t first_room = std::size_t{1} << 20;
   static constexpr std::size_t most_reserved = std::size_t{64} << 20;
-  /// However small the parts are, their memory is freed only if its capacity is more than twice this.
+  /// Memory is freed only if its capacity is more than twice this many bytes, however small the parts are.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
   enum class state { filling, full, complete };
 
-  /// What the broker wants of the next parts.
+  /// Says how many bytes the broker wants in the next parts.
   void wish(caf::io::receive_policy::config wanted) noexcept { wanted_ = wanted; }
-  /// Begins the next part of the broker's. Throws std::bad_alloc.
+  /// Begins the next part. Throws std::bad_alloc.
   void want_next();
-  /// Begins a part that part() is large enough for; its first `come` bytes are there.
+  /// Begins a part whose first `come` bytes are already in part(). part() has the size of the whole part.
   void want_rest(std::size_t come) noexcept;
-  /// Makes room for more bytes. Memory that is reserved takes no room until bytes come. Throws std::bad_alloc.
+  /// Makes room for more bytes. Reserved memory takes no physical memory until bytes come. Throws std::bad_alloc.
   void grow();
 
   state now() const noexcept {
@@ -49,24 +50,25 @@ class part_buffer {
   /// The most bytes that the part may have.
   std::size_t wished() const noexcept { return wished_; }
 
-  /// The room of the part, and the room beyond, for one read from the wire. Pre of room_ahead(): nothing is ahead.
+  /// Where one read from the wire puts its bytes: first into the part, then into the room for bytes beyond the part. Pre of
+  /// room_ahead(): has_ahead() is false.
   iovec room() noexcept { return {part_.data() + collected_, part_.size() - collected_}; }
   iovec room_ahead() noexcept { return {ahead_.data(), ahead_.size()}; }
-  /// Says that so many bytes were read into room(), and then into room_ahead().
+  /// Says that `bytes` bytes were read into room(), and then into room_ahead().
   void add(std::size_t bytes) noexcept;
-  /// Moves bytes that came ahead into the part.
+  /// Moves bytes that came beyond the last part into this part.
   void add_ahead() noexcept;
   bool has_ahead() const noexcept { return ahead_begin_ < ahead_end_; }
 
   std::vector<char>& part() noexcept { return part_; }
-  /// How many bytes the complete part has. The next part has none yet.
+  /// Returns how many bytes the complete part has. The next part begins without bytes.
   std::size_t take() noexcept;
 
  private:
   caf::io::receive_policy::config wanted_ = caf::io::receive_policy::at_most(1024);
   std::vector<char> part_;
   std::size_t collected_ = 0;  // bytes of the part that have come
-  std::size_t threshold_ = 1;  // with so many bytes the part is complete
+  std::size_t threshold_ = 1;  // with this many bytes the part is complete
   std::size_t wished_ = 1;
   support::recent_peak peak_;  // sizes of parts
   std::vector<char> ahead_ = std::vector<char>(ahead_bytes);

@@ -51,7 +51,7 @@ reading_from peer_messages::reading() noexcept {
 }
 
 std::string peer_messages::was_read(caf::io::basp_broker& broker, caf::io::connection_handle by) {
-  const bool is_whole = frames_.now() == fragment_reader::state::head;  // an answer is expected to a payload, not to its header
+  const bool is_whole = frames_.now() == fragment_reader::state::head;  // only complete messages are answered
   return sender_ ? notes_.read(broker, by, rules_ && is_whole ? rules_->owed() : 0) : std::string();
 }
 

@@ -21,12 +21,11 @@
 
 namespace troupe::network {
 
-/// The node at the other end of a connection with certificates. Its messages say who sent them, and have to say the truth: the
-/// name has to be that of the certificate, and the id has to be the id with which the node introduced itself, by any
-/// connection.
+/// The node at the other end of a connection with certificates. Its messages name their sender. The name has to be the name in
+/// the certificate. The id has to be the id with which the node introduced itself, by this or another connection.
 class proven_sender final : public sender_check {
  public:
-  /// `policy`: what the roles of the cluster may do, for as long as this object lives; null: nobody has said it.
+  /// `policy`: what the roles of the cluster may do; lives longer than this object. Null: the node has no policy.
   proven_sender(std::shared_ptr<gate::introduced_nodes> all, certificates::identity who, const rights::policy_file* policy)
       : all_(std::move(all)), who_(std::move(who)), policy_(policy) {}
 
@@ -47,47 +46,49 @@ class proven_sender final : public sender_check {
   const rights::policy_file* const policy_;
 };
 
-/// The messages of BASP that come by one connection: the rules for them, who they are from, and what CAF keeps because of them.
+/// The messages of BASP (CAF's protocol between nodes) that come by one connection: which may come, who sent them, and what CAF
+/// keeps because of them.
 ///
 ///   state    meaning                                                      next state
-///   unknown  it is not known whose the connection is; always so without   meet(): proven
+///   unknown  the node at the other end is not known; always so without    meet(): proven
 ///            certificates
 ///   proven   the connection has the certificate of a node                 none
 ///
-///   PM-1  a header or a payload that breaks the rules is not for the broker.
+///   PM-1  the broker gets no header and no payload that breaks the rules.
 ///   PM-2  no fragment comes before the handshake.
 class peer_messages {
  public:
   using outcome = fragment_reader::outcome;
   enum class state { unknown, proven };
 
-  /// `known` lives longer.
+  /// `known` lives longer than this object.
   explicit peer_messages(const gate::known_peers& known) noexcept : known_(known) {}
 
-  /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: those of the messages; without them
-  /// every message is fine.
+  /// From now on the bytes are messages of BASP. No effect after the first call. `rules`: decide which messages may come.
+  /// Without rules every message may come.
   void begin(std::optional<message_rules> rules);
-  /// Says whose the connection is. Pre: nothing has come.
+  /// Says which node the certificate of the other end names. Pre: nothing has come.
   void meet(certificates::identity who);
   state now() const noexcept { return sender_ ? state::proven : state::unknown; }
 
-  /// Sorts `part`, which has come: the broker gets it, a fragment is kept, or it is wrong.
+  /// Decides about `part`, which has come: the broker gets the part, a fragment is kept, or the part is wrong.
   outcome sort(std::vector<char>& part);
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept {
     TROUPE_EXPECT(!problem_.empty());
     return problem_;
   }
-  /// Says that the message, or fragment, that comes has so many bytes by now. False: there are too many (see message_rules).
+  /// Says that `bytes` bytes of a message or fragment have come. False: these are too many (see message_rules).
   bool may_hold(std::size_t bytes) noexcept { return !rules_ || rules_->may_hold(frames_.kept() + bytes); }
   fragment_reader& frames() noexcept { return frames_; }
 
-  /// While the result lives, this thread reads the message that came last, in the name of the node of the certificate.
+  /// While the result lives, this thread reads the last message. With certificates, the message has to name the node of the
+  /// certificate as its sender.
   reading_from reading() noexcept;
   /// CAF's broker has read the part that came last. Returns why the connection has to end; empty if it may go on.
   std::string was_read(caf::io::basp_broker& broker, caf::io::connection_handle by);
 
-  /// Says that a message with this header leaves: only the node that is asked may answer.
+  /// Says that a message with this header leaves. Questions are remembered, because only the node that was asked may answer.
   void leaves(const message_head& next) {
     if (sender_ && rules_) rules_->leaves(next);
   }

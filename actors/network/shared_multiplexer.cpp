@@ -42,15 +42,15 @@ struct epoll_set {
 int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 
-/// How long a call for a connection waits until the other end accepts it. The thread that waits makes the connections to all
-/// hosts, and a packet that was lost comes again after 1 s.
+/// How long connect_soon() waits until the other end accepts the connection. The thread that waits makes the connections to all
+/// hosts, so the time is short. But a lost packet comes again only after 1 s.
 constexpr int patience_ms = 2000;
 
 /// Connects a socket to the host. CAF's function has no deadline of its own: if the host drops the packets, that function waits
 /// for two minutes.
 caf::expected<support::owned_descriptor> connect_soon(const std::string& host, std::uint16_t port) {
   const auto address = support::read_address(host, port);
-  if (!address) {  // a name, which a program gives, and no node
+  if (!address) {  // a host name: programs give names, nodes give addresses
     const auto connected = caf::io::network::new_tcp_connection(host, port);
     if (!connected) return connected.error();
     return support::owned_descriptor(*connected);
@@ -76,17 +76,17 @@ gate::connection_gate gate_of(const caf::actor_system_config& config) {
   return own != nullptr ? own->gate() : gate::connection_gate(gate::connection_gate::rule::same_user);
 }
 
-/// When a node no longer has an id, the tensors of that id are dropped: so a node that draws one id after another has the
-/// limits of one sender.
+/// When a node gives up an id, the tensors that came from that id are dropped. So the limits of one sender hold also for a node
+/// that draws one id after another.
 std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system_config& config) {
   const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
   if (own == nullptr) return std::make_shared<gate::introduced_nodes>();
   return std::make_shared<gate::introduced_nodes>([own](node_id who) { own->give_up(who); });
 }
 
-/// Connections that the socket takes keep its port busy for a minute after the node has ended. With this option, which the
-/// connections inherit, a successor can listen there at once. The option is set after the port was chosen: otherwise two nodes
-/// could get the same port.
+/// Accepted connections keep the port busy for a minute after the node has ended. Accepted connections inherit this option.
+/// With it another node can listen at the port at once. The option is set after the port was chosen: otherwise two nodes could
+/// get the same port.
 void let_successors_listen(int socket) {
   const int on = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -96,7 +96,8 @@ void set_non_blocking(int socket) { ::fcntl(socket, F_SETFL, ::fcntl(socket, F_G
 
 }  // namespace
 
-/// Tells no broker of a connection that the gate refuses, or before its other end has proven itself.
+/// Accepts connections. A broker learns of a connection only if the gate lets it in, and only after the other end has proven
+/// who it is.
 class shared_multiplexer::doorman final : public caf::io::doorman {
  public:
   doorman(shared_multiplexer& network, caf::io::network::native_socket socket)
@@ -135,7 +136,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
   bool let_in(support::owned_descriptor socket, std::unique_ptr<gate::tls_session> secured) {
     if (detached()) {
-      secured.reset();  // before its socket: another connection may get the same number
+      secured.reset();  // before the socket closes: another connection may get the same descriptor number
       return false;
     }
     auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
@@ -203,8 +204,8 @@ shared_multiplexer::~shared_multiplexer() {
 }
 
 void shared_multiplexer::exec_later(caf::resumable* what) {
-  // CAF would write functions to a pipe. A broker that posts more of them than the pipe takes would wait for its own thread for
-  // ever.
+  // CAF's own exec_later() writes posted functions to a pipe, which the thread of the brokers reads. A broker that posts more
+  // functions than the pipe takes would wait for its own thread for ever.
   const auto kind = what->subtype();
   if (kind != caf::resumable::io_actor && kind != caf::resumable::function_object) return default_multiplexer::exec_later(what);
   if (posts_.are_served && threads_->lead_here()) {
@@ -218,7 +219,7 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 }
 
 void shared_multiplexer::run() {
-  thread_id({});  // no thread has this id, so CAF posts work that it would do at once on its own network thread
+  thread_id({});  // no thread has this id: so CAF posts all work, and does nothing at once in the calling thread
   std::future<void> gone;
   {
     std::lock_guard lock(posts_.mutex);  // exec_later() and left() wait until posts_.are_served is set
@@ -241,21 +242,21 @@ caf::io::scribe_ptr shared_multiplexer::new_scribe(caf::io::network::native_sock
 
 caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_descriptor&& socket, gate::end which,
                                                                std::unique_ptr<gate::tls_session> secured) {
-  if (secured && peers_.ids->own().empty()) peers_.ids->set_own(gate::bytes_of(system().node()));  // CAF has drawn it by now
+  if (secured && peers_.ids->own().empty()) peers_.ids->set_own(gate::bytes_of(system().node()));  // CAF has made the id by now
   caf::io::network::keepalive(socket.get(), true);
   facts_.begin(socket.get());
   return caf::make_counted<tcp_scribe>(*this, static_cast<connection_host&>(*this), std::move(socket), which,
                                        std::move(secured));
 }
 
-/// Lets a connection in whose other end has proven itself.
+/// Lets in a connection whose other end has proven who it is.
 void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t door) {
   doorman* found = nullptr;
   {
     std::lock_guard lock(doors_.mutex);
     if (const auto at = doors_.all.find(door); at != doors_.all.end()) found = at->second;
   }
-  // Only this thread, which leads, closes a door.
+  // `found` is valid: only the leader thread ends a doorman, and this is the leader thread.
   if (found == nullptr) return;
   try {
     found->let_in(std::move(arrived.socket), std::move(arrived.session));
@@ -291,7 +292,8 @@ caf::expected<caf::io::doorman_ptr> shared_multiplexer::new_tcp_doorman(std::uin
   return new_doorman(socket.release());
 }
 
-/// Makes the calling end of a connection that nobody has offered. With certificates its scribe has to go on with the proof.
+/// Makes the calling end of a connection that nobody has offered (outgoing_connections). With certificates the scribe has to go
+/// on with the handshake of TLS.
 caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std::string& host, std::uint16_t port) const {
   auto connected = connect_soon(host, port);
   if (!connected) return connected.error();
@@ -301,7 +303,7 @@ caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std:
   const auto there = support::other_end_of(result.socket.get());
   set_non_blocking(result.socket.get());
   result.session = std::make_unique<gate::tls_session>(gate_.proof(), result.socket.get(), gate::end::calling, there);
-  // This thread may lead, and must not wait.
+  // This thread may be the leader, and must not wait.
   if (result.session->shake_hands() == gate::tls_session::progress::failed)
     return make_error(errc::refused, "the program at " + there + ": " + result.session->problem().why);
   return result;

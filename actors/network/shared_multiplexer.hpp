@@ -34,8 +34,8 @@ class network_threads;
 /// CAF's multiplexer, served by the network threads of the process instead of a thread of its own.
 ///   SM-1  a posted resumable (an actor) is resumed once, by the leader thread, or released with the multiplexer.
 ///   SM-2  bytes that a broker flushed leave before a thread waits for events.
-///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven itself, and no byte of such
-///         a connection reaches the code of CAF.
+///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven who it is, and no byte of
+///         such a connection reaches the code of CAF.
 ///   SM-4  an accepted connection for which there is no memory, or no thread for its handshake, ends. The others go on.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
@@ -62,8 +62,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   /// Who may connect to this node, and to whom this node connects.
   const gate::connection_gate& gate() const noexcept { return gate_; }
   gate::known_peers& peers() noexcept { return peers_; }
-  /// Sets what is called, by any thread, for each connection from another program that the gate refuses. Pre: the node does not
-  /// listen yet.
+  /// Sets the function that is called for each connection from another program that the gate refuses. Any thread may call this
+  /// function. Pre: the node does not listen yet.
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused);
 
   connection_facts& facts() noexcept override { return facts_; }
@@ -145,10 +145,10 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   } scribes_;
 };
 
-/// The network of the system; null if it has none, or CAF's own.
+/// The network of the system; null if the system has no network, or CAF's own network.
 shared_multiplexer* network_of(caf::actor_system& system);
 
-/// The gate of the system's network. CAF's own network has none: it talks to everybody.
+/// The gate of the system's network. CAF's own network has no gate: then the result lets everybody in.
 gate::connection_gate gate_of(caf::actor_system& system);
 
 }  // namespace troupe::network

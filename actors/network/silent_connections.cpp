@@ -12,8 +12,8 @@ namespace troupe::network {
 
 namespace {
 
-/// Whether so many descriptors are open that few are left. A process that may have very many descriptors does not run out of
-/// them by `most` silent connections.
+/// Whether the process has few free descriptors left. False if its limit is so high that `most` silent connections can't use up
+/// the descriptors.
 bool few_are_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > 16 * silent_connections::most) return false;

@@ -22,29 +22,31 @@ namespace troupe::network {
 /// Accepted connections on which nothing has come yet. Whoever reaches the port can make such connections, and each takes a
 /// descriptor. One thread at a time may use it.
 ///   NH-1  there are at most `most` silent connections: one more ends the oldest.
-///   NH-2  silent connections leave an eighth of the process's descriptors free, at most `reserve`. A new connection that takes
-///         one of these ends the oldest silent connection, which may be itself.
+///   NH-2  silent connections leave an eighth of the process's descriptors free, but at most `reserve` descriptors. A new
+///         connection that takes one of these descriptors ends the oldest silent connection, which may be the new connection
+///         itself.
 class silent_connections {
  public:
   static constexpr std::size_t most = 256;
   static constexpr std::size_t reserve = 32;
 
-  /// To be kept until something comes on the connection, or the connection is over.
+  /// The connection keeps its token until something comes on it, or until it is over.
   using token = std::shared_ptr<const int>;
 
-  /// Adds an accepted connection. If this function ends a connection, the event loop finds that the connection is over.
+  /// Adds an accepted connection. To end a connection, this function shuts its socket down. The event loop then finds that the
+  /// connection is over.
   token add(int socket);
 
  private:
   std::deque<std::weak_ptr<const int>> all_;  // the oldest first
 };
 
-/// The connections that this process makes, each from the time when it is ready for CAF until something has come on it. Any
-/// thread may use it.
+/// Connections that this process makes, each from the time at which CAF may use it until its first byte has come. Any thread
+/// may use it.
 class outgoing_connections {
  public:
-  /// Keeps a connection that was made to the address, and whose other end has proven itself, for as long as the result lives,
-  /// or until it is taken.
+  /// Keeps a connection to the address, whose other end has proven who it is. Keeps it for as long as the result lives, or
+  /// until take() takes it.
   std::shared_ptr<void> offer(std::string host, std::uint16_t port, gate::proven_connection made) {
     auto result = std::make_shared<offered>(offered{std::move(host), port, std::move(made)});
     std::lock_guard lock(mutex_);
@@ -52,7 +54,7 @@ class outgoing_connections {
     offered_.push_back(result);
     return result;
   }
-  /// Takes the connection that was offered first; nothing if there is none.
+  /// Takes the oldest connection that was offered for the address; nothing if there is none.
   std::optional<gate::proven_connection> take(const std::string& host, std::uint16_t port) {
     std::lock_guard lock(mutex_);
     for (auto at = offered_.begin(); at != offered_.end(); ++at) {
@@ -72,8 +74,8 @@ class outgoing_connections {
     unanswered_.push_back({host, port, result});
     return result;
   }
-  /// Ends the connections to the address that wait for their first byte. Called by the leader thread: there a socket stays open
-  /// for as long as its connection has a token.
+  /// Ends the connections to the address that wait for their first byte. Called by the leader thread, which is also the thread
+  /// that destroys connections. So the socket of a token that is found is open.
   void give_up(const std::string& host, std::uint16_t port) {
     std::lock_guard lock(mutex_);
     for (const auto& each : unanswered_)

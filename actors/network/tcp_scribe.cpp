@@ -82,7 +82,7 @@ void tcp_scribe::catch_up() {
   will_catch_up_ = false;
   stream_.guarded([this] {
     if (stream_.parts.has_ahead()) stream_.consume();
-    if (stream_.path.wire().has_unread()) read_on_later();  // not now: what it reads may make it catch up again
+    if (stream_.path.wire().has_unread()) read_on_later();  // not now: the bytes that it reads may need another catch_up()
     if (!stream_.waits()) stream_.write_now();
   });
 }
@@ -144,7 +144,7 @@ void tcp_scribe::stream::handle_event(operation op) {
   guarded([this, op] { handle(op); });
 }
 
-/// Where memory is short, this connection ends, and the event loop goes on with the others.
+/// If memory is short, this connection ends, and the event loop goes on with the other connections.
 template <class Work>
 void tcp_scribe::stream::guarded(Work work) noexcept {
   try {
@@ -191,7 +191,7 @@ void tcp_scribe::stream::fail(operation op) {
   cut_channel();
 }
 
-/// Remembers what is asked, because only the node that is asked may answer.
+/// Remembers the questions in the new messages, because only the node that was asked may answer.
 void tcp_scribe::stream::flush() {
   if (messages.now() == peer_messages::state::proven && scribe_.basp_ != nullptr)
     leaving.for_each_new([this](const message_head& next) { messages.leaves(next); });
@@ -245,11 +245,11 @@ void tcp_scribe::stream::read() {
     parts.add(static_cast<std::size_t>(came));
     if (path.memory().now() == connection_channel::state::searching) search_channel();
     const bool goes_on = consume();
-    // Memory may hold bytes that waited for these from TCP.
+    // Memory may hold bytes that had to wait for the bytes that TCP has just brought.
     if (path.memory().reads() && path.memory().now() == connection_channel::state::open) watch_channel();
     if (!goes_on || static_cast<std::size_t>(came) < room) return;
   }
-  if (path.wire().has_unread()) scribe_.read_on_later();  // the socket may announce nothing more
+  if (path.wire().has_unread()) scribe_.read_on_later();  // the socket may bring no event for these bytes
 }
 
 bool tcp_scribe::stream::consume() {
@@ -280,7 +280,7 @@ bool tcp_scribe::stream::hand_on_part() {
   scribe_.silence_.reset();
   switch (messages.sort(parts.part())) {
     case fragment_reader::outcome::for_broker:
-      // The first message of the called end stays as CAF makes it: a calling end looks at it to see whether a node listens.
+      // The first message of the called end stays as CAF makes it: by this message a calling end sees whether a node listens.
       if (messages.frames().now() != fragment_reader::state::off) leaving.announce_reading();
       if (messages.frames().other_end_reads()) leaving.split_large(scribe_.host_.unordered_sender());
       return hand_to_broker(bytes);
@@ -292,12 +292,12 @@ bool tcp_scribe::stream::hand_on_part() {
   return true;
 }
 
-/// Before this function returns, CAF has read the message, with the sender that the message names.
+/// CAF reads the message within this function. While CAF reads, `sender` checks which sender the message names.
 bool tcp_scribe::stream::hand_to_broker(std::size_t bytes) {
   const auto sender = messages.reading();
   const handing_over now(scribe_.basp_ != nullptr);
   const bool goes_on = scribe_.consume(&backend(), parts.part().data(), bytes);
-  if (goes_on && scribe_.basp_ != nullptr && !scribe_.detached())  // a broker that has ended has no notes any more
+  if (goes_on && scribe_.basp_ != nullptr && !scribe_.detached())  // a broker that has ended can't be asked
     if (const auto why = messages.was_read(*scribe_.basp_, scribe_.hdl()); !why.empty()) end_wrong(why);
   return goes_on;
 }
@@ -308,7 +308,7 @@ void tcp_scribe::stream::consume_last() {
     if (path.memory().is_empty()) return;
 }
 
-/// Prepares for the next bytes that the broker wants, or for those of a message that comes in fragments.
+/// Prepares for the next bytes that the broker wants, or for the next bytes of a message that comes in fragments.
 void tcp_scribe::stream::want_next() {
   const bool is_fragment = messages.frames().has_wish();
   try {
@@ -336,14 +336,14 @@ void tcp_scribe::stream::end_for_memory(bool is_fragment) {
   end_wrong("a message of " + std::to_string(parts.wished()) + " bytes, for which there is no memory");
 }
 
-/// Small messages do not count: a connection has room for them anyway.
+/// Parts of at most `first_room` bytes do not count: a connection has room for them anyway.
 void tcp_scribe::stream::note_unfinished() {
   const auto bytes = parts.part().size();
   if (!messages.may_hold(bytes > part_buffer::first_room ? bytes : 0))
     end_wrong("more than " + std::to_string(gate::node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
 }
 
-/// Also where memory is short: the connection ends, whether there is memory to say why or not.
+/// Ends the connection, even if there is no memory to report the reason.
 void tcp_scribe::stream::end_wrong(std::string_view what, const char* why) noexcept {
   reading_ = reading::wrong;
   path.end();
@@ -445,8 +445,8 @@ bool tcp_scribe::stream::look() {
   return memory.moved() != before;
 }
 
-/// A reader that is not wanted needs no ring. Bytes in memory that have to wait for bytes from TCP need no ring either: TCP
-/// brings an event.
+/// If the broker wants no bytes, this end needs no ring for bytes. Bytes in memory that have to wait for bytes from TCP need no
+/// ring either: TCP brings an event.
 bool tcp_scribe::stream::may_sleep() {
   return path.memory().may_sleep(reading_ == reading::wanted, writing_ == writing::waits_for_memory);
 }

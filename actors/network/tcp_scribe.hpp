@@ -25,40 +25,40 @@ namespace troupe::network {
 
 class connection_host;
 
-/// A broker's TCP connection. One system call reads a small message and one writes the flushed bytes; CAF's own scribe needs
-/// three and four. As with CAF's scribe, the event loop tells the broker what came and what failed. CAF's setting
-/// `middleman.max-consecutive-reads` has no effect here.
-/// The scribe moves bytes between the event loop and a stack of layers. `transport` has the socket, TLS and shared memory.
-/// `part_buffer` knows which bytes the broker wants next, and `write_lanes` which bytes leave next. `peer_messages` knows which
-/// messages may come, and from whom. If the other end is a tcp_scribe of this machine too, each direction moves to memory that
-/// both ends share (`connection_channel`), at a moment when TCP has taken all bytes that were sent before. From then on TCP
-/// only says when the connection is over.
+/// A broker's TCP connection. One system call reads a small message, and one writes the flushed bytes. CAF's own scribe needs
+/// three calls to read and four to write. As with CAF's scribe, the event loop tells the broker what came and what failed.
+/// CAF's setting `middleman.max-consecutive-reads` has no effect here. The scribe moves bytes between the event loop and a
+/// stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` knows which bytes the broker wants next,
+/// and `write_lanes` which bytes leave next. `peer_messages` knows which messages may come, and from whom. If the other end is
+/// a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`), once TCP has
+/// taken all bytes that were sent before. From then on TCP only says when the connection is over.
 ///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when
 ///         the system takes more. A connection that the broker closes ends after its last byte has left.
 ///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker
-///         gets none.
+///         gets no bytes.
 ///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
-///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched.
+///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched (see
+///         watched_connections).
 ///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
-///   TS-6  a scribe with a channel is watched, or the other end has to wake it.
+///   TS-6  a scribe with a channel is watched, or has asked the other end to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 ///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other
 ///         senders leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
-///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them: what waits can still be
-///         overtaken. Bytes in shared memory are not encrypted.
+///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them. So small messages can
+///         still overtake the bytes that wait. Bytes in shared memory are not encrypted.
 ///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the
 ///         message.
-///   TS-11 what a header announces takes no memory before it comes: at most 1 MiB, or twice the bytes that have come. A
-///         connection for whose message there is no memory ends; others go on.
+///   TS-11 a payload takes at most 1 MiB of memory, or twice the bytes that have come, whatever its header announces. If there
+///         is no memory for a message, its connection ends, and other connections go on.
 ///   TS-12 with TLS, a message can't be read if its sender is not the node in the certificate of the connection. No byte is
 ///         read before the other end has proven its certificate.
-///   TS-13 with TLS, a connection ends whose messages make CAF keep more than broker_notes allows.
+///   TS-13 with TLS, a connection ends if its messages make CAF keep more than broker_notes allows.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the
   /// event loop behind `network`. `which`: the end of the connection that this process has. `secured`: the TLS session of the
-  /// connection; null for one without TLS. The scribe of a calling end goes on with the handshake: until both ends are proven,
-  /// nothing is read and nothing leaves.
+  /// connection; null without TLS. The scribe of a calling end goes on with the handshake: until both ends are proven, nothing
+  /// is read and nothing leaves.
   tcp_scribe(caf::io::network::default_multiplexer& network, connection_host& host, support::owned_descriptor&& socket,
              gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
@@ -75,11 +75,11 @@ class tcp_scribe final : public caf::io::scribe {
 
   /// Writes flushed bytes, and consumes bytes that were read ahead. Called by the multiplexer after catch_up_soon().
   void catch_up();
-  /// Reads what TLS holds. Called by the multiplexer after read_on_later().
+  /// Reads the bytes that TLS holds. Called by the multiplexer after read_on_later().
   void read_on();
 
   int socket() const noexcept { return stream_.fd(); }
-  /// The connection is silent until the first part has come.
+  /// Keeps the token until the first part has come: until then the connection counts as silent.
   void expect_first(silent_connections::token silence) { silence_ = std::move(silence); }
   /// For the calling end: from now on this end looks for the shared memory that the other end offers.
   void expect_channel() { stream_.path.memory().expect(socket()); }
@@ -127,7 +127,7 @@ class tcp_scribe final : public caf::io::scribe {
     stream(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket, tcp_scribe& scribe,
            std::unique_ptr<gate::tls_session> secured);
 
-    /// Starts the reading for the first time. False, and no effect, later.
+    /// The first call starts the reading and returns true. Later calls have no effect and return false.
     bool launch();
     void start();
     void stop();
@@ -135,8 +135,8 @@ class tcp_scribe final : public caf::io::scribe {
     void removed_from_loop(caf::io::network::operation op) override;
     void graceful_shutdown() override;
 
-    /// Hands the bytes that are there to the broker. True: too few bytes are left for what the broker wants next. False: the
-    /// broker wants no bytes.
+    /// Hands the bytes that are there to the broker. True: too few bytes are left for the next part. False: the broker wants no
+    /// bytes.
     bool consume();
     /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
     void write_now();
@@ -228,7 +228,7 @@ class tcp_scribe final : public caf::io::scribe {
   bool will_catch_up_ = false;
   bool will_read_on_ = false;
   bool has_met_broker_ = false;
-  caf::io::basp_broker* basp_ = nullptr;  // the broker, if it is that of BASP
+  caf::io::basp_broker* basp_ = nullptr;  // the broker, if it is CAF's broker for BASP
 };
 
 }  // namespace troupe::network

@@ -15,8 +15,8 @@
 
 namespace troupe::network {
 
-/// The bytes of one connection, whichever way they take: first the wire (the socket, with TLS or without), then memory, if both
-/// ends share some (see connection_channel). The owner keeps the socket open, and waits for it.
+/// Moves the bytes of one connection: first by the wire (the socket, with TLS or without), then by shared memory, if both ends
+/// have it (see connection_channel). The owner keeps the socket open, and waits for its events.
 ///
 ///   state    meaning                                                  next state
 ///   proving  the two ends of a connection with TLS prove who they are  prove(): open
@@ -37,7 +37,7 @@ class transport {
   const gate::tls_session* secured() const noexcept { return secured_; }
   /// The address of the other end; known also when the other end has left.
   const std::string& there() const noexcept { return there_; }
-  /// Goes on with the proof. Pre: the connection has TLS.
+  /// Goes on with the handshake of TLS, in which both ends prove who they are. Pre: the connection has TLS.
   progress prove() {
     TROUPE_EXPECT(secured_ != nullptr);
     return secured_->shake_hands();
@@ -53,7 +53,7 @@ class transport {
   gate::endpoint& wire() noexcept { return *wire_; }
   connection_channel& memory() noexcept { return memory_; }
 
-  /// Says to the other end that nothing more comes.
+  /// Tells the other end that no more bytes come.
   void end_writing() noexcept { ::shutdown(socket_, SHUT_WR); }
   /// Ends both directions. An event of the socket then tells that the connection is over.
   void end() noexcept { ::shutdown(socket_, SHUT_RDWR); }
@@ -61,7 +61,7 @@ class transport {
  private:
   const int socket_;
   const std::string there_;
-  gate::tls_session* const secured_;  // the wire, if that has TLS
+  gate::tls_session* const secured_;  // points to the wire, if the wire has TLS
   const std::unique_ptr<gate::endpoint> wire_;
   connection_channel memory_;
 };

@@ -15,7 +15,7 @@ namespace troupe::network {
 caf::actor message_writer(caf::actor_system& system);
 
 /// How many bytes wait to leave by the connection to `to`; 0 if there is no connection or the network is CAF's own. Messages
-/// that message_writer() has not written yet do not count. Only actors in the network thread may call it.
+/// that message_writer() has not written yet do not count. Only actors that run in the network threads may call it.
 std::size_t waiting_bytes(caf::actor_system& system, const caf::node_id& to);
 
 }  // namespace troupe::network

@@ -27,16 +27,17 @@ class write_queue {
  public:
   /// A block of this size gets no more messages.
   static constexpr std::size_t full_block = std::size_t{512} << 10;
-  /// However few bytes leave, a block is freed only if its capacity is more than twice this.
+  /// A block is freed only if its capacity is more than twice this many bytes, however few bytes leave.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
-  /// The block at the end, to add to.
+  /// The last block; new bytes are added to its end.
   std::vector<char>& open() noexcept { return open_; }
   /// Says that the last message is complete. A full block then gets no more messages.
   void seal();
-  /// As seal(); the block at the end gets no more messages, however few bytes it has.
+  /// As seal(); but the last block gets no more messages, however few bytes it has.
   void close_block();
-  /// Says that nothing needed the memory of an empty queue since the last call. No effect if bytes wait.
+  /// Says that an empty queue needed no memory since the last call: after many calls the memory is freed. No effect if bytes
+  /// wait.
   void rest();
 
   bool empty() const noexcept { return waiting() == 0; }
@@ -77,12 +78,12 @@ class write_queue {
 ///   LA-3  messages of one sender to one receiver leave in the order in which they were added, as CAF promises to actors. A
 ///         message to CAF's broker leaves after all earlier messages of its sender. The sender `unordered` is an exception: its
 ///         receivers take messages in any order.
-///   LA-4  a large message ends after all that was added before it has left by the prompt lane.
+///   LA-4  the last bytes of a large message leave after all bytes that were added to the prompt lane before this message.
 class write_lanes {
  public:
   /// The most payload that one fragment has.
   static constexpr std::size_t fragment_bytes = std::size_t{256} << 10;
-  /// The most payload of a message that leaves whole: a fragment, and room for what describes a piece of a tensor of this size.
+  /// The largest payload of a message that leaves whole: a piece of a tensor of `fragment_bytes`, and its description.
   static constexpr std::size_t most_whole = fragment_bytes + (std::size_t{4} << 10);
 
   /// Makes the next message that is added say that this end reads fragments. No effect after the first call. Pre: all bytes are
@@ -92,7 +93,7 @@ class write_lanes {
   /// messages.
   void split_large(std::uint64_t unordered) noexcept;
 
-  /// The block at the end, to add to.
+  /// The last block; new bytes are added to its end.
   std::vector<char>& open() noexcept { return prompt_.open(); }
   /// Calls `look` with the header of each message that was added since the last seal(). Pre: all bytes are BASP messages.
   template <class Look>
@@ -143,12 +144,12 @@ class write_lanes {
   std::uint64_t prompt_left_ = 0;  // bytes that have left by the prompt lane
   write_queue bulk_;               // whole messages, header and payload
   std::deque<message> in_bulk_;
-  std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // number of messages, without those of unordered_
+  std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // how many messages, without those of unordered_
 
   using head_bytes = std::array<char, message_head::bytes>;
   /// The bytes of one lane that leave before the other lane has its turn.
   struct {
-    lane of = lane::prompt;     // also of the last unit
+    lane of = lane::prompt;     // of this unit or, before it has begun, of the last unit
     std::size_t left = 0;       // bytes of the lane that have not left; 0: no unit has begun
     head_bytes head{};          // leaves ahead of these bytes
     std::size_t head_left = 0;  // bytes of `head` that have not left
@@ -156,7 +157,7 @@ class write_lanes {
   /// The message that leaves in fragments.
   struct {
     head_bytes head{};
-    std::size_t left = 0;  // bytes of its payload, without what has left and the current unit
+    std::size_t left = 0;  // bytes of its payload that no unit has taken yet
   } split_;
 };
 

@@ -27,8 +27,8 @@ bool read_address(int (*of)(int, sockaddr*, socklen_t*), int socket, sockaddr_st
   return of(socket, reinterpret_cast<sockaddr*>(&to), &size) == 0;
 }
 
-/// The program at the other end of a connection that this process made may not have accepted the connection yet. Then no
-/// process has that socket, and the question is about the socket that listens.
+/// What the kernel says about the other end. If this process made the connection, the other program may not have accepted it
+/// yet. Then no process has the socket of the other end, and the report is about the socket that listens.
 socket_report report_on_other(const sockaddr_storage& there, const sockaddr_storage& here, end which) {
   const auto other = report_on_socket(there, here);
   if (which == end::called || other.what != socket_report::kind::not_held) return other;

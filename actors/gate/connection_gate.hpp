@@ -15,13 +15,13 @@ namespace troupe::gate {
 
 class credentials;
 
-/// Decides who may talk to a node. Every connection is asked about before a byte of it is read or written.
+/// Decides who may talk to a node. The gate is asked about every connection before a byte of the connection is read or written.
 ///   KG-1  with the rule `same_user`, a connection is let in only if both ends are on loopback and the kernel says that both
 ///         sockets belong to one user. It is refused if the kernel names no user of the other end, or the other end is closed.
-///   KG-2  the question is answered without waiting for the other end.
+///   KG-2  check() does not wait for the other end.
 class connection_gate {
  public:
-  /// `certificates`: check() refuses nobody. A connection proves itself by a tls_session with proof().
+  /// `certificates`: check() refuses nobody. Instead, both ends prove who they are by a tls_session with proof().
   enum class rule { anyone, same_user, certificates };
 
   /// Pre: `how` is not `certificates`.
@@ -47,7 +47,7 @@ class connection_gate {
 class gate_owner {
  public:
   virtual const connection_gate& gate() const noexcept = 0;
-  /// Called by any thread with an id that its node no longer has (IO-2).
+  /// Called, by any thread, with an id that a node has given up (IO-2 of introduced_nodes).
   virtual void give_up(node_id who) const = 0;
 
  protected:

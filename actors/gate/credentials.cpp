@@ -53,7 +53,7 @@ struct credentials::state {
   std::shared_ptr<certificates::signed_before> known;        // certificates that the kit's authority has signed
   std::shared_ptr<const certificates::revocations> revoked;  // null: no certificate is revoked
   std::unique_ptr<SSL_CTX, free_context> context;
-  std::uint64_t number = 1;  // each state has a greater one than the state before it
+  std::uint64_t number = 1;  // each state has a greater number than the state before it
 
   refusal check(X509* certificate, int& code, std::chrono::system_clock::time_point at) const {
     const auto reason =
@@ -81,7 +81,8 @@ struct credentials::callbacks {
   }
 
   /// The session that a calling end wants to resume. Null if the called end has no session of this name, or if the certificate
-  /// that began the session does not count any more: then the certificate comes again, and is refused with a reason.
+  /// of the session is not accepted any more. Then the calling end sends its certificate again, and the check refuses it with a
+  /// reason.
   static SSL_SESSION* resume(SSL* of, const unsigned char* name, int bytes, int* copy) {
     *copy = 0;
     auto* owner = end_of(of);
@@ -174,7 +175,7 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   expect(SSL_CTX_use_PrivateKey(context, made->kit->key.get()) == 1, what);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(context, callbacks::verify, nullptr);
-  // A node that ends sends no farewell of TLS. The messages themselves show whether they are whole.
+  // A node that ends sends no close_notify of TLS. The messages themselves show whether they are complete.
   SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context, 1);
@@ -198,7 +199,7 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
   const bool reads_kit = kit != kit_.read;
   const bool reads_revoked = revoked != revoked_.read;
   std::shared_ptr<const state> after = before;
-  // A file that can't be used is read again the next time: perhaps no descriptor was left. Its problem is told once.
+  // A file that can't be used is read again by the next reload(): perhaps no descriptor was left. The problem is reported once.
   const auto read = [&](bool is_kit, std::string& problem) {
     try {
       after = make_state(after.get(), is_kit, !is_kit);
@@ -277,7 +278,7 @@ void credentials::keep_here(std::string name, ssl_session_st* session, const std
   sessions_here_.push_back({name, nullptr});
   const auto added = std::prev(sessions_here_.end());
   by_name_.emplace(std::move(name), added);
-  added->session.reset(session);  // last: if anything throws, the session is still OpenSSL's
+  added->session.reset(session);  // last: if a line above throws, the session still belongs to OpenSSL
 }
 
 credentials::kept_session credentials::find_here(const std::string& name) const {

@@ -24,25 +24,27 @@ struct x509_st;
 
 namespace troupe::gate {
 
-/// What credentials know of a session of TLS. The session owns it, and it is the application data of the session's SSL.
+/// What credentials know of a session of TLS. The tls_session owns this object. OpenSSL finds it as the application data of the
+/// session's SSL.
 struct proving_end {
   std::shared_ptr<const class credentials> own;
   int socket;
   end which;
-  std::string whom;                        // where a calling end calls; sessions with the same text resume
+  std::string whom;                        // where a calling end calls; a session with the same text is resumed
   std::string resumed{};                   // the name of the session that a called end resumes
   refusal problem{};                       // why the other end's certificate is refused
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
-  std::uint64_t checked_by = 0;            // which reading of the files the other end's certificate was last checked by
-  std::chrono::system_clock::time_point checked_at{};  // when it was last checked
+  std::uint64_t checked_by = 0;            // number of the `state` that has last checked the other end's certificate
+  std::chrono::system_clock::time_point checked_at{};  // when the certificate was last checked
 };
 
 /// The node's certificate, and the rules by which the node accepts the certificates of others. Both ends of a connection prove
 /// by TLS 1.3 who they are. Any thread may use it.
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted.
 ///         This holds also when a session is resumed, and however late the other end lets the handshake end.
-///   CD-2  at most `most_sessions` sessions are kept for later connections that this node makes, and as many for those that it
-///         accepts. When a connection resumes a session, the session of this connection takes the place of the resumed one.
+///   CD-2  at most `most_sessions` sessions are kept for later connections that this node makes, and as many for later
+///         connections that it accepts. When a connection resumes a session, the session of this connection takes the place of
+///         the resumed session.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is
 ///         read again by each reload() until it can be used.
 ///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. A
@@ -51,8 +53,8 @@ struct proving_end {
 ///         revoked.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was
 ///         revoked, has expired, or is about to expire.
-///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: they take this memory before the
-///         end has proven who it is.
+///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: the certificates take this memory
+///         before the end has proven who it is.
 class credentials {
  public:
   static constexpr std::size_t longest_certificates = std::size_t{16} << 10;
@@ -64,22 +66,22 @@ class credentials {
   explicit credentials(std::filesystem::path kit, std::filesystem::path revoked = {});
   ~credentials();
 
-  /// Whose certificate this is. It stays the same.
+  /// The identity in the node's certificate. It never changes.
   const certificates::identity& own() const noexcept { return own_; }
 
   struct reading {
     bool has_changed = false;           // another list of revoked certificates, or another kit, counts from now on
-    std::size_t cut = 0;                // connections of nodes that are refused from now on; they are over
+    std::size_t cut = 0;                // how many connections were ended: their nodes are refused from now on
     std::vector<std::string> problems;  // one line for each file that has changed and can't be used, each once
-    std::string warning;  // about the node's own certificate, unless it is the last warning again; see warning_about()
+    std::string warning;                // about the node's own certificate (warning_about()); empty: none, or none that is new
   };
   /// Reads the files that have changed since they were last read. One thread at a time may call it.
   reading reload(std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
   /// For tls_session. A new SSL; null if there is no memory. `next` lives longer than the SSL.
   ssl_st* new_ssl(proving_end& next) const;
-  /// For tls_session: `proven` has a certificate. Its socket stays open until remove(). Returns why the certificate is refused
-  /// by now; then `proven` is not added.
+  /// For tls_session: adds an end that has a certificate. The socket of the end stays open until remove(). If the certificate
+  /// is refused by now, returns the reason, and does not add the end.
   refusal add(const proving_end& proven) const;
   void remove(const proving_end& gone) const noexcept;
 
@@ -91,7 +93,7 @@ class credentials {
   };
   using kept_session = std::unique_ptr<ssl_session_st, free_session>;
   struct named_session {
-    std::string name;  // which OpenSSL gave it
+    std::string name;  // the name that OpenSSL gave the session
     kept_session session;
   };
   /// The facts by which reload() sees that a file has changed.
@@ -109,14 +111,14 @@ class credentials {
   /// Empty `why`: the certificate proves who the other end is. `code`: of X509_verify_cert(3), which chooses the alert of TLS.
   refusal check(proving_end& whose, x509_st* certificate, int& code) const;
   void keep(const std::string& whom, ssl_session_st* session) const;
-  /// `resumed`: the name of the session that this one takes the place of; empty if there is none.
+  /// `resumed`: the name of the session whose place `session` takes; empty if there is none.
   void keep_here(std::string name, ssl_session_st* session, const std::string& resumed) const;
   /// The session of this name, which the called end has kept; null if there is none.
   kept_session find_here(const std::string& name) const;
 
   struct watched_file {
     const std::filesystem::path path;
-    version read = version_of(path);  // of the file that counts
+    version read = version_of(path);  // version of the file in use
     std::string problem{};            // the last problem
   };
 
@@ -124,12 +126,12 @@ class credentials {
   watched_file revoked_;
   certificates::identity own_;
 
-  mutable std::mutex mutex_;  // guards state_ to proven_, and kit_ and revoked_ but for their paths
+  mutable std::mutex mutex_;  // guards all from state_ to proven_, and kit_ and revoked_ except their paths
   std::shared_ptr<const state> state_;
   std::string warning_;                                   // the last warning
-  mutable std::map<std::string, kept_session> sessions_;  // of the calling end, by whom it called
-  mutable std::list<named_session> sessions_here_;        // of the called end; the oldest first
-  mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_;  // all in sessions_here_
+  mutable std::map<std::string, kept_session> sessions_;  // of connections that this node made, by `whom`
+  mutable std::list<named_session> sessions_here_;        // of connections that this node accepted; the oldest first
+  mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_;  // points into sessions_here_
   mutable std::set<const proving_end*> proven_;
 };
 

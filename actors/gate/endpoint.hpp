@@ -12,7 +12,7 @@
 namespace troupe::gate {
 
 /// A way that the bytes of a connection take: a socket, TLS over a socket, or memory that two processes share. No function
-/// waits. What can't be done yet fails with EAGAIN, as on a socket that does not block.
+/// waits. A call that can't do its work yet fails with EAGAIN, as on a socket that does not block.
 class endpoint {
  public:
   virtual ~endpoint() = default;
@@ -21,9 +21,10 @@ class endpoint {
   virtual ssize_t read(const iovec& first, const iovec& second) = 0;
   /// As send(2). The bytes that it takes may leave later, by flush().
   virtual ssize_t write(const char* from, std::size_t bytes) = 0;
-  /// False: bytes still wait here, or the way is over; errno tells which, as send(2) does.
+  /// Sends bytes that write() has taken. False: bytes still wait here, or the connection is over; errno tells which, as after
+  /// send(2).
   virtual bool flush() { return true; }
-  /// Whether bytes wait here that write() has taken.
+  /// Whether write() has taken bytes that still wait here.
   virtual bool has_unsent() const noexcept { return false; }
   /// Whether read() may return bytes that no event announces.
   virtual bool has_unread() const { return false; }

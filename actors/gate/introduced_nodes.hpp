@@ -23,20 +23,20 @@ namespace troupe::gate {
 ///
 ///   IO-1  an id has one name: as long as a name has an id, no other name gets it. A name has at most one id of each state.
 ///   IO-2  the owner learns which id a name gives up, and then drops what has come from that id.
-///   IO-3  a greeting changes nothing of the accepted id of its name: a second process with the kit of a node, whose greeting
-///         is refused, takes nothing from that node.
+///   IO-3  a greeting does not change the accepted id of its name. If a second process has the kit of a node, its greeting is
+///         refused, and the node keeps its id.
 class introduced_nodes {
  public:
-  /// `give_up` is called, by the thread that introduces or accepts, with an id that its node no longer has.
+  /// `give_up` is called with each id that a node has given up, by the thread that calls introduce() or accept().
   explicit introduced_nodes(std::function<void(node_id)> give_up = {}) : give_up_(std::move(give_up)) {}
 
-  /// A node with this certificate says that it has this id. False: another node has it.
+  /// A node with this certificate says that it has this id. False: another node has the id.
   bool introduce(const certificates::identity& who, node_id id);
   /// The node with this id becomes a member. False: no node has this id, or the node has given the id up.
   bool accept(node_id id);
   /// The certificate of the node; nothing if it has not introduced itself by a connection with certificates.
   std::optional<certificates::identity> find(node_id id) const;
-  /// The accepted id of the node of this name, otherwise the claimed one; nothing if it has not introduced itself.
+  /// The accepted id of the node of this name, otherwise the claimed id; nothing if the node has not introduced itself.
   std::optional<node_id> find(const std::string& name) const;
 
  private:

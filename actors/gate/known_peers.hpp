@@ -20,16 +20,17 @@
 
 namespace troupe::gate {
 
-/// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF hands on whatever comes for a
-/// number: also a message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
+/// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF delivers every message to such a
+/// number: even a message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
 ///   OA-1  an actor is found as long as its `hold` lives, and a gateway for good: other nodes send to it until they have heard
 ///         that the node has stopped.
-///   OA-2  actors that were there before add_first() are inner ones.
+///   OA-2  actors that were made before add_first() are `inner`.
 class own_actors : public std::enable_shared_from_this<own_actors> {
  public:
   /// `gateway`: takes the messages of other nodes. `inner`: other nodes only answer its questions.
   enum class kind { gateway, inner };
-  /// Says that an actor is one of the node's own, until its end. A node may have many: a hold takes no memory beside itself.
+  /// While a hold lives, its actor counts as one of the node's own. A node may have many such actors, so a hold allocates no
+  /// memory.
   class hold {
    public:
     hold() = default;
@@ -44,8 +45,8 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   };
 
   hold add(caf::actor_id actor, kind what);
-  /// Says that all actors up to `last` are inner ones, but for the actors that add() has named. CAF numbers actors in the order
-  /// in which they are made, and makes its own actors first.
+  /// Says that all actors up to `last` are `inner`, except the actors that add() has named. CAF numbers actors in the order in
+  /// which they are made, and makes its own actors first.
   void add_first(caf::actor_id last);
   std::optional<kind> find(caf::actor_id actor) const;
 
@@ -55,10 +56,10 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   caf::actor_id last_of_first_ = 0;
 };
 
-/// What the connections of one network know together: who the other nodes are, and what the own node is made of. Any thread may
+/// What all connections of one network share: who the other nodes are, and of which actors this node is made. Any thread may
 /// use it.
 struct known_peers {
-  /// Keeps others from taking the ids of this node. Pre: no connection has been made.
+  /// Keeps other nodes from taking the ids of this node. Pre: no connection has been made.
   void introduce_self(const certificates::identity& who, node_id own_node, const caf::node_id& process) {
     TROUPE_EXPECT(own_id == nullptr);
     introduced->introduce(who, own_node);
@@ -68,10 +69,10 @@ struct known_peers {
 
   /// The nodes that have introduced themselves by connections with certificates.
   std::shared_ptr<introduced_nodes> introduced = std::make_shared<introduced_nodes>();
-  /// The nodes of CAF that are connected with certificates.
+  /// The actor systems that are connected with certificates.
   std::shared_ptr<node_ids> ids = std::make_shared<node_ids>();
   std::shared_ptr<own_actors> own = std::make_shared<own_actors>();
-  /// What the roles of the cluster may do here; null: nobody has said it.
+  /// What the roles of the cluster may do with this node; null: the node has no policy.
   std::shared_ptr<const rights::policy_file> policy = nullptr;
   node_ids::hold own_id = nullptr;  // with certificates
 };

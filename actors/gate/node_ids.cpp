@@ -24,7 +24,8 @@ node_ids::hold node_ids::take(const std::string& id, const certificates::identit
   auto until_given_back = [all = shared_from_this(), held = std::string(id)](const void*) { all->give_back(held); };
   auto* const questions = hold_questions(id, who);
   if (questions == nullptr) return nullptr;
-  // The mutex is not held here: without memory for the control block of the shared_ptr, the deleter runs at once and takes it.
+  // The mutex is not held here: if there is no memory for the control block of the shared_ptr, the deleter runs at once and
+  // locks the mutex.
   return {questions, std::move(until_given_back)};
 }
 
@@ -54,7 +55,8 @@ node_ids::place node_ids::add_connection(const std::string& node) {
     if (count == most_connections) return nullptr;
     ++count;
   }
-  // The mutex is not held here: without memory for the control block of the shared_ptr, the deleter runs at once and takes it.
+  // The mutex is not held here: if there is no memory for the control block of the shared_ptr, the deleter runs at once and
+  // locks the mutex.
   return {this, std::move(until_it_ends)};
 }
 

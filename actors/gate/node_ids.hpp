@@ -20,11 +20,12 @@
 
 namespace troupe::gate {
 
-/// The questions that actors of this process have sent to one node of CAF, and that are not answered yet. CAF takes an answer
-/// from any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only.
+/// The questions that actors of this process have sent to one other actor system, and that are not answered yet. CAF accepts an
+/// answer from any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only (see
+/// network_threads).
 ///   OQ-1  a question is answered once, by the node that was asked.
-///   OQ-2  at most twice `most` questions are remembered. Beyond that the oldest are forgotten, and nobody can answer them any
-///         more.
+///   OQ-2  at most twice `most` questions are remembered. Beyond this number the oldest questions are forgotten, and nobody can
+///         answer them any more.
 class open_questions {
  public:
   static constexpr std::size_t most = std::size_t{1} << 18;
@@ -59,25 +60,25 @@ class open_questions {
   questions older_;
 };
 
-/// Which certificate the nodes of CAF have that are connected. A node of CAF is an actor system. It draws no id: the id is made
-/// of the host and the number of the process, so others can guess it. Any thread may use it.
+/// Which certificate each connected actor system has. CAF calls an actor system a node, and makes its id from the host and the
+/// number of the process. So others can guess the id. Any thread may use it.
 ///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
-///   NI-2  the questions to a node outlive its last connection: a node that is connected again may answer them. Of each
-///         certificate, the questions of the last `most_parted` ids are kept.
-///   NI-3  a certificate has at most `most_connections` connections on which something has come, whether a handshake or the
-///         beginning of one. Their unfinished messages have at most `most_unfinished` bytes in all.
+///   NI-2  the questions to an actor system outlive its last connection: once it is connected again, it may answer them. For
+///         each certificate, the questions to its last `most_parted` ids are kept.
+///   NI-3  a certificate has at most `most_connections` connections on which at least a part of a handshake of CAF has come.
+///         Their unfinished messages have at most `most_unfinished` bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
-  /// Holds an id for as long as it lives. It has the questions to the node with this id.
+  /// Holds an id for as long as the pointer lives. Points to the open questions to the actor system with this id.
   using hold = std::shared_ptr<open_questions>;
-  /// Counts a connection for as long as it lives.
+  /// Counts a connection for as long as the pointer lives.
   using place = std::shared_ptr<const void>;
 
   static constexpr std::size_t most_connections = 32;
   static constexpr std::size_t most_parted = 256;
   static constexpr std::size_t most_unfinished = std::size_t{8} << 30;
 
-  /// How many bytes the unfinished message of one connection has. They do not count any more once the object is gone.
+  /// Counts the bytes of the unfinished message of one connection, until the object is destroyed.
   class unfinished_message {
    public:
     unfinished_message(std::shared_ptr<node_ids> all, std::string node) : all_(std::move(all)), node_(std::move(node)) {}
@@ -85,7 +86,8 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     unfinished_message(const unfinished_message&) = delete;
     unfinished_message& operator=(const unfinished_message&) = delete;
 
-    /// False: all connections of the certificate have more than `most_unfinished` bytes.
+    /// The unfinished message has `bytes` bytes. False: the connections of the certificate have more than `most_unfinished`
+    /// bytes in all.
     bool has(std::size_t bytes) noexcept;
 
    private:
@@ -94,14 +96,14 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     std::size_t bytes_ = 0;
   };
 
-  /// Counts a connection with the certificate of this name. Null: the certificate has `most_connections`.
+  /// Counts a connection with the certificate of this name. Null: the certificate has `most_connections` connections already.
   place add_connection(const std::string& node);
   /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
   hold take(const std::string& id, const certificates::identity& who);
-  /// The id of this process itself; empty until it has one.
+  /// The id of this process itself; empty until set_own() is called.
   void set_own(std::string id);
   std::string own() const;
-  /// The certificate of the connection that holds the id; nothing if none holds it.
+  /// The certificate of the connection that holds the id; nothing if no connection holds the id.
   std::optional<certificates::identity> find(const std::string& id) const;
 
  private:
@@ -124,7 +126,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   std::map<std::string, std::deque<std::pair<std::string, open_questions>>, std::less<>> parted_;
 };
 
-/// The id of a node of CAF as it comes over a connection (see message_outline).
+/// The id of an actor system, in the bytes that CAF writes into messages (see message_outline).
 std::string bytes_of(const caf::node_id& who);
 
 }  // namespace troupe::gate

@@ -32,7 +32,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-/// How much the thread gives way to others, as nice(1) counts.
+/// The priority of the thread, as nice(1) counts: other threads run first.
 constexpr int nice_level = 5;
 
 /// An alert of TLS: fatal, handshake failure.
@@ -56,7 +56,7 @@ struct reception::state {
     support::owned_descriptor socket;
     std::uint64_t door;
     clock::time_point since;
-    std::string address = {};                        // that it calls from; also known when it has left
+    std::string address = {};                        // of the caller; known even after the caller has left
     std::string origin = {};                         // the network of the address
     std::unique_ptr<tls_session> session = nullptr;  // once a byte has come
     short wants = POLLIN;
@@ -64,7 +64,7 @@ struct reception::state {
     clock::time_point until() const { return since + (session ? patience : patience_for_first_byte); }
   };
 
-  /// The oldest connection of the networks that have the most connections in `line`, which begins with the oldest.
+  /// The oldest connection of the networks that have the most connections in `line`. `line` begins with its oldest connection.
   static std::deque<guest>::iterator first_to_leave(std::deque<guest>& line) {
     std::unordered_map<std::string_view, std::size_t> count;
     for (const auto& each : line) ++count[each.origin];
@@ -89,8 +89,8 @@ struct reception::state {
       }
   }
 
-  /// There was no memory. Connections that were moving from one list to another are closed by now: removes their empty entries.
-  /// Waits a moment for more memory.
+  /// Called if there was no memory. Connections that were moving from one list to another are closed by now. Removes their
+  /// empty entries, and waits a moment for more memory.
   void recover(const char* problem) noexcept {
     std::erase_if(guests, [](const guest& each) { return !each.socket; });
     {
@@ -119,7 +119,7 @@ struct reception::state {
     at_gate = guests.size();
   }
 
-  /// Closes connections until the others have room.
+  /// Closes connections until there is room for all that are left.
   void make_room() {
     for (const auto room = most_at_once(); guests.size() > room;) {
       const auto leaves = first_to_leave(guests);

@@ -24,23 +24,23 @@ struct proven_connection {
 
 /// Runs the TLS handshakes of accepted connections on a thread of its own: a flood of strangers costs the network threads
 /// nothing but the accepting. The thread begins with the first connection and gives way to other threads of the process. A
-/// flood may be silent or stop in the middle of handshakes; a host that floods can't keep out its own later connections.
+/// flood may be silent or stop in the middle of handshakes. Even later connections of the host that floods are taken in.
 ///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
 ///         unless its caller has gone. The reason names the address that the connection had when it came.
-///   RN-2  the line has at most `most` connections, and at most an eighth of the process's descriptors. As many again may wait
-///         for a place in the line. If one more comes, the network with the most connections loses its oldest one, so a flood
-///         from one host costs no other host its place.
-///   RN-3  a connection that has not sent a byte takes a descriptor and no memory of TLS.
+///   RN-2  the thread serves at most `most` connections, and at most an eighth of the process's descriptors. As many again may
+///         wait for the thread. If one more connection comes, the network with the most connections loses its oldest one, so a
+///         flood from one host does not push out other hosts.
+///   RN-3  a connection on which no byte has come takes a descriptor, but no memory for TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
 class reception {
  public:
   static constexpr std::chrono::milliseconds patience{5'000};
-  /// If no byte has come for so long, the other end gets an alert of TLS. A node without certificates waits for this end to
-  /// begin, and learns from the alert that a handshake is expected.
+  /// If no byte has come within this time, the other end gets an alert of TLS. A node without certificates waits for this end
+  /// to begin, and learns from the alert that a handshake is expected.
   static constexpr std::chrono::milliseconds patience_for_first_byte{2'000};
   static constexpr std::size_t most = 256;
 
-  /// Called by the reception's thread. They must not throw.
+  /// Functions that the reception's thread calls. They must not throw.
   struct receivers {
     std::function<void(proven_connection, std::uint64_t door)> proven;
     std::function<void(const refusal&)> refused;

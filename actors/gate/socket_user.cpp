@@ -25,8 +25,8 @@ namespace troupe::gate {
 
 namespace {
 
-/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4: the
-/// two ends of one connection may see these two forms.
+/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4: one
+/// end of a connection may see the first form, and the other end the second form.
 struct socket_end {
   int family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};  // in network order; IPv4 in the first word
@@ -87,7 +87,7 @@ bool read_number(std::string_view text, Number& to, int base) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-/// Reads an socket_end as /proc/net/tcp and tcp6 write it: words of the address as numbers of this machine, a colon, the port.
+/// Reads a socket_end as /proc/net/tcp and tcp6 write it: words of the address as numbers of this machine, a colon, the port.
 bool read_endpoint(std::string_view text, socket_end& to) {
   const auto colon = text.find(':');
   const std::size_t words = colon / 8;
@@ -102,8 +102,8 @@ bool read_endpoint(std::string_view text, socket_end& to) {
   return true;
 }
 
-/// How well a line's socket answers a question about `here` and `there`: 0 not at all. A socket that listens may be bound to
-/// the wildcard address.
+/// How well the socket of a line of the table matches `here` and `there`; 0: not at all. If the port of `there` is 0, a socket
+/// that listens is looked for; it may be bound to the wildcard address.
 int fit(const socket_end& line_here, const socket_end& line_there, int state, const socket_end& here, const socket_end& there) {
   if (there.port != 0) return line_here == here && line_there == there ? 1 : 0;
   if (state != TCP_LISTEN || line_here.port != here.port) return 0;
@@ -141,7 +141,7 @@ bool read_table(const char* path, const socket_end& here, const socket_end& ther
   return true;
 }
 
-/// A kernel without the module for TCP says the same as for a socket that does not exist: only a socket that does exist tells.
+/// Whether sock_diag(7) finds a socket that exists. A kernel without its module for TCP answers as if no socket existed.
 bool finds_own_socket() {
   const support::owned_descriptor own(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage here{};

@@ -9,7 +9,7 @@
 
 namespace troupe::gate {
 
-/// What the kernel says about the TCP socket of this machine that has one address and is connected to, or waits for, another.
+/// What the kernel says about a TCP socket of this machine.
 struct socket_report {
   enum class kind {
     held,      // a process has the socket; `user` made it
@@ -22,8 +22,8 @@ struct socket_report {
 };
 
 /// Asks the kernel (sock_diag(7); /proc/net/tcp where the kernel lacks it) about the socket at `here` whose other end is at
-/// `there`. With port 0 in `there` the socket that listens at `here`. No privilege is needed, and the other process has no part
-/// in the answer. Only sockets of this network namespace are found.
+/// `there`. If the port of `there` is 0: about the socket that listens at `here`. No privilege is needed, and the other process
+/// has no part in the answer. Only sockets of this network namespace are found.
 socket_report report_on_socket(const sockaddr_storage& here, const sockaddr_storage& there);
 
 /// Whether the number stands for one user. Inside a user namespace the kernel gives one number, the overflow user, for all

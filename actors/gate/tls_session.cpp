@@ -64,7 +64,7 @@ std::string reason_of(unsigned long code) {
 
 }  // namespace
 
-/// The end of a session that OpenSSL sees: it reads from the socket, and what it writes is kept until flush().
+/// The BIO by which OpenSSL reads and writes. It reads from the socket. It keeps the bytes that OpenSSL writes until flush().
 struct tls_session::bio_functions {
   static tls_session& session(BIO* of) { return *static_cast<tls_session*>(BIO_get_data(of)); }
 
@@ -101,7 +101,7 @@ struct tls_session::bio_functions {
     return 1;
   }
 
-  /// OpenSSL calls it for each part of TLS that comes or leaves.
+  /// OpenSSL calls this function for each message of TLS that comes or leaves.
   static void saw(int leaves, int, int kind, const void*, std::size_t, SSL*, void* session) {
     auto& of = *static_cast<tls_session*>(session);
     if (leaves == 0 && kind == SSL3_RT_HANDSHAKE && of.is_proven()) ++of.extra_messages_;
@@ -118,7 +118,7 @@ struct tls_session::bio_functions {
     }
   }
 
-  /// Made once, and never freed: sessions of threads that the end of the process overtakes may use it.
+  /// Made once, and never freed: threads that still run when the process ends may have sessions that use it.
   static const BIO_METHOD* all() {
     static BIO_METHOD* const made = [] {
       auto* result = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "troupe");
@@ -142,7 +142,8 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
     ERR_clear_error();
     throw std::bad_alloc();
   }
-  // Records are small, and each end waits for those of the other one: no record may wait in the kernel for the one before it.
+  // Records are small, and each end waits for the records of the other end. So no record may wait in the kernel until an
+  // earlier record has arrived.
   const int at_once = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
   BIO_set_data(bio, this);
@@ -152,7 +153,7 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
   SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
-/// OpenSSL would not resume a session that was not shut down in order.
+/// Marks the session as shut down in order: otherwise OpenSSL would not resume it.
 tls_session::~tls_session() {
   if (is_proven()) end_.own->remove(end_);
   SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
@@ -166,7 +167,7 @@ tls_session::progress tls_session::shake_hands() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   const bool sent = flush();
-  // An end that can't say its last word of the handshake has proven nothing, whatever the other end has sent ahead.
+  // If this end can't send its last message of the handshake, it has proven nothing, whatever the other end has already sent.
   if (result == 1 && !sent && !may_work_later(errno)) return fail(-1);
   if (result == 1) {
     end_.certificate.reset(SSL_get1_peer_certificate(ssl_.get()), X509_free);
@@ -184,7 +185,7 @@ bool tls_session::is_flooded() const { return extra_messages_ > free_extra_messa
 
 bool tls_session::is_resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
 
-/// Whether the reason is an alert of a called end that has not proven itself. Such an alert is not encrypted.
+/// Whether the reason is an alert of a called end that has not proven who it is. Such an alert is not encrypted.
 bool tls_session::is_unproven_alert(unsigned long reason) const {
   return end_.which == end::calling && !is_proven() && ERR_GET_REASON(reason) >= SSL_AD_REASON_OFFSET;
 }
@@ -197,7 +198,7 @@ tls_session::progress tls_session::fail(int result) {
                      ? refusal{reason_of(code), false, is_unproven_alert(code)}
                      : refusal{"it has ended the connection in the handshake of TLS", true};
   state_ = is_proven() ? state::broken : state::refused;
-  flush();  // the alert that tells the other end
+  flush();  // sends the alert that tells the other end
   ERR_clear_error();
   return progress::failed;
 }
@@ -248,7 +249,7 @@ ssize_t tls_session::peek(const iovec& into) {
 
 bool tls_session::has_unread() const { return SSL_has_pending(ssl_.get()) == 1; }
 
-/// Takes a new key if the next records could be too many for the key of now.
+/// Takes a new key if the next records could be too many for the current key.
 bool tls_session::renew_key() {
   if (records_ + most_taken / SSL3_RT_MAX_PLAIN_LENGTH <= most_records) return true;
   records_ = 0;
@@ -271,7 +272,7 @@ ssize_t tls_session::write(const char* from, std::size_t bytes) {
     return -1;
   }
   records_ += (taken + SSL3_RT_MAX_PLAIN_LENGTH - 1) / SSL3_RT_MAX_PLAIN_LENGTH;
-  flush();  // what does not leave now leaves later
+  flush();  // bytes that can't leave now leave later
   return static_cast<ssize_t>(taken);
 }
 

@@ -32,18 +32,18 @@ namespace troupe::gate {
 ///   refused    the connection is over, without a proof              none
 ///   broken     the connection is over, after the proof              none
 ///
-///   TL-1  no byte of the other end is returned before the state is `proven`, and none of this end's leaves.
+///   TL-1  before the state is `proven`, read() returns no byte of the other end, and write() takes no byte.
 ///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at
 ///         most `most_unsent` with all that TLS adds.
-///   TL-3  what waits here leaves by flush(); write() and shake_hands() begin with it.
+///   TL-3  bytes that wait here leave by flush(). write() and shake_hands() begin with a flush().
 ///   TL-4  a key of this end encrypts at most `most_records` records; then this end takes a new key. AES-GCM with one key is
 ///         secure for 2^24.5 records (RFC 8446, 5.5), which a connection that trains reaches within hours.
-///   TL-5  after the proof the other end may send messages of TLS itself (new keys, tickets) only beside bytes: one for each
-///         `bytes_for_extra_message` bytes, and `free_extra_messages` more. A connection with more of them is over: OpenSSL
-///         would read them for ever.
-///   TL-6  the socket is asked until it gives less than it could. One call of shake_hands(), read() or peek() does not ask it
-///         again: the question would cost a system call, and find nothing. What comes later makes the socket readable.
-///   TL-7  an alert of a called end that has not proven itself is no refusal: `refusal::may_pass`.
+///   TL-5  after the proof the other end may send messages of TLS itself (new keys, tickets): one for each
+///         `bytes_for_extra_message` bytes of data, and `free_extra_messages` more. A connection with more such messages is
+///         over: OpenSSL would read them for ever.
+///   TL-6  a call of shake_hands(), read() or peek() reads the socket until it gives fewer bytes than there is room for.
+///         Another read would cost a system call, and find nothing. Bytes that come later make the socket readable.
+///   TL-7  an alert of a called end that has not proven who it is may be forged. Such an alert sets `refusal::may_pass`.
 class tls_session final : public endpoint {
  public:
   enum class state { shaking, proven, refused, broken };
@@ -55,22 +55,22 @@ class tls_session final : public endpoint {
   static constexpr std::size_t bytes_for_extra_message = 1024;
   static constexpr std::uint64_t free_extra_messages = 8;
 
-  /// `whom`: where this end calls. Sessions with the same text resume. Throws std::bad_alloc.
+  /// `whom`: where this end calls. A session with the same text is resumed. Throws std::bad_alloc.
   tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
   ~tls_session() override;
 
   /// Goes on with the handshake as far as that is possible without waiting.
   progress shake_hands();
-  /// Whether both ends have proven who they are, also if the connection is over since then.
+  /// Whether both ends have proven who they are. Stays true when the connection is over.
   bool is_proven() const noexcept { return state_ == state::proven || state_ == state::broken; }
-  /// Why the connection is over: one line, which names the certificate where one came.
+  /// Why the connection is over: one line, which names the certificate if one came.
   const refusal& problem() const noexcept { return end_.problem; }
   /// Who is at the other end. Pre: is_proven().
   const certificates::identity& other() const noexcept {
     TROUPE_EXPECT(is_proven());
     return other_;
   }
-  /// Whether both ends knew each other from an earlier session.
+  /// Whether the handshake has resumed an earlier session.
   bool is_resumed() const;
   /// How often this end has taken a new key. For tests.
   std::uint64_t key_updates() const noexcept { return key_updates_; }
@@ -102,17 +102,17 @@ class tls_session final : public endpoint {
   std::unique_ptr<ssl_st, free_ssl> ssl_;
   state state_ = state::shaking;
   bool has_ended_ = false;   // the socket said that the other end has closed
-  bool is_drained_ = false;  // the socket gave less than it could, in this call
+  bool is_drained_ = false;  // in this call the socket gave fewer bytes than there was room for
   certificates::identity other_;
   std::vector<char> unsent_;  // records that wait for the socket
   std::size_t unsent_begin_ = 0;
-  std::size_t records_ = 0;  // that the key of this end has encrypted
+  std::size_t records_ = 0;  // records that the current key of this end has encrypted
   std::uint64_t key_updates_ = 0;
   std::uint64_t received_ = 0;        // bytes that read() has returned
-  std::uint64_t extra_messages_ = 0;  // of TLS, after the proof
+  std::uint64_t extra_messages_ = 0;  // messages of TLS itself that came after the proof
 };
 
-/// Waits until the two ends have proven who they are. Returns why they have not; nothing if they have.
+/// Waits until the two ends have proven who they are, for at most `patience`. Returns why they have not; nothing if they have.
 std::optional<refusal> prove_within(tls_session& session, int socket, std::chrono::milliseconds patience);
 
 }  // namespace troupe::gate

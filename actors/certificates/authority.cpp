@@ -77,7 +77,8 @@ void check_host(const std::string& host) {
     refuse("--host: expected an address or a host name, got '" + host + "'");
 }
 
-/// A certificate without extensions and signature. `issuer`: null for one that signs itself. Nothing outlives its issuer.
+/// A certificate without extensions and signature. `issuer`: null for a certificate that signs itself. The certificate expires
+/// no later than that of its issuer.
 owned<X509> begin_certificate(const std::string& name, EVP_PKEY* key, X509* issuer, authority::time now, authority::days life) {
   auto result = made(X509_new());
   std::array<unsigned char, serial_bytes> serial{};
@@ -119,7 +120,7 @@ void write_file(const std::filesystem::path& file, const std::string& text, mode
   }
 }
 
-/// True too if that can't be told: reading the file then says why.
+/// Whether the file exists. True also if the system can't tell: reading the file then gives the reason.
 bool is_there(const std::filesystem::path& file) {
   std::error_code problem;
   return std::filesystem::exists(file, problem) || problem;
@@ -141,9 +142,9 @@ owned<EVP_PKEY> read_key(const std::filesystem::path& file) {
   return result;
 }
 
-/// Makes a folder for its owner alone. A folder that is there already stays as it is: its user may need it as it is.
+/// Makes a folder that only its owner may use. A folder that is there already is not changed: its user may need its mode.
 void make_own_folder(const std::filesystem::path& path) {
-  const auto folder = path.has_filename() ? path : path.parent_path();  // "a/" is a
+  const auto folder = path.has_filename() ? path : path.parent_path();  // "a/" means "a"
   std::error_code problem;
   if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), problem);
   if (problem) refuse(folder.string() + " can't be made: " + problem.message());
@@ -156,7 +157,7 @@ void make_own_folder(const std::filesystem::path& path) {
            " is there already, and others may use it; expected a new folder, or one of this user with mode 0700");
 }
 
-/// Other processes that change the authority's folder wait until this descriptor is closed.
+/// Locks the authority's folder. Other processes that change the folder wait until the result is closed.
 support::owned_descriptor lock(const std::filesystem::path& folder) {
   support::owned_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int result = -1;
@@ -197,7 +198,8 @@ std::vector<std::string> hosts_of(X509* certificate) {
   return result;
 }
 
-/// Makes the list younger than it was, also if a clock was set back: nodes take no older list (see credentials).
+/// Sets the times of the list. The list gets younger than before, even if a clock was set back: nodes take no older list (CD-5
+/// of credentials).
 void set_times(X509_CRL* of, authority::time now) {
   auto since = now - authority::backdated;
   if (std::tm before{}; X509_CRL_get0_lastUpdate(of) != nullptr && ASN1_TIME_to_tm(X509_CRL_get0_lastUpdate(of), &before) == 1)
@@ -363,7 +365,7 @@ std::vector<issued> authority::all(time now) const {
 
 std::size_t authority::revoke(const std::string& node, time now) const {
   if (folder_.empty()) refuse("an authority in memory has no list of revoked certificates");
-  const auto locked = lock(folder_);  // of two lists that are made at the same time one would be lost
+  const auto locked = lock(folder_);  // otherwise one of two revocations at the same time would be lost
   const auto list = read_list();
   std::size_t count = 0;
   for (const auto& each : all(now)) {

@@ -27,7 +27,7 @@ struct issued {
   std::string fingerprint() const;
 };
 
-/// The authority of a cluster: who has its folder makes certificates, and revokes them.
+/// The authority of a cluster. Whoever has its folder can make certificates, and revoke them.
 ///   authority.key   private key (EC P-256), mode 0600
 ///   authority.pem   certificate of the authority; its name is that of the cluster
 ///   revoked.pem     list of revoked certificates, which nodes read (X.509 CRL)
@@ -36,9 +36,10 @@ struct issued {
 ///   CY-2  a kit is handed out only after a copy of its certificate is in issued/, where revoke() finds the certificates of a
 ///         node.
 ///   CY-3  no revocation is lost, also when several processes revoke at the same time.
-///   CY-4  no certificate of a node outlives the authority's.
+///   CY-4  no certificate of a node expires later than the certificate of the authority.
 ///   CY-5  create() never changes the mode of a folder that is there already. If others may use the folder, create() throws.
-///   CY-6  an authority that in_memory() made writes no file: its key is gone when the process ends, however that ends.
+///   CY-6  an authority that in_memory() made writes no file. So its key is gone when the process ends, however the process
+///         ends.
 class authority {
  public:
   using time = std::chrono::system_clock::time_point;
@@ -46,7 +47,7 @@ class authority {
 
   static constexpr days own_life{3650};
   static constexpr days usual_life{365};
-  /// Clocks of hosts differ: a certificate is valid this long before it was made.
+  /// Clocks of hosts differ: a certificate is valid from this long before it was made.
   static constexpr std::chrono::minutes backdated{10};
 
   /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, if others may use a folder
@@ -80,8 +81,8 @@ class authority {
   std::string cluster_;
 };
 
-/// Reads the first certificate of a file, which may be a kit. Throws troupe::error (misuse) if there is none, or none of a
-/// node.
+/// Reads the first certificate of a file, which may be a kit. Throws troupe::error (misuse) if the file has no certificate, or
+/// the certificate is not that of a node.
 issued read_issued(const std::filesystem::path& file, authority::time now);
 
 /// "2026-11-23 17:00:00 UTC".

@@ -9,11 +9,11 @@ struct x509_st;
 
 namespace troupe::certificates {
 
-/// Whose certificate it is. All three have the form of a node's name (valid_node_name).
+/// The identity in a certificate. All three fields have the form of a node's name (valid_node_name).
 struct identity {
   std::string cluster;
   std::string node;
-  std::string role;  // what a policy lets the node do
+  std::string role;  // a policy gives rights to roles
 
   bool operator==(const identity&) const = default;
 };

@@ -21,8 +21,8 @@ struct kit {
 };
 
 /// Reads a kit's file and checks it. Throws troupe::error (misuse), with the file and one reason in one line: the file is not
-/// there, others may read the key, something is damaged or missing, key and certificate do not fit, or the certificate does not
-/// hold `now`.
+/// there, others may read the key, something is damaged or missing, the key is not that of the certificate, or the certificate
+/// is not valid `now`.
 kit read_kit(const std::filesystem::path& file, std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
 /// The kit as the text of a file. The text holds the private key.

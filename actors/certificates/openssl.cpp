@@ -23,12 +23,12 @@ namespace {
   throw error(errc::misuse, file.string() + " can't be read: " + std::generic_category().message(problem));
 }
 
-/// A key that others can read is a key that others have.
+/// Refuses a file with a private key if other users can change the file or read the key.
 void check_mode(const std::filesystem::path& file, const struct stat& facts) {
   if (facts.st_uid != ::geteuid() && facts.st_uid != 0)
     refuse_file(file, "the file belongs to user " + std::to_string(facts.st_uid) +
                         ", who can change it; expected this process's user, " + std::to_string(::geteuid()));
-  // Systems that hand out secrets own the files as root, and let one group read them.
+  // Tools that distribute secrets make files that belong to root, and that one group can read.
   const unsigned others = facts.st_uid == 0 && ::geteuid() != 0 ? S_IWGRP | S_IXGRP | S_IRWXO : S_IRWXG | S_IRWXO;
   if ((facts.st_mode & others) == 0) return;
   std::array<char, 8> mode{};

@@ -39,10 +39,11 @@ using owned = std::unique_ptr<T, openssl_deleter>;
 /// Takes the errors of this thread out of OpenSSL's queue. Returns the first one in words, or "no reason is known".
 std::string take_problem();
 
-/// For functions of OpenSSL that read PEM: without it they ask the terminal for the password of an encrypted file, and wait.
+/// The callback for passwords, for functions of OpenSSL that read PEM. Without this callback they would ask the terminal for
+/// the password of an encrypted file, and wait.
 int no_password(char*, int, int, void*) noexcept;
 
-/// Throws std::bad_alloc if `made` is null, and returns it otherwise: for functions that fail only for lack of memory.
+/// Takes over `what`; throws std::bad_alloc if `what` is null. For results of functions that fail only for lack of memory.
 template <class T>
 owned<T> made(T* what) {
   if (what == nullptr) {
@@ -74,8 +75,8 @@ struct secret_text {
   secret_text(secret_text&&) noexcept = default;
 };
 
-/// As read_file(). Throws too if others than this process's user and root can change the file, or can read the private key in
-/// it.
+/// As read_file(). If the file holds a private key, throws also if users other than this process's user and root can change the
+/// file or read the key. One group may read a file of root.
 secret_text read_secret(const std::filesystem::path& file, std::size_t most);
 
 }  // namespace troupe::certificates

@@ -24,7 +24,7 @@ struct chain_result {
   bool is_authority;  // the authority's own certificate is the cause
 };
 
-/// What OpenSSL says about the chain: the certificate and the authority, nothing between the two.
+/// What OpenSSL says about the chain of two certificates: the one of the node, and the one of the authority.
 chain_result verify_chain(X509* theirs, X509* authority, std::chrono::system_clock::time_point now) {
   const auto trusted = made(X509_STORE_new());
   const auto check = made(X509_STORE_CTX_new());
@@ -50,7 +50,7 @@ int check_time(X509* certificate, std::time_t now) {
   return after_end < 0 ? X509_V_ERR_CERT_HAS_EXPIRED : X509_V_OK;
 }
 
-/// As verify_chain(), for a certificate that it has accepted before: only the time is another one.
+/// As verify_chain(), for a certificate that verify_chain() has accepted before: only the times have to be checked again.
 chain_result verify_again(X509* theirs, X509* authority, std::chrono::system_clock::time_point now) {
   const auto seconds = std::chrono::system_clock::to_time_t(now);
   const int of_authority = check_time(authority, seconds);
@@ -65,7 +65,8 @@ chain_result verify(X509* theirs, const cluster_facts& own, std::chrono::system_
   return result;
 }
 
-/// A certificate of a node may be used at both ends of a connection, where its key signs the handshake, and signs no others.
+/// Whether the certificate is one for nodes. Its key may sign handshakes at both ends of a connection, and no other
+/// certificates.
 bool is_for_nodes(X509* certificate) {
   constexpr std::uint32_t both = XKU_SSL_SERVER | XKU_SSL_CLIENT;
   return X509_check_ca(certificate) == 0 && (X509_get_key_usage(certificate) & X509v3_KU_DIGITAL_SIGNATURE) != 0 &&
@@ -154,7 +155,7 @@ refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::
                 (is_authority ? "; make a new one with `troupe certs init`" : "; make a new one with `troupe certs renew`") +
                 clock_advice,
               code};
-    case X509_V_ERR_CERT_NOT_YET_VALID:  // TLS has one alert for both times
+    case X509_V_ERR_CERT_NOT_YET_VALID:  // TLS has one alert for "expired" and "not yet valid"
       return {cause + " is not valid before " + text_of(X509_get0_notBefore(late)) + ", and here it is " +
                 text_of(now_text.get()) + clock_advice,
               X509_V_ERR_CERT_HAS_EXPIRED};

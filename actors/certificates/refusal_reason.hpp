@@ -34,9 +34,9 @@ class revocations {
 
 /// Certificates whose signature by the authority of a cluster was verified before. The signature of such a certificate need not
 /// be verified again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
-///   SB-1  contains() is true only for a certificate that has the same bytes as one that add() got, the bytes of the signature
-///         too.
-///   SB-2  it keeps `most` certificates; one more takes the place of another one.
+///   SB-1  contains() is true only for a certificate that has the same bytes, those of the signature included, as one that
+///         add() got.
+///   SB-2  it keeps at most `most` certificates. If one more is added, another one is forgotten.
 class signed_before {
  public:
   static constexpr std::size_t most = 4096;
@@ -58,10 +58,10 @@ struct refusal_reason {
   int code = 0;      // of X509_verify_cert(3). It chooses the alert of TLS that tells the other end.
 };
 
-/// Who lets nodes into a cluster.
+/// The facts about a cluster by which the certificate of a node is verified.
 struct cluster_facts {
   const std::string& name;
-  X509* authority;                       // its certificate
+  X509* authority;                       // certificate of the cluster's authority
   const revocations* revoked = nullptr;  // may be null
   signed_before* known = nullptr;        // of this authority; null: each signature is verified
 };
@@ -70,7 +70,7 @@ struct cluster_facts {
 /// and not revoked. Intermediate authorities are not accepted. `theirs` may be null: then no certificate came.
 refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::system_clock::time_point now);
 
-/// A certificate is about to expire when less than a tenth of its life is left, and at most this long.
+/// A certificate is about to expire when less than a tenth of its life is left, and not more than this time.
 constexpr std::chrono::days most_warning{30};
 
 /// What an operator has to know about the node's own certificate, in one line: the certificate was revoked, has expired or is

@@ -33,7 +33,7 @@ bool read_flag(const json& object, const std::string& where, const char* field) 
   return found->get<bool>();
 }
 
-/// The number of the word that the field has; 0 if the field is not there.
+/// The index of the field's value in `words`; 0 if the field is not there.
 std::size_t read_word(const json& object, const std::string& where, const char* field, const std::vector<std::string>& words) {
   const auto found = object.find(field);
   if (found == object.end()) return 0;

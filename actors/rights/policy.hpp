@@ -24,17 +24,17 @@ struct role_rights {
   enum class weights : std::uint8_t { none, read, write };
 
   name_list call;                            // functions of the user's program
-  std::map<std::string, name_list> modules;  // types of modules they may make, and methods they may call; "*": other types
-  weights of_weights = weights::none;  // of their modules: `read` parameters, buffers and gradients; `write` also optimizers
+  std::map<std::string, name_list> modules;  // types they may make, with the methods they may call; "*": all other types
+  weights of_weights = weights::none;  // `read`: parameters, buffers and gradients of their modules; `write`: optimizers too
   bool save = false;                   // checkpoints, below the node's data folder
   bool scripts = false;                // TorchScript, which is code
   bool actors = false;                 // find and use actors that the program has published
-  bool all_contexts = false;           // release and abort also contexts that others opened
-  bool trace = false;                  // read spans of the node, and add some to its trace
+  bool all_contexts = false;           // release and abort contexts that others have opened, too
+  bool trace = false;                  // read the node's spans, and add spans to its trace
   bool status = false;
   bool members = false;  // what they say of other nodes is believed
 
-  /// Whether they may use modules of the type at all.
+  /// Whether nodes of the role may use modules of the type at all.
   bool may_make(const std::string& type) const { return methods_of(type) != nullptr; }
   bool may_call(const std::string& type, const std::string& method) const;
 
@@ -67,10 +67,10 @@ class policy {
 
 /// The policy of a node: a file, which may be read again while the node runs. Any thread may use it.
 ///   PB-1  a file that can't be read, or has a mistake, changes nothing.
-///   PB-2  once read_again() has returned, now() gives the new policy on every thread. A thread that has looked before may
-///         still decide by the old one.
-///   PB-3  a policy that now() has given never changes, and is valid as long as this object: a look takes one atomic load, no
-///         lock and no count of references. So each different text that the file has had stays in memory.
+///   PB-2  once read_again() has returned, now() gives the new policy on every thread. A thread that has called now() before
+///         may still decide by the old policy.
+///   PB-3  a policy that now() has returned never changes, and is valid as long as this object. So now() takes one atomic load,
+///         no lock and no reference count. The policy of each text that the file has had stays in memory.
 class policy_file {
  public:
   /// Throws std::runtime_error (PY-2).

@@ -22,7 +22,7 @@ namespace troupe::membership {
 
 class member_desk;
 
-/// Lets nodes get to know each other: carries out what the greetings decide, in the membership actor.
+/// Carries out the decisions of `greetings`, by which nodes get to know each other, in the membership actor.
 class admission {
  public:
   admission(support::desk_actor self, const membership_options& options, member_desk& members);
@@ -36,12 +36,13 @@ class admission {
   std::uint64_t join(join_progress how, const std::string& host, std::uint16_t port, listener told);
   /// The join, while it runs; null otherwise.
   join_progress* find_join(std::uint64_t number) { return greetings_.find_join(number); }
-  /// Something has happened: a dial or a greeting is wanted.
+  /// Hands an event to the greetings, and carries out what they decide.
   void take(greeting_event event);
   void answer(const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
   /// Takes in news that a peer has passed on.
   void hear(const gossip& from);
-  /// A gateway has ended, or its connection. CAF leaves a request unanswered when its connection is lost.
+  /// A gateway, or the connection to it, has ended. Greetings that wait for its answer fail: CAF leaves a request unanswered
+  /// when the connection is lost.
   void lost(const caf::actor_addr& gateway);
 
  private:

@@ -27,7 +27,7 @@ namespace {
 
 using network::dial_thread;
 
-/// A call of the dialer, and what the dial thread found out about its address.
+/// A request to the dialer, and what the dial thread has found out about the address.
 struct dialled {
   caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // of the dialer
   std::uint16_t port = 0;
@@ -46,7 +46,7 @@ namespace troupe::membership {
 
 namespace {
 
-/// How long the middleman has at least: the answer may be on its way when the deadline comes.
+/// The shortest deadline of a request to the middleman: its answer may be on the way when the dialer's own deadline comes.
 constexpr dial_thread::clock::duration least_wait = std::chrono::milliseconds(1);
 
 using dialer_host = dialer_actor::extend<caf::reacts_to<dialled_ptr>>;
@@ -91,7 +91,7 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
       auto* const network = network::network_of(self->system());
       const auto offer =
         network == nullptr ? nullptr : network->calls().offer(to->found.host, to->port, std::move(to->found.made));
-      to->found.made = {};  // CAF's own network makes a connection of its own
+      to->found.made = {};  // CAF's own network does not use this connection, and makes another one
       const auto left = std::max(to->deadline - dial_thread::clock::now(), least_wait);
       self->request(self->system().middleman().actor_handle(), left, caf::connect_atom::value, to->found.host, to->port)
         .then(
@@ -99,7 +99,8 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
             to->promise.deliver(std::move(who), std::move(gateway), std::move(interface));
           },
           [to, network, offer](caf::error& problem) {
-            // The middleman knows no deadline, and lets later calls of the address wait for the connection that it has begun.
+            // The middleman has no deadline: later requests for the address wait for the connection that the middleman has
+            // begun.
             if (problem == caf::sec::request_timeout && network != nullptr) network->give_up_calls_to(to->found.host, to->port);
             to->promise.deliver(std::move(problem));
           });

@@ -14,18 +14,18 @@
 
 namespace troupe::membership {
 
-/// Connects to the node at host:port with CAF's middleman, even if another program listens there. The middleman alone is not
-/// enough for an address that a person typed: it blocks while it connects and trusts any answer. If a program accepts the
-/// connection and sends nothing, the middleman waits for ever and keeps the actor system from ending.
+/// Connects to the node at host:port by CAF's middleman. Reports an error in time, whatever program listens at the address. The
+/// middleman alone is not enough for an address that a person typed: it blocks while it connects and trusts any answer. If a
+/// program accepts the connection and sends nothing, the middleman waits for ever and keeps the actor system from ending.
 ///   DI-1  an answer comes by the deadline: the gateway, or an error. If the system gives no thread, the error comes at once.
 ///   DI-2  the middleman is asked only after the other program has begun CAF's handshake. With troupe's network the middleman
-///         gets the connection on which that happened. CAF's own network makes another connection, to the address that
-///         answered: a host name may have addresses where nobody listens.
+///         gets the connection of this handshake. CAF's own network makes another connection, to the address that answered: a
+///         host name may have addresses where nobody listens.
 ///   DI-3  many addresses are dialled at once, by one thread of the process (`network::dial_thread`). When the dialer exits,
-///         all its attempts end, and no thread of theirs keeps the actor system from ending, not even one that looks a host
+///         all its attempts end. No thread of an attempt keeps the actor system from ending, even if the thread looks a host
 ///         name up.
-///   DI-4  a connection of the middleman on which nothing has come by the deadline ends, with troupe's network. The middleman
-///         would wait for ever, and let all later calls of the address wait with it.
+///   DI-4  with troupe's network, a connection of the middleman ends if nothing has come on it by the deadline. Otherwise the
+///         middleman, and all later requests for the address, would wait for ever.
 /// Errors of CAF: request_timeout, cannot_connect_to_node if no program listens, disconnect_during_handshake (with a text, if
 /// there is more to say) if the program that listens ends the connection, unexpected_message for a program that is no CAF node.
 /// Errors of troupe: errc::misuse for a host name without an address, errc::unknown_peer if the name could not be looked up now

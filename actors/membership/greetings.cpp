@@ -20,7 +20,7 @@ using dial_end = member_table::dial_end;
 constexpr nanoseconds retry_pause{100'000'000};
 // A connection that loses packets waits longer and longer before it sends them again. A new connection gets through sooner.
 constexpr nanoseconds longest_try{15'000'000'000};
-constexpr int parts_to_pause = 8;  // a pause between two tries is this part of the time since the first one
+constexpr int parts_to_pause = 8;  // the time since the first try, divided by this, is the pause before the next try
 constexpr nanoseconds shortest_greeting{1'000'000'000};
 constexpr nanoseconds longest_look_up{5'000'000'000};
 constexpr nanoseconds name_patience{800'000'000};
@@ -33,7 +33,7 @@ std::string text_in_brackets(const caf::error& of) {
   return text.empty() ? "" : ": " + text;
 }
 
-/// Whether nothing says that the node will come: no program listens there, or the name has no address.
+/// Whether no node was found: no program listens at the address, no way leads to the host, or the name has no address.
 bool is_nobody(const caf::error& problem) {
   return problem == caf::sec::cannot_connect_to_node || problem == errc::unknown_peer || problem == errc::misuse;
 }
@@ -94,15 +94,15 @@ std::optional<Waiting> greetings::end_wait(std::uint64_t wait) {
   return result;
 }
 
-/// This node, as the node at the other end of the route reaches it.
+/// This node, with the address by which the node at the other end of the route reaches this node.
 member greetings::self_for(const std::optional<route>& to) const {
   auto who = table_.self();
   who.host = host_to_tell(who.host, to);
   return who;
 }
 
-/// Another peer with the name of `who`; null if there is none. If `who` is that peer after a restart, the old peer is gone, and
-/// the result is null.
+/// Another peer with the name of `who`; null if there is none. If `who` is that peer after a restart, this function makes the
+/// old peer gone, and returns null.
 const known_peer* greetings::living_rival(const member& who) {
   if (const auto* living = table_.living_rival(who)) return living;
   if (const auto* old = table_.rival(who))
@@ -159,7 +159,7 @@ void greetings::meet(std::uint64_t number, node_id from, std::vector<member_news
   }
   std::erase_if(news, [&](const member_news& each) { return !table_.heard_of().is_left_out(each.who.id); });
   if (news.empty()) return;
-  // A node that was restarted may be heard of before the end of its predecessor is: the join waits for that.
+  // News about a restarted node may come before the news that its predecessor has ended. The join waits for the second news.
   ++join.open;
   const nanoseconds patience = (member_table::intervals_of_patience + 1) * how_.heartbeat;
   const nanoseconds left{std::max<std::int64_t>(join.deadline_ns - now_, 1)};
@@ -173,7 +173,7 @@ void greetings::take(news_introduced& what) {
   settle(number, false, {});
 }
 
-/// A join has waited for the end of the nodes whose names others claim.
+/// The join has waited for news. It fails if one of the names still belongs to another node.
 void greetings::look_at(const clash& names) {
   caf::error problem;
   for (const auto& each : names.news)
@@ -185,10 +185,10 @@ void greetings::look_at(const clash& names) {
 
 // Greetings of this node.
 
-/// Begins to reach a peer, or a member that is to become one.
+/// Begins a greeting of a peer, or of a member that is to become a peer.
 greetings::outgoing greetings::begin_again(const member& who) {
-  // A lost packet of a dial costs a second: a peer that is back is reached sooner by the next dial. A look-up of a name may
-  // take longer.
+  // A packet of a dial that is lost comes again after a second: the next dial reaches a peer sooner. For a member that is no
+  // peer, the look-up of its host name may take longer.
   const auto least = table_.find(who.id) != nullptr ? shortest_greeting : longest_look_up;
   const auto until = now_ + std::max<nanoseconds>(least, 4 * how_.heartbeat).count();
   const auto number = new_number();
@@ -239,7 +239,7 @@ void greetings::pause_before_dial(outgoing to, nanoseconds time) {
   out_.emplace_back(begin_pause{put(std::move(to)), time});
 }
 
-/// Tells the table how a dial ended that the table had asked for.
+/// Tells the table how a dial that the table has asked for has ended.
 void greetings::end_dial(const outgoing& to, dial_end how, const std::string& why) {
   if (to.whom.id != node_id{}) out_.emplace_back(table_.dialled(to.whom.id, how, now_, why));
 }
@@ -285,7 +285,7 @@ void greetings::take(hello_welcomed& what) {
   }
   out_.emplace_back(table_.met(who, gateway, answer.between, member_table::way::answers, now_, answer.incarnation));
   if (table_.between(who.id) != answer.between && now_ < to.until_ns) {
-    to.greeted = who.id;  // the other node now gets to know this node's bond, and takes it over
+    to.greeted = who.id;  // by this greeting the other node learns this node's bond, and takes it over
     return greet(std::move(to), gateway);
   }
   if (to.is_first()) {
@@ -303,9 +303,9 @@ void greetings::take(hello_welcomed& what) {
   if (to.is_first() && joins_.contains(to.join)) out_.emplace_back(join_changed{to.join});
 }
 
-/// Tries again unless the other end says why it does not take this node in: a handshake was cut, packets were lost, or the
-/// gateway does not know its node yet. If two nodes dial each other at the same moment CAF drops one of the connections, and
-/// messages on it may be lost. Where no program listens, this node tries only for a while.
+/// Tries again, unless the other node has said why it refuses this node. A handshake may have been cut, packets may be lost, or
+/// the gateway may not know its node yet. If two nodes dial each other at the same moment, CAF drops one of the connections,
+/// and messages on it may be lost. If no program listens at the address, this node tries only for a while.
 void greetings::take(const try_failed& what) {
   const auto to = end_wait<outgoing>(what.wait);
   if (!to) return;
@@ -313,7 +313,7 @@ void greetings::take(const try_failed& what) {
   auto& join = joins_.at(to->join);
   const auto* missing = to->is == outgoing::state::greets ? "answer to the greeting" : "answer";
   auto reason = explain(to->whom, missing, now_ - to->begun_ns, problem);
-  const bool is_of_table = to->why == outgoing::purpose::asked_by_table;  // which dials again
+  const bool is_of_table = to->why == outgoing::purpose::asked_by_table;  // the table dials again
   const auto patience = to->is_first() ? how_.patience : std::min(how_.patience, mesh_patience);
   const auto time =
     std::clamp(nanoseconds((now_ - to->begun_ns) / parts_to_pause), retry_pause, std::max(retry_pause, join.longest_pause));
@@ -399,7 +399,7 @@ void greetings::judge(incoming from) {
   }
 }
 
-/// `cost`: of the patience with the node that has the name.
+/// `cost`: how much of the time that the greeting may wait is used up.
 void greetings::pause_before_judgement(incoming from, nanoseconds cost) {
   from.left -= cost;
   from.is = incoming::state::pauses;

@@ -27,25 +27,25 @@ struct greeting_settings {
   std::chrono::nanoseconds forget_after{30'000'000'000};
   std::chrono::nanoseconds patience{5'000'000'000};  // how long a join retries an address where no program listens yet
   std::function<bool(node_id)>
-    accept;  // told before a node becomes a member. False: another process of its name has greeted since;
-             // empty: nobody is told
-  std::function<bool(node_id)> believes;  // whether news of this peer about others count; empty: those of every peer do
+    accept;  // asked before a node becomes a member. False: another process of its name has greeted since;
+             // empty: as if always true
+  std::function<bool(node_id)> believes;  // whether this peer's news about other nodes count; empty: every peer's do
 };
 
-/// A join: this node greets the node that the user named, then the neighbours of which that node tells.
+/// A join: this node greets the node that the user named, then the neighbours that the named node tells of.
 struct join_progress {
   std::int64_t deadline_ns = 0;
   bool is_patient = false;  // whether an address where no program listens is tried until the deadline
   std::chrono::nanoseconds longest_pause{1'000'000'000};  // between two tries of the first node
   member first = {};                                      // the node that the user named, once it has taken this node in
-  std::int64_t met_ns = 0;                                // since when
+  std::int64_t met_ns = 0;                                // when `first` has taken this node in
   std::size_t open = 0;                                   // number of nodes that have not answered
   caf::error failure = {};                                // why the join fails
   caf::error seen = {};                                   // the error of the last try, until the first node answers
   bool is_itself = false;                                 // whether the address leads to this node
 };
 
-/// What the runtime around the greetings has to do. `wait`: the number of the event that ends the wait.
+/// What the runtime around the greetings has to do. `wait`: a number; the event that ends the wait carries the same number.
 struct dial_address {  // ends with address_connected or try_failed
   std::uint64_t wait;
   std::string host;
@@ -89,7 +89,7 @@ struct introduce {  // this node's news for a peer that does not know this node'
   node_id to;
   std::vector<member_news> news;
 };
-struct join_changed {  // `first` or `seen`
+struct join_changed {  // `first` or `seen` of the join has changed
   std::uint64_t join;
 };
 struct join_ended {
@@ -99,17 +99,17 @@ struct join_ended {
 using greeting_effect = std::variant<member_steps, dial_address, say_hello, ask_rival, ask_holder, begin_pause, accept_hello,
                                      refuse_hello, say_farewell, introduce, join_changed, join_ended>;
 
-/// What happens. `by`: the route to the other node.
+/// The events that happen. `by`: the route to the other node.
 struct join_begun {  // this node has to connect to host:port, and to greet the node there and its neighbours
   std::uint64_t join;
   join_progress how;
   std::string host;
   std::uint16_t port;
 };
-struct dial_wanted {  // by the table
+struct dial_wanted {  // the table wants a dial
   member whom;
 };
-struct greeting_wanted {  // by the table, over the connection that stands
+struct greeting_wanted {  // the table wants a greeting over the existing connection
   node_id peer;
 };
 struct news_introduced {  // a peer tells all that it has heard
@@ -154,7 +154,8 @@ using greeting_event = std::variant<join_begun, dial_wanted, greeting_wanted, ne
 caf::error stopping_error(const member& self);
 
 /// How nodes get to know each other: the greetings of this node to others, the greetings of others to this node, and joins.
-/// Decides; sends no message and reads no clock. `accept` and `believes` of the settings are questions to the node.
+/// This class only decides: it sends no message and reads no clock. `accept` and `believes` of the settings are questions to
+/// the node.
 ///
 ///   greeting of this node    waits for                               next
 ///   dials                    a connection to the address             address_connected: greets. try_failed: pauses, or the end
@@ -164,16 +165,17 @@ caf::error stopping_error(const member& self);
 ///   pauses                   the next try                            pause_over: dials
 ///
 ///   greeting of another      waits for                               next
-///   asks_rival               a sign of life of the peer of its name  holder_answered: refused. holder_silent: judged anew
-///   asks_holder              a connection to the member of its name  holder_answered: judged anew. holder_silent: pauses, or
+///   asks_rival               an answer of the peer with its name     holder_answered: refused. holder_silent: judged anew
+///   asks_holder              a search for the member with its name   holder_answered: judged anew. holder_silent: pauses, or
 ///                                                                    refused
-///   pauses                   the end of the node of its name         pause_over: judged anew
+///   pauses                   the end of the node with its name       pause_over: judged anew
 ///
 ///   GN-1  a wait ends with one event: an event that comes late, or twice, changes nothing.
-///   GN-2  no two peers have one name. A node gets the name of a peer only if that peer is gone, or is unreachable at the same
-///         address: no two programs listen there. A peer that does not answer when its name is claimed is unreachable.
-///   GN-3  each greeting of another node gets one answer. The answer waits for the node that has the same name, for
-///         `name_patience`, or until that node was unreachable for `news_patience`.
+///   GN-2  no two peers have one name. A node gets the name of a peer only if that peer is gone, or is unreachable and has the
+///         same address as the node: no two programs listen at one address. A peer that does not answer when another node
+///         claims its name is unreachable.
+///   GN-3  each greeting of another node gets one answer. The answer may wait for another node that has the name: for
+///         `name_patience`, or until that node has been unreachable for `news_patience`.
 ///   GN-4  a join ends once. No dial of a join is planned for later than the join's deadline, and nothing begins after
 ///         node_stopped.
 ///   GN-5  the table hears how each dial that the table has asked for has ended.
@@ -190,8 +192,8 @@ class greetings {
   std::uint64_t new_number() noexcept { return ++last_number_; }
   /// The join, while it runs; null otherwise.
   join_progress* find_join(std::uint64_t number);
-  /// The news that count: without members that can't be reached, and from a peer that is not believed only the news about this
-  /// peer itself.
+  /// Returns the news that count. Drops news about members that can't be reached and, if `teller` is not believed, all news
+  /// about other nodes than `teller`.
   std::vector<member_news> believed(node_id teller, std::vector<member_news> news, const std::optional<route>& by) const;
 
  private:
@@ -202,10 +204,10 @@ class greetings {
 
     std::uint64_t join;
     purpose why;
-    member whom;  // the node that should listen there; only the address, if the user named an address
+    member whom;  // the node to greet; only its address, if the user named an address
     std::int64_t begun_ns;
     std::int64_t until_ns;
-    node_id greeted = {};  // the node that listens there, as far as this node knows
+    node_id greeted = {};  // the node that listens at the address, as far as this node knows
     state is = state::dials;
 
     bool is_first() const noexcept { return why == purpose::named_by_user; }
@@ -222,7 +224,7 @@ class greetings {
     member held_by = {};            // who has the name
     state is = state::pauses;
   };
-  /// Nodes whose names belong to others, of which a join has heard. The others may have ended.
+  /// News that a join has heard about nodes whose names belong to other nodes. The other nodes may have ended.
   struct clash {
     std::uint64_t join;
     std::vector<member_news> news;

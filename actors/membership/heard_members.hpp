@@ -13,14 +13,14 @@
 
 namespace troupe::membership {
 
-/// Whether news with the first incarnation and state count against the second (RT-1 of roster).
+/// Whether news with `incarnation` and `state` replace news with the old incarnation and state (RT-1 of roster).
 inline bool is_newer(std::uint32_t incarnation, member_state state, std::uint32_t old_incarnation,
                      member_state old_state) noexcept {
   return std::tie(incarnation, state) > std::tie(old_incarnation, old_state);
 }
 
-/// What this node has heard of all members of the cluster, and says of itself: by id, and by name. Answers questions; roster
-/// changes it.
+/// What this node has heard of all members of the cluster, and what it says of itself. Members are found by id and by name.
+/// This class answers questions; the derived class `roster` changes the content.
 class heard_members {
  public:
   const member& self() const noexcept { return own_; }
@@ -36,7 +36,7 @@ class heard_members {
   /// The members that are up, without this node.
   std::vector<member> members() const;
 
-  /// What the owner of the roster has told others about a member. This class only keeps it.
+  /// What the owner of the roster has told its subscribers about a member. This class only keeps it.
   enum class told : std::uint8_t { nothing, known, lost };
   /// Null if the member is unknown.
   told* told_of(node_id who);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t furthest_ns = 1'000'000'000'000'000'000;  // 31 years: no clock is ahead by more
 
-/// a - b; empty if the difference is larger than clocks differ.
+/// a - b; empty if the difference is larger than any difference between clocks.
 std::optional<std::int64_t> difference(std::int64_t a, std::int64_t b) noexcept {
   std::int64_t result = 0;
   if (__builtin_sub_overflow(a, b, &result) || result > furthest_ns || result < -furthest_ns) return std::nullopt;
@@ -100,7 +100,7 @@ const member* known_members::holder(const member& who) const {
   return found == nullptr || found->id == who.id || find(found->id) != nullptr ? nullptr : found;
 }
 
-/// Whether the node was a peer and is dialled from time to time already, or has said farewell.
+/// Whether the node was a peer, and is dialled from time to time already or has said farewell.
 bool known_members::is_awaited(node_id id) const {
   const auto found = gone_.find(id);
   return found != gone_.end() && found->second.is != absent::state::given_up;

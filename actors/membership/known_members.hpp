@@ -26,11 +26,11 @@ std::string address_text(const std::string& host, std::uint16_t port);
 /// "'name' (id) at host:port".
 std::string describe(const member& who);
 
-/// What to do about a name that another node has.
+/// The end of error texts about a name that another node has: what to do.
 inline constexpr const char* other_name = "; choose another one, and with certificates make it a kit of its own";
 
-/// How far the steady clock of a peer is ahead of this node's, by the heartbeat with the shortest round trip. The error bound
-/// of that heartbeat grows a little with each later one, so the estimate follows clocks that drift.
+/// How far the steady clock of a peer is ahead of this node's clock, measured by the heartbeat with the shortest round trip.
+/// The error bound of this heartbeat grows a little with each later heartbeat, so the estimate follows clocks that drift.
 class clock_estimate {
  public:
   /// Takes in a heartbeat: sent and received by this node's clock, answered by the peer's clock, in nanoseconds. A heartbeat
@@ -45,7 +45,7 @@ class clock_estimate {
   double allowed_ns_ = 0;
 };
 
-/// What a peer answers to heartbeats.
+/// How a peer answers heartbeats.
 struct signs_of_life {
   int missed = 0;            // heartbeats in a row without an answer
   bool answered = true;      // whether the peer has answered the last heartbeat
@@ -59,7 +59,7 @@ struct signs_of_life {
   }
 };
 
-/// The dials of a node: one at a time.
+/// When a node is dialled. At most one dial of a node is under way.
 struct redialling {
   bool is_under_way = false;
   std::int64_t next_ns = 0;
@@ -86,7 +86,7 @@ struct known_peer {
 };
 
 /// What this node knows of the other nodes: its peers, the nodes that are gone, and the members that it is not connected to.
-/// Answers questions; member_table changes it.
+/// This class answers questions; the derived class `member_table` changes the content.
 class known_members {
  public:
   const roster& heard_of() const noexcept { return roster_; }
@@ -98,8 +98,8 @@ class known_members {
 
   /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;
-  /// The rival of `who`, unless `who` is that peer after a restart; null otherwise. An unreachable peer at the address of `who`
-  /// has been restarted: no two programs listen there.
+  /// As rival(); but null if `who` is that peer after a restart. An unreachable peer that has the address of `who` has been
+  /// restarted: no two programs listen at one address.
   const known_peer* living_rival(const member& who) const;
   /// Another member that has the name of `who` and is no peer; null if there is none.
   const member* holder(const member& who) const;
@@ -118,7 +118,7 @@ class known_members {
   /// Why a node has gone; null if it has not.
   const std::string* gone(node_id id) const;
 
-  /// What a node that greets lacks: all news, or none if its digest shows that it has heard the same.
+  /// The news for a node that greets: all news, or none if its digest shows that it has heard the same.
   std::vector<member_news> news_for(node_id who, std::uint64_t digest) const;
   /// Why this node can't connect to the member with this name, or with this id if `name` is empty. Empty if no reason is known.
   std::string obstacle_to(const std::string& name, node_id id) const;
@@ -143,8 +143,8 @@ class known_members {
   struct stranger {
     redialling dial;
     bool is_contested = false;     // whether another node has its name
-    bool is_tried = false;         // whether this node has dialled it since somebody looks for it
-    bool is_out_of_reach = false;  // whether this node has not connected to it, and so does not say that it is up (MT-5)
+    bool is_tried = false;         // whether this node has dialled it since somebody began to look for it
+    bool is_out_of_reach = false;  // whether this node has not connected to it yet, and so does not call it up (MT-5)
     std::string why;               // why this node can't connect to it (MT-10)
     std::int64_t wanted_until_ns = std::numeric_limits<std::int64_t>::min();
   };

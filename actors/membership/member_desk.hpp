@@ -26,10 +26,10 @@ namespace troupe::membership {
 
 inline constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 31 years: no sum of times overflows
 
-/// Heartbeats, news about members, and searches for them: carries out what the table of members decides.
+/// Carries out what the table of members decides: heartbeats, news about members, searches for members.
 class member_desk {
  public:
-  /// `greet`: takes what the table wants of greetings.
+  /// `greet`: takes the greetings and dials that the table wants.
   member_desk(support::desk_actor self, const membership_options& options, std::function<void(greeting_event)> greet);
 
   member_table& table() noexcept { return table_; }
@@ -38,19 +38,19 @@ class member_desk {
 
   /// Does what the table has decided.
   void act(const member_steps& steps);
-  /// The news for the node at the other end of the route: this node's own address is the one by which that node reaches this
-  /// node. Members that the other node can't reach are left out, and the log names them.
+  /// Prepares news for the node at the other end of the route. The address of this node becomes the one by which the other node
+  /// reaches this node. Members that the other node can't reach are left out, and the log names them.
   std::vector<member_news> news_for(std::vector<member_news> all, const std::optional<route>& to) const;
   /// Tells a peer the news.
   void pass_on(node_id to, std::vector<member_news> news, bool introduces) const;
-  /// Lets the actor get one down message when the gateway ends or its connection is lost, however often it is called.
+  /// Lets the actor get one down message when the gateway ends or its connection is lost, however often watch() is called.
   void watch(const caf::strong_actor_ptr& gateway) const;
 
   /// Runs the function in the actor after a time. Returns the number of the timer.
   std::uint64_t after(std::chrono::nanoseconds delay, std::function<void()> run);
   void timer_ended(std::uint64_t number);
 
-  /// To be called for each interval.
+  /// To be called once in each interval of heartbeats.
   void beat();
   caf::result<contracts::peer_up> find(const std::string& name, node_id id, std::int64_t left_ns);
   caf::result<heartbeat_seen> answer(const heartbeat& from);
@@ -71,7 +71,7 @@ class member_desk {
 
   template <class News>
   void publish(const News& news) const;
-  /// Ends the searches for which `is_over` holds.
+  /// Ends the searches for which `is_over` returns true, with this answer.
   template <class Ends, class Answer>
   void end_searches(const Ends& is_over, const Answer& answer);
   void fail_searches(const member& who, const std::string& reason);

@@ -136,7 +136,7 @@ member_steps member_table::answered(node_id by, const bond& theirs, std::int64_t
   member_steps steps;
   take_over(by, theirs, now_ns, steps);
   auto* peer = find(by);
-  if (peer == nullptr || peer->between != theirs) return steps;  // an answer of the time before the bond changed
+  if (peer == nullptr || peer->between != theirs) return steps;  // an answer from before the bond changed
   peer->signs.answered = true;
   peer->signs.seen_ns = now_ns;
   if (!peer->is_up && peer->is_connected) revive(*peer, now_ns, steps);
@@ -192,8 +192,8 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   return steps;
 }
 
-/// The neighbours that are connected (others hear the news when the two nodes meet), and the peers that are up here and that
-/// others take for gone: such peers are nobody's neighbours.
+/// The peers to which news are passed on: connected neighbours, and peers that are up here while other nodes suspect them or
+/// take them for gone. Such peers are nobody's neighbours. A neighbour that is not connected hears the news when it is met.
 std::vector<node_id> member_table::listeners() const {
   std::vector<node_id> result;
   for (const auto& [id, peer] : peers_)
@@ -287,7 +287,7 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
       to.changes.push_back({peer_change::kind::clash, std::move(each.who), nullptr, std::move(each.reason)});
       continue;
     }
-    if (find(id) != nullptr || is_awaited(id)) continue;  // this node sees for itself
+    if (find(id) != nullptr || is_awaited(id)) continue;  // this node finds out by itself
     if (each.what == heard::contested) {
       contest(id, now_ns);
       if (living_rival(each.who) == nullptr && strangers_[id].dial.begin()) to.dials.push_back(each.who);
@@ -384,11 +384,11 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     if (is_wanted) other.dial.next_ns = now_ns + (other.dial.pause_ns = limits_.heartbeat.count());
     if (how != dial_end::reached) {
       other.is_out_of_reach = true;
-      if (const auto* heard = roster_.find(who)) {  // else nobody is told
+      if (const auto* heard = roster_.find(who)) {  // otherwise nobody is told
         if (other.why.empty() && !why.empty()) steps.obstacles.push_back({*heard, why});
         other.why = why;
       }
-      // Nobody listens there, as far as this node sees. Other nodes may reach the member, which can then contradict.
+      // This node does not reach the member. Other nodes may reach the member, which can then contradict.
       roster_.accuse(who, now_ns);
       if (const auto* heard = roster_.find(who)) tell_lost(*heard, "this node can't connect to it", false, steps);
     }
@@ -412,7 +412,7 @@ member_steps member_table::left(node_id who, const std::string& reason, std::int
   return steps;
 }
 
-/// Takes the steps that the other node has taken already.
+/// If the bond of the other node has higher counts, takes the steps that the other node has taken already (see `bond`).
 void member_table::take_over(node_id from, const bond& theirs, std::int64_t now_ns, member_steps& to) {
   if (theirs <= between(from)) return;
   auto* peer = find(from);
@@ -439,7 +439,7 @@ void member_table::lose(known_peer& peer, const std::string& reason, std::int64_
   separate(peer, reason, now_ns, to);
 }
 
-/// The peer is unreachable. Other nodes are not told so.
+/// Makes the peer unreachable. Other nodes are not told.
 void member_table::separate(known_peer& peer, const std::string& reason, std::int64_t now_ns, member_steps& to) {
   peer.is_up = false;
   peer.lost_ns = now_ns;

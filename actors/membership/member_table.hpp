@@ -33,7 +33,7 @@ struct peer_change {
   std::string reason;        // why the peer is unreachable or gone
   std::uint64_t period = 0;  // see contracts::peer_up
   std::int64_t away_ns = 0;  // how long a peer that is up again was unreachable
-  bool is_gone = false;      // of a member that is lost: whether it is gone or has left
+  bool is_gone = false;      // for `lost`: whether the member is gone or has left
 };
 
 /// A member that other nodes know and that this node can't connect to.
@@ -54,8 +54,9 @@ struct member_steps {
   bool passes_on = false;                                           // whether pass_on() has to be called after a short time
 };
 
-/// Which nodes are up, unreachable or gone. Decides; sends no message and reads no clock. What other nodes say about members
-/// that this node is not connected to is in the roster. The states of a node that this node has met, its peer:
+/// Which nodes are up, unreachable or gone. This class only decides: it sends no message and reads no clock. What other nodes
+/// say about members that this node is not connected to is in the roster. A peer is a node that is up or unreachable. The
+/// states of a node, as this node sees it:
 ///
 ///   state        meaning                                        next state
 ///   unknown      this node has never met the node               met(): up
@@ -66,28 +67,30 @@ struct member_steps {
 ///                                                               `forget_after`: gone
 ///   gone         all that the two nodes shared is dropped       met(), once both nodes have the same bond: up
 ///
-/// A farewell makes a peer gone at once. A node that was told a higher count (see `bond`) takes the same step as the other node
-/// did: it takes the other node for unreachable, or for gone. A member whose name another node claims is dialled at once: if no
-/// program listens at its address, the other node is its successor. Peers to which no heartbeat goes cost no message. Because
-/// each node lets its neighbours take turns, a member gets as many heartbeats whatever the number of its neighbours.
+/// A farewell makes a peer gone at once. If another node tells a higher count (see `bond`), this node takes the same step as
+/// the other node: it takes the other node for unreachable, or for gone. If a node claims the name of a member, the member is
+/// dialled at once: if no program listens at the member's address, the node is the member's successor. A peer that gets no
+/// heartbeats costs no message. The neighbours of a node take turns in getting heartbeats, so their number does not change how
+/// many heartbeats are sent.
 ///   MT-1  a peer is up only while a connection to it stands and both nodes have the same bond, as far as this node has heard.
 ///         An answer that comes after the end of its connection brings no peer up.
-///   MT-2  an unreachable peer is dialled again and again. So is a node that is gone, but for a node that said farewell: for an
-///         hour, or until another node listens at its address.
+///   MT-2  an unreachable peer is dialled again and again. A node that is gone and said no farewell is dialled for an hour, or
+///         until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
 ///   MT-4  in each interval a heartbeat goes to peers that share work with this node, are suspected by others, are unreachable,
 ///         or have not answered. The other neighbours (see roster) take turns, `most_in_turn` an interval. A peer that is up
 ///         here is told that others suspect it, until it contradicts.
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
 ///         after `intervals_to_meet`. A new neighbour is up here once this node is connected to it, whatever other nodes say.
-///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. The first such dial may fail
-///         because the other node dials this one: it tells nothing about the member.
+///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. The failure of the first such
+///         dial tells nothing about the member: the member may have dialled this node at the same moment.
 ///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one
 ///         `lost` that is not `is_gone`, and at most one that is.
 ///   MT-8  this node says that a member is gone only if no program listens at the member's address, and the connection has
 ///         ended or another node claims the name. A member that does not answer this node, or can't be connected to, is only
 ///         suspected: other nodes may reach it.
-///   MT-9  a node is not dialled while it has a living rival: the greeting would make this node a peer there and not here.
+///   MT-9  a node is not dialled while it has a living rival (living_rival()). Otherwise the greeting would make this node a
+///         peer of the other node, but the other node no peer of this node.
 ///   MT-10 a member that this node can't connect to and was never connected to is reported once, with the reason, and once more
 ///         when this node can connect to it.
 class member_table : public known_members {
@@ -101,7 +104,7 @@ class member_table : public known_members {
   static constexpr int intervals_to_cut = 8;
   static constexpr std::size_t most_gone = 1024;
   static constexpr std::size_t most_in_turn = 2;
-  /// After each so many intervals a neighbour is greeted once more. The neighbours take turns.
+  /// Each time this many intervals are over, a neighbour is greeted once more. The neighbours take turns.
   static constexpr int intervals_to_greet = 20;
   static constexpr int intervals_to_meet = 4;
   /// A suspected member has this many intervals to contradict.
@@ -134,7 +137,7 @@ class member_table : public known_members {
   std::vector<member> take_strangers(std::int64_t now_ns);
   /// News for the neighbours. To be called soon after `passes_on` was true.
   member_steps pass_on();
-  /// Somebody looks for a member until a time (MT-6). Empty steps if no member has the name or id, or if it is a peer.
+  /// Somebody looks for a member until `until_ns` (MT-6). Empty steps if no member has the name or id, or if it is a peer.
   member_steps want(const std::string& name, std::int64_t until_ns, std::int64_t now_ns);
   member_steps want(node_id who, std::int64_t until_ns, std::int64_t now_ns);
   /// Another node claims the name of a member that is no peer. The next dial of the member decides who has the name (MT-8).
@@ -143,8 +146,8 @@ class member_table : public known_members {
   member_steps heard(node_id from, const bond& theirs, std::int64_t now_ns);
   /// A peer has answered a heartbeat.
   member_steps answered(node_id by, const bond& theirs, std::int64_t now_ns);
-  /// To be called for each interval. `hears`: whether other bytes came from the peer lately. `shares`: whether this node shares
-  /// work with the peer; empty: with every peer.
+  /// To be called once in each interval of heartbeats. `hears`: whether other bytes came from the peer lately. `shares`:
+  /// whether this node shares work with the peer; empty: with every peer.
   member_steps beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears,
                     const std::function<bool(node_id)>& shares = {});
   /// A peer that is up did not answer when another node claimed its name.

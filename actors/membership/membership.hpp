@@ -8,8 +8,8 @@
 
 namespace troupe::membership {
 
-/// Spawns a membership actor: in the network thread if the system has one, else on the scheduler. Only an exit message ends the
-/// actor.
+/// Spawns a membership actor: in the network threads if the system has a network, else on the scheduler. Only an exit message
+/// ends the actor.
 contracts::membership_host spawn_membership(caf::actor_system& system, const membership_options& options);
 
 }  // namespace troupe::membership

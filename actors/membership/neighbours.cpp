@@ -9,7 +9,7 @@ namespace troupe::membership {
 
 namespace {
 
-/// Where the node stands in a circle.
+/// The place of the node in a circle.
 std::uint64_t place(node_id who, std::uint64_t ring) noexcept { return spread(who.value + spread(ring + 1)); }
 
 }  // namespace
@@ -26,7 +26,7 @@ std::vector<node_id> neighbours_of(node_id who, std::vector<node_id> others, std
   for (std::uint64_t ring = 0; ring < rings; ++ring) {
     const auto here = place(who, ring);
     std::array<std::uint64_t, 2> shortest{std::numeric_limits<std::uint64_t>::max(), std::numeric_limits<std::uint64_t>::max()};
-    std::array<node_id, 2> nearest;  // the next one, and the one before
+    std::array<node_id, 2> nearest;  // the next node, and the node before
     for (const auto id : others) {
       const auto there = place(id, ring);
       const std::array ways{there - here, here - there};  // around the circle, in either direction

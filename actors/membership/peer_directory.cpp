@@ -21,7 +21,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
     down_.erase(ended);
     std::erase(last_down_, who.id);
   } else if (newest_dropped_ != 0 && period <= newest_dropped_) {
-    return;  // periods rise with each news: this one is known already, or has ended
+    return;  // periods rise with each news: this period is known already, or has ended
   }
   known_.erase(who.id);
   ids_[who.name] = who.id;

@@ -25,13 +25,14 @@ namespace troupe::membership {
 /// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
-///   PD-2  of the last 64 nodes that went away, peers or not, the directory still knows the traffic, the state, and the time
-///         and reason of the state.
+///   PD-2  for the last 64 nodes that went away, peers or not, the directory keeps the traffic, the state, and since when and
+///         why the node is in this state.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
-///   PD-4  a peer that rests is asked about again within `rest_after`: what ties the two nodes together meanwhile ends the
-///         rest, also if no message went between the two (a third node may bring a peer into a context).
-///   PD-5  beside the nodes that are listed, the directory keeps the last 64 that went away, and the last 4,096 peers that went
-///         down for PD-1. Ids that only messages name leave nothing behind.
+///   PD-4  if no message was sent or received within `rest_after`, is_used() asks once in each `rest_after` whether this node
+///         shares work with the peer. So it notices work that began without a message between the two nodes: a third node may
+///         bring a peer into a context.
+///   PD-5  besides the listed nodes, the directory keeps the last 64 nodes that went away and, for PD-1, the ids of the last
+///         4,096 peers that went down. An id that only a message names leaves no entry.
 ///   PD-6  each of the first 64 members that this node can't connect to has an entry in traffic.report(), from
 ///         traffic.note_obstacle() with a reason to traffic.note_obstacle() without one. A peer has no such entry.
 class peer_directory {
@@ -47,10 +48,12 @@ class peer_directory {
   void remove(node_id id, std::uint64_t period = 0, const std::string& reason = {}, bool is_gone = true);
   void clear();
 
-  /// Other nodes say that a member is up that this node is not connected to. Returns whether the directory did not list it.
+  /// Other nodes say that a member is up that this node is not connected to. Returns whether the directory did not list the
+  /// member before.
   bool know(const member& who);
   /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns
-  /// whether the directory listed it as such. A member may become gone after it was unreachable.
+  /// whether the directory listed it as a member that this node is not connected to. A member may become gone after it was
+  /// unreachable.
   bool forget(node_id id, const std::string& reason, bool is_gone);
   /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
   bool is_member(node_id id) const;
@@ -70,7 +73,8 @@ class peer_directory {
   std::vector<c10::Device> devices(node_id id) const {
     return of(id, [](const entry& up) { return up.who.devices; });
   }
-  /// Whether the node was a peer and is not one now: the node is unreachable or gone. Of the last 4,096 such nodes.
+  /// Whether the node was a peer and is not one now: the node is unreachable or gone. The directory knows the last 4,096 such
+  /// nodes.
   bool is_down(node_id id) const;
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the directory does not know the node.
   std::string name(node_id id) const { return traffic.name(id); }
@@ -95,7 +99,7 @@ class peer_directory {
   };
 
   void note_end(node_id id, std::uint64_t period);
-  /// What `part` gives of the node; nothing if the node is not up.
+  /// The result of `part` for the entry of the node; an empty value if the node is not up.
   template <class Part>
   std::invoke_result_t<Part, const entry&> of(node_id id, Part part) const {
     const std::lock_guard lock(mutex_);
@@ -107,9 +111,9 @@ class peer_directory {
   std::unordered_map<node_id, entry> up_;
   std::unordered_map<std::string, node_id> ids_;     // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_;        // members that this node is not connected to
-  std::unordered_map<node_id, std::uint64_t> down_;  // the periods that have ended, of nodes that are not up
+  std::unordered_map<node_id, std::uint64_t> down_;  // of nodes that are not up: the period that has ended
   std::deque<node_id> last_down_;                    // the keys of down_, the oldest first
-  std::uint64_t newest_dropped_ = 0;                 // the newest period that down_ had and has no more
+  std::uint64_t newest_dropped_ = 0;                 // the newest period that was dropped from down_
 };
 
 }  // namespace troupe::membership

@@ -18,8 +18,8 @@
 
 namespace troupe::membership {
 
-/// The traffic between this node and the nodes that a peer_directory lists or has listed, and with whom this node shares work.
-/// The directory says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the directory.
+/// The traffic between this node and the nodes that a peer_directory lists or has listed. Also says with which nodes this node
+/// shares work. The directory says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the directory.
 class peer_traffic {
  public:
   /// `clock`: nanoseconds of a steady clock.
@@ -27,7 +27,7 @@ class peer_traffic {
 
   /// The node is listed: as a peer, or as a member that this node is not connected to.
   void list(const member& who, bool is_peer);
-  /// The node is not listed any more. For a node that went away before: only the reason is new, and whether the node is gone.
+  /// The node is not listed any more. For a node that went away before, only the reason and `is_gone` change.
   void went_away(node_id id, const std::string& reason, bool is_gone);
   /// No node is listed any more.
   void clear();
@@ -58,7 +58,7 @@ class peer_traffic {
     all,
     connected,  // nodes that are peers or have been peers
   };
-  /// State and traffic of each node but `self`: first the nodes that are up, then the nodes that went down, each sorted by
+  /// State and traffic of each node except `self`: first the nodes that are up, then the nodes that went down, each sorted by
   /// name.
   std::vector<peer_status> report(node_id self, which nodes = which::all) const;
   /// How many entries the tables have (PD-5).
@@ -72,12 +72,12 @@ class peer_traffic {
   struct use {
     bool is_listed = false;
     std::size_t held = 0;                    // calls under way
-    std::int64_t last_ns = -rest_after_ns;   // of a message, or when something kept the peer
-    std::int64_t asked_ns = -rest_after_ns;  // when nothing kept the peer
+    std::int64_t last_ns = -rest_after_ns;   // when the last message or call was, or `keeps` was last true
+    std::int64_t asked_ns = -rest_after_ns;  // when `keeps` was last false
   };
   struct uses {
     std::mutex mutex;                      // guards all
-    std::unordered_map<node_id, use> all;  // of the nodes that are listed, and while a call is under way
+    std::unordered_map<node_id, use> all;  // of nodes that are listed, or have a call under way
   };
   void touch(node_id id) const;
   void count(bool leaves, node_id with, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) const;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t longest_grave_ns = 3'600'000'000'000;
 constexpr std::size_t longest_host = 253;  // of a name, by RFC 1035
 
-/// Whether a node may say so of itself (RT-6).
+/// Whether the id, name and host are possible (RT-6).
 bool is_possible(const member& who) {
   return who.id.value != 0 && valid_node_name(who.name) && !who.host.empty() && who.host.size() <= longest_host;
 }
@@ -95,7 +95,7 @@ void roster::beat(std::int64_t now_ns) {
       const auto silence = std::to_string((now_ns - since_.at(id)) / 1'000'000);
       change_to(*known, {*known->who, known->incarnation, member_state::gone}, {}, "unreachable for " + silence + " ms",
                 now_ns);
-      fresh_.erase(id);  // the other nodes see the same by their own clocks
+      fresh_.erase(id);  // not passed on: the other nodes see the same by their own clocks
     } else {
       erase(*known);
     }
@@ -148,10 +148,10 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
   if (known != nullptr) {
     if (!is_newer(news.incarnation, news.state, known->incarnation, known->state)) return;
     if (!is_end && !known->is_listed() && !makes_way(from, news, now_ns)) return;
-    // The entry may have another place now.
+    // makes_way() may have moved the entry.
     return change_to(*find_entry(id), news, from, reason, now_ns);
   }
-  // The end of a member may be heard of before its beginning.
+  // The news that a member has ended may come before the news that it is up.
   if (is_end && since_.size() >= limits_.most_members) return;
   if (!is_end && entries_.size() >= limits_.most_members) return tell_full(news.who);
   if (!is_end && !makes_way(from, news, now_ns)) return;
@@ -168,8 +168,9 @@ void roster::tell_full(const member& who) {
     {change::kind::clash, who, "this node knows " + std::to_string(limits_.most_members) + " members, and takes no more"});
 }
 
-/// Whether the name of a new member is free. If this node itself has spoken with the new member, a member at the same address
-/// has ended: the new one is its restart. Other nodes may tell of the two in any order.
+/// Whether the name of a new member is free. If this node itself has spoken with the new member (`from` is empty), an older
+/// member with this name and address has ended: it was restarted as the new member. News of other nodes do not show this: they
+/// come in any order.
 bool roster::makes_way(node_id from, const member_news& for_news, std::int64_t now_ns) {
   const auto& who = for_news.who;
   const auto* holder = who.name == own_.name ? &own_ : find(who.name);
@@ -187,7 +188,8 @@ bool roster::makes_way(node_id from, const member_news& for_news, std::int64_t n
   return false;
 }
 
-/// A node that was restarted at another address may be heard of before the end of its predecessor is.
+/// Takes in the news that waited for a name, once the name is free. News about a node that was restarted at another address may
+/// come before the news that its predecessor has ended.
 void roster::settle_clashes(std::int64_t now_ns) {
   std::vector<clash> free;
   for (auto i = clashes_.begin(); i != clashes_.end();) {

@@ -16,8 +16,8 @@ namespace troupe::membership {
 
 /// What this node knows of all members of the cluster by news that neighbours pass on. A cluster may have thousands of members,
 /// so a node has few neighbours: it exchanges heartbeats and news with these alone. The design follows SWIM (Das, Gupta and
-/// Motivala, 2002): a member that does not answer is suspected, and may contradict. Its neighbours are drawn from rings, as in
-/// Rapid (Suresh and others, 2018). Decides; sends no message and reads no clock.
+/// Motivala, 2002): a member that does not answer is suspected, and may contradict. The neighbours of a node are drawn from
+/// rings, as in Rapid (Suresh and others, 2018). This class only decides: it sends no message and reads no clock.
 ///
 ///   state        meaning                                                          next state
 ///   up           no node says otherwise                                           accuse(), or news: suspected
@@ -25,22 +25,23 @@ namespace troupe::membership {
 ///   suspected    a node gets no answer from the member. Other nodes still take    news of a higher incarnation: up
 ///                the member for up, for `patience`; then it is unreachable        beat() after `forget_after`, end(), or
 ///                                                                                  news: gone or left
-///   gone, left   the member's process has ended, or nobody has heard of it        news of a higher incarnation: up
+///   gone, left   the member's process has ended, or nobody hears from it           news of a higher incarnation: up
 ///
 ///   RT-1  of two pieces of news about a member, the one with the higher incarnation counts; of one incarnation, the later
 ///         state in the list of member_state.
 ///   RT-2  a node that hears that it is suspected or gone raises its incarnation and says that it is up.
-///   RT-3  each piece of news goes once to each neighbour but the one that it came from. So the news of one event cost a node
-///         at most as many messages as it has neighbours, however large the cluster is.
-///   RT-4  up to `most_in_mesh` other members, all are neighbours. Otherwise the members stand in each of `rings` circles by a
-///         hash of their ids, and the next one and the one before are neighbours. Two nodes that know the same members agree on
-///         who is a neighbour of whom.
-///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. An unknown member that is gone
-///         in a list of all news (hear_all) stays unknown; otherwise nodes that exchange lists would never forget it.
+///   RT-3  each piece of news goes once to each neighbour, except the one that it came from. So the news of one event cost a
+///         node at most as many messages as it has neighbours, however large the cluster is.
+///   RT-4  if there are at most `most_in_mesh` other members, all are neighbours. Otherwise a hash of the ids orders the
+///         members in each of `rings` circles, and the two members next to this node in a circle are its neighbours. Two nodes
+///         that know the same members agree on who is a neighbour of whom.
+///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. If hear_all() hears that an
+///         unknown member is gone, the member stays unknown. Otherwise nodes that tell each other all news would never forget
+///         it.
 ///   RT-6  a roster keeps at most `most_members` members and `most_clashes` members whose name is taken. News with an
 ///         impossible name, host or incarnation change nothing.
-///   RT-7  a member has one name: what others tell of a known member under another name changes nothing, as no node changes its
-///         name. What the member itself says of its name counts (met()), if the name is free.
+///   RT-7  a member has one name, because no node changes its name. News of other nodes that give a known member another name
+///         change nothing. The name that the member itself says counts (met()), if the name is free.
 class roster : public heard_members {
  public:
   static constexpr std::size_t most_gone = 1024;
@@ -68,7 +69,7 @@ class roster : public heard_members {
   };
 
   roster(member self, limits how) : heard_members(std::move(self)), limits_(how) {}
-  /// The roster of another member that has heard the same as this node.
+  /// The roster that another member has, if it has heard the same as this node.
   roster seen_by(const member& other) const;
 
   void set_port(std::uint16_t port) noexcept { own_.port = port; }
@@ -77,15 +78,16 @@ class roster : public heard_members {
   void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// Takes in all news of another node, in a greeting.
   void hear_all(node_id from, std::vector<member_news> news, std::int64_t now_ns);
-  /// This node has spoken with a member. Returns what the member has to contradict, if others suspect it or take it for gone.
+  /// This node has spoken with a member. If others suspect the member or take it for gone, returns this news, which the member
+  /// has to contradict.
   std::vector<member_news> met(const member& who, std::uint32_t incarnation, std::int64_t now_ns);
-  /// The member has just spoken with this node. The next accusation counts, however soon it comes.
+  /// The member has just spoken with this node. The next accuse() counts, even within `accuse_again`.
   void spoke(node_id who) { accused_.erase(who); }
   /// This node gets no answer from the member. Other nodes hear this at most once in `accuse_again`.
   void accuse(node_id who, std::int64_t now_ns);
   /// The member has ended (`gone`), or has said farewell (`left`).
   void end(node_id who, member_state how, const std::string& reason, std::int64_t now_ns);
-  /// To be called for each interval.
+  /// To be called once in each interval of heartbeats.
   void beat(std::int64_t now_ns);
 
   /// What has changed since the last call.
@@ -134,7 +136,7 @@ class roster : public heard_members {
     node_id from;
     std::uint64_t number;
   };
-  std::unordered_map<node_id, source> fresh_;  // about whom news has to be passed on, and who told
+  std::unordered_map<node_id, source> fresh_;  // about which members news have to be passed on, and who told them
   std::uint64_t last_news_ = 0;
   bool is_full_told_ = false;
   std::unordered_map<node_id, clash> clashes_;

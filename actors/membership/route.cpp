@@ -15,7 +15,7 @@ bool means_nothing(const std::string& host, const std::optional<route>& there) {
   return is_wildcard(host) || (there && !there->within_machine && is_loopback(host));
 }
 
-/// Moves the elements that `is_wanted` names out of the list.
+/// Moves the elements for which `is_wanted` is true out of the list.
 template <class T, class F>
 std::vector<T> take_if(std::vector<T>& all, F is_wanted) {
   const auto first = std::stable_partition(all.begin(), all.end(), [&](const T& each) { return !is_wanted(each); });
@@ -33,7 +33,7 @@ std::string host_to_tell(const std::string& host, const std::optional<route>& to
 }
 
 std::string host_to_reach(const std::string& host, const std::optional<route>& from) {
-  const bool is_of_link = host.find('%') != std::string::npos;  // the name of the interface is one of the other host
+  const bool is_of_link = host.find('%') != std::string::npos;  // the interface after the % is one of the other host
   return from && (means_nothing(host, from) || is_of_link) ? from->other : host;
 }
 

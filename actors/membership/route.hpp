@@ -12,7 +12,7 @@ namespace troupe::membership {
 
 /// What the connection to another node shows about addresses.
 struct route {
-  std::string own;              // address of this machine for other machines; loopback only where the machine has no other
+  std::string own;              // address of this machine for other machines; loopback if the machine has no other
   std::string own_ipv4;         // the same for a node that listens by IPv4 alone; empty if the machine has no IPv4 address
   std::string other;            // address of the other end
   bool within_machine = false;  // whether the other end is on this machine

@@ -73,7 +73,7 @@ void seeds::dial_ended(seed& of, const join_progress& how) {
   of.join = 0;
   of.is_itself = how.is_itself;
   const bool failed = how.failure && !of.is_itself;
-  of.has_refused = failed && how.failure != errc::peer_down;  // a member waits until an earlier node of this name is gone
+  of.has_refused = failed && how.failure != errc::peer_down;  // peer_down: accepted once an earlier node of this name is gone
   if (failed) {
     const auto before = std::exchange(of.seen, how.failure);
     of.dial_ns = members_.now() + longest_pause.count();
@@ -90,8 +90,8 @@ void seeds::leave() {
   if (starting_.pending()) starting_.deliver(stopping_error(members_.table().self()));
 }
 
-/// The node that this node has met at the seed, if all members that it tells of have answered, or if it was met at `by_ns` or
-/// before.
+/// The node that this node has met at the seed. Nothing if no node was met, or if the node was met after `by_ns` and not all
+/// members that it told of have answered.
 std::optional<member> seeds::met_at(const seed& at, std::int64_t by_ns) const {
   if (at.met.id != node_id{}) return at.met;
   const auto* join = admission_.find_join(at.join);
@@ -109,7 +109,7 @@ std::string seeds::seen_at(const std::vector<seed>& seeds) const {
   return result;
 }
 
-/// The start is over. From now on the seeds that are not there are dialled less often.
+/// The start is over. From now on the seeds that have not answered are dialled less often.
 template <class Result>
 void seeds::end_start(Result how) {
   for (const auto& each : all_)
@@ -127,7 +127,7 @@ void seeds::fail_start() {
                        "met none of the seeds within " + milliseconds_text(members_.now() - begun_ns_) + "; " + seen_at(all_)));
 }
 
-/// Answers the request for a seed, if it is decided (ME-6).
+/// Ends the start if its result is decided (ME-6).
 void seeds::look_at_start() {
   if (!starting_.pending()) return;
   const auto now = members_.now();

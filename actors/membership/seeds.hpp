@@ -22,20 +22,20 @@ class seeds {
   seeds(const membership_options& options, member_desk& members, admission& joins)
       : options_(options), members_(members), admission_(joins) {}
 
-  /// Dials the addresses until one of them is met, for `wait` at most; 0: for ever. Pre: the node listens.
+  /// Dials the addresses until this node has met a node at one of them, for `wait` at most; 0: for ever. Pre: the node listens.
   void join(const std::vector<std::string>& addresses, std::chrono::nanoseconds wait,
             caf::typed_response_promise<member> promise);
-  /// Dials the seeds that this node is not connected to. To be called for each interval.
+  /// Dials the seeds that this node is not connected to. To be called once in each interval of heartbeats.
   void dial();
-  /// The node stops.
+  /// The node stops: a start that is not over fails.
   void leave();
 
  private:
   struct seed {
     std::string host;
     std::uint16_t port = 0;
-    std::uint64_t join = 0;  // while the address is dialled
-    member met = {};         // the node that answered there last
+    std::uint64_t join = 0;  // number of the join that dials the address; 0: none
+    member met = {};         // the node that has answered at the address last
     bool is_itself = false;
     bool has_refused = false;
     caf::error seen = {};      // the error of the last try

@@ -29,7 +29,8 @@ template <class... Ts>
   throw error(errc::misuse, out.str());
 }
 
-/// The gradient of root `index`: the given gradient, if it fits, or 1 for a scalar root.
+/// The gradient of root `index`: the given gradient, or 1 for a scalar root without one. Throws troupe::error (misuse) if the
+/// gradient does not fit the root.
 at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::vector<at::Tensor>& given) {
   if (!root.defined()) refuse("backward: root ", index, " is undefined; give a tensor that requires grad");
   if (!root.requires_grad())
@@ -53,7 +54,7 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
   return given[index];
 }
 
-/// Throws troupe::error (stopping) once the node has begun to end.
+/// The open context with this id. Throws troupe::error (stopping) once the node has begun to end.
 passes::open_context found(nodes::node_link& link, const context_id& id) {
   auto result = nodes::visit(link)->parts().contexts.find(id);
   if (!result.record) throw link.has_ended();
@@ -138,7 +139,7 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   job->create_graph = options.create_graph;
   job->place = current() == id_ ? support::call_scope::next_place() : scope_->next();
   job->recorded = engine::recording_from_now({});
-  job->recorded.from = 0;  // everything that this thread has recorded
+  job->recorded.from = 0;  // from 0: everything that this thread has recorded
   if (!scope_->is_of_this_thread()) {
     auto of_owner = scope_->recording();
     of_owner.from = 0;

@@ -38,7 +38,7 @@ struct call_arguments {
   std::shared_ptr<const engine::gradient_table> gradients = no_gradients();  // gradients of `context` on this node
   std::string called = {};   // name of the function, or of the method of a module
   node_id caller = {};       // the node that calls; its name: node::name_of
-  bool from_itself = false;  // whether the node calls itself, and no call of another node led here
+  bool from_itself = false;  // whether this node calls itself, and not on behalf of a call of another node
 
   /// Tensor `index` of the call, counted from 0; throws troupe::error (misuse) if the call has fewer tensors.
   at::Tensor tensor(std::size_t index) const;

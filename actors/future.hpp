@@ -54,8 +54,8 @@ class continuation_scope {
 ///         and, within a call, the deadline of the code that added it.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
-///   FU-5  an errand for which `offer` returned true runs exactly once, on a thread that waits in `get` without a deadline,
-///         before this `get` returns.
+///   FU-5  if `offer` returns true, its errand runs exactly once, on a thread that waits in `get` without a deadline, before
+///         that `get` returns.
 /// `finish` (if set) turns the raw value into the final value, once, on the thread of the first get(). An exception of `finish`
 /// fails the future. An exception of a continuation goes to stderr; the other continuations still run.
 template <class T>
@@ -101,7 +101,7 @@ class future {
   T get() const {
     wait([](state& s, std::unique_lock<std::mutex>& lock) {
       if (support::call_scope::observer() != nullptr) {
-        s.ready.wait(lock, [&] { return s.complete; });  // a thread that freed its worker slot runs no errands
+        s.ready.wait(lock, [&] { return s.complete; });  // the thread of a call has freed its worker slot: it runs no errands
         return true;
       }
       run_errands(s, lock);
@@ -243,7 +243,7 @@ class future {
   std::shared_ptr<state> state_;
 };
 
-/// The value of a future that only says "done".
+/// The value of a future without a result: the future only says that something is done.
 struct done {};
 
 }  // namespace troupe

@@ -39,7 +39,7 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
     here.outbox.compress(packed.payload.tensors, packed.payload.packings, to, support::call_scope::format());
   packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {
-    // The context knows the send before a gradient for it can come: the caller sends the message after this function.
+    // The caller sends the message after this function. So the context knows the send before a gradient for the send can come.
     auto joint = std::make_shared<contracts::outgoing_joint>();
     joint->context = packed.payload.context;
     joint->to = to;
@@ -50,7 +50,7 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
   return std::move(packed.payload);
 }
 
-/// A node that may be unknown here.
+/// The node `who` as a peer, even if this node has not heard of it.
 peer peer_of(const std::shared_ptr<nodes::node_link>& here, node_id who) {
   return node_access::peer_by(here, nodes::visit(*here)->parts().directory.name(who), who);
 }
@@ -73,7 +73,7 @@ std::vector<at::Tensor> tensors_of(node& here, autograd_message message) {
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad, back);
 }
 
-/// The bounds of the work that a message with these modes leads to.
+/// The bounds for the work in a joined_scope of a message with these modes.
 support::call_bounds bounds_of(const compute_modes& modes) {
   auto result = support::call_scope::current_bounds();
   result.autocast = result.autocast || !modes.autocast.empty();

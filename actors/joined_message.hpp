@@ -24,11 +24,11 @@ class gradient_table;
 
 /// Makes an autograd_message of tensors for an actor on node `to`. The tensors join the context that is open on this thread.
 /// Outside any context they are detached, and the node's log warns of those that require grad (settings::warn_detached). Large
-/// float32 tensors have the context's wire format. Send each autograd_message once. Waits until the tensors of accelerators are
-/// on the host. Throws troupe::error (unsupported_tensor) for a tensor that can't travel, with the tensor's index, and for more
-/// than 3.75 GiB of tensors. The device map to the node (peer::with_devices, settings::device_maps) is applied to the tensors;
-/// the answer is a message of its own, to which the other node applies its map to this node. All autograd_messages of one
-/// request may have at most 4 GiB together: the receiver can't read a larger request, and the request fails there.
+/// float32 tensors travel in the context's wire format. Send each autograd_message once. Waits until the tensors of
+/// accelerators are on the host. Throws troupe::error (unsupported_tensor) if a tensor can't travel (the text has its index),
+/// and for more than 3.75 GiB of tensors. The device map to the node (peer::with_devices, settings::device_maps) is applied to
+/// the tensors; to the tensors of the answer, the other node applies its own map. All autograd_messages of one request may have
+/// at most 4 GiB together: the receiver can't read a larger request, and the request fails on the receiver's node.
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors);
 
 /// The tensors of a message from another node or from this node. Tensors that required grad belong to the graph of the sender.
@@ -45,8 +45,8 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 ///   JS-1  functions recorded in the scope have the message's place in the program: the order of sums does not depend on when
 ///         messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
-///   JS-3  in the scope the thread computes as the sender did where it made the message: without a graph (torch::NoGradGuard),
-///         in inference mode, and under the sender's autocast if its settings::carry_autocast says so.
+///   JS-3  in the scope the thread has the modes that the sender's thread had when it made the message. These are the grad
+///         mode, the inference mode and, if the sender carries it (settings::carry_autocast), the autocast.
 class joined_scope {
  public:
   joined_scope(node& here, autograd_message message);

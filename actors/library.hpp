@@ -13,15 +13,15 @@
 ///   TROUPE_LIBRARY(here) { troupe::add_module_type(here, "encoder", ...); }
 ///
 /// The library does not contain troupe: it uses the troupe of the program. So the library has to be built with the headers of
-/// the same troupe, the same libtorch and the same CAF, which TROUPE_INTERFACE names (the target troupe::loadable defines it).
+/// the same troupe, libtorch and CAF. TROUPE_INTERFACE names these versions (the target troupe::loadable defines it).
 namespace troupe {
 
 /// The function that a library exports. `program` is the TROUPE_INTERFACE of the program. Returns the TROUPE_INTERFACE of the
-/// library. If the two differ, the function has done nothing else; otherwise it has added its functions and modules to the
-/// node. Its exceptions reach the user of the program.
+/// library. If the two are equal, the function adds its functions and modules to the node; otherwise it does nothing else. The
+/// program reports exceptions of the function to its user.
 using library_entry = const char*(const char* program, node* here);
 
-/// The name by which the program looks the function up.
+/// The name under which the program looks for the function.
 inline constexpr const char* library_entry_name = "troupe_library";
 
 }  // namespace troupe

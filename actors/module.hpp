@@ -26,8 +26,8 @@ class module {
   /// counters. A checkpoint holds the buffers beside the parameters. troupe calls buffers() whenever it needs the buffers,
   /// because a call may replace a buffer.
   virtual named_tensors buffers() { return {}; }
-  /// Turns training mode on or off, for layers such as dropout and batch norm. Without an own train() the module has one mode,
-  /// and asking for a mode throws troupe::error (misuse).
+  /// Turns training mode on or off, for layers such as dropout and batch norm. A class without a train() of its own has no
+  /// training mode: then train() throws troupe::error (misuse).
   virtual void train(bool /*on*/) {
     throw error(errc::misuse, "the module has no training mode; give its class a function train(bool)");
   }

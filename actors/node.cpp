@@ -62,7 +62,8 @@ contracts::gateway_actor gateway_of(nodes::node_parts& here, node_id who, const 
   throw error(errc::peer_down, what + ": it is down");
 }
 
-/// Runs the rest of a node's constructor. If it throws, what `prepare` has kept says that there is no node.
+/// Runs the rest of a node's constructor. If `rest` throws, the link forgets the node: a peer that settings::prepare has kept
+/// then throws instead of using the node.
 template <class Rest>
 void construct(nodes::node_link& link, Rest rest) {
   try {
@@ -73,7 +74,7 @@ void construct(nodes::node_link& link, Rest rest) {
   }
 }
 
-/// The error of a node whose end takes longer than its limit; it is in the log, too. `running`: what still runs.
+/// Makes and logs the error of a node whose end takes longer than settings::stop_limit. `running`: the work that still runs.
 error late_end(const logging::node_log& log, const settings& options, const std::string& running) {
   error result(errc::deadline_passed,
                "node '" + options.name + "' has not stopped within " + support::seconds_text(options.stop_limit) + ": " +
@@ -83,7 +84,7 @@ error late_end(const logging::node_log& log, const settings& options, const std:
   return result;
 }
 
-/// Moves the tensors of a result to the devices to which they belong here.
+/// Moves the tensors of a result to their devices on this node.
 void lead_back(call_reply& result, autograd_message& answer, const services::device_map_ptr& map, const std::string& label,
                const std::string& from) {
   if (!map && answer.devices.empty()) return;
@@ -128,7 +129,8 @@ void node::start() {
   if (with.prepare) with.prepare(*this);
 }
 
-// The process ends with the error's text if a thread destroys the node that would wait for itself.
+// stop() throws on a thread for which the node would have to wait (in a call, a hook or a continuation). Then the process ends,
+// with the text of the error.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 node::~node() {
   const auto until = std::chrono::steady_clock::now() + options().stop_limit;
@@ -194,8 +196,8 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
-  // The directory learns of nodes from the messages peer_up and peer_down, which may come later. The look-up makes the name of
-  // a restarted node mean the new node at once.
+  // The directory learns of nodes from the messages peer_up and peer_down, which may come later. This look-up updates the
+  // directory at once: the name of a restarted node then means the new node.
   self->request(company_->parts().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
     .receive([&](const contracts::peer_up& found) { company_->parts().directory.add(found.who, found.gateway, found.period); },
              [](const caf::error&) {});
@@ -321,7 +323,7 @@ void node::stop() {
   }
   bool has_ended = true;
   if (!company_->has_own_system()) {
-    if (is_first) company_->end();  // waits for no function
+    if (is_first) company_->end();  // end() waits for no running function here
   } else if (is_first) {
     has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = company_] { which->end(); });
   }
@@ -329,7 +331,7 @@ void node::stop() {
   std::optional<error> late;
   auto& here = company_->parts();
   if (!has_ended) late = late_end(here.log, here.options, here.running.text(support::steady_ns()));
-  company_->parts().end.ask();  // the thread in serve() may destroy the node now
+  company_->parts().end.ask();  // ends the waiting in serve(), whose thread may then destroy the node
   if (late) throw *late;
 }
 
@@ -423,10 +425,10 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;
-  // This function runs on the thread that gets the result. So the recv_backward that the function records has its place in the
+  // The thread that gets the result runs the function of set_finish(). So the recv_backward of the result has a place in the
   // program of that thread.
   std::optional<tensor_memory> memory;
-  if (format != wire_format::exact) memory = here.outbox.memory;  // answers are compressed only where calls are
+  if (format != wire_format::exact) memory = here.outbox.memory;  // the answer is compressed only if the call is
   reply.set_finish([answer, map, label = std::move(label), who = name_, back, memory = std::move(memory),
                     records](call_reply& result) mutable {
     if (!answer->packings.empty()) {

@@ -45,7 +45,7 @@ namespace troupe {
 class remote_module;
 struct node_status;
 
-/// Another node of the cluster, or this node, as this node sees it. A peer may outlive the node: once the node has begun to
+/// Another node of the cluster, or this node itself. A `peer` may outlive the node that made it: once that node has begun to
 /// stop, each function that needs the node throws troupe::error (stopping), or its future fails with this error. The same holds
 /// for contexts, modules and optimizers.
 class peer {
@@ -54,14 +54,14 @@ class peer {
 
   const std::string& name() const noexcept { return name_; }
   node_id id() const noexcept { return id_; }
-  /// The node that sees the peer, until this node is destroyed; then throws troupe::error (stopping).
+  /// The node that made this object. Once that node is destroyed, here() throws troupe::error (stopping).
   node& here() const;
 
-  /// The same peer, with another device map than that of settings::device_maps: for its calls, for modules that create() makes
-  /// with it, and for join_graphs. With an empty map each tensor stays on its device. An impossible map is an error of the
-  /// call.
+  /// The same peer with `map` instead of the map of settings::device_maps. The map counts for calls of the returned peer, for
+  /// modules that its create() makes, and for join_graphs. With an empty map each tensor stays on its device. A call fails if
+  /// the map does not fit.
   peer with_devices(device_map map) const;
-  /// The map that with_devices() has set; null if it has set none.
+  /// The map that with_devices() has set; null without with_devices().
   const std::shared_ptr<const device_map>& devices() const noexcept { return devices_; }
 
   /// Runs the registered function on the peer. Inside a troupe::context of the calling thread the call joins that context.
@@ -82,13 +82,13 @@ class peer {
   /// Blocks; throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
-  /// Completes when less than settings::send_limit bytes wait to leave for the peer, after all messages that the calling thread
-  /// has sent before. For those who send messages to actors of the peer: CAF takes any number of messages and keeps them in
-  /// memory until the peer reads them. (Calls and passes wait by themselves.) With settings::network `caf` only CAF's mailbox
-  /// is waited for. Fails with deadline_passed or peer_down.
+  /// For programs that send messages to actors of the peer: CAF keeps any number of messages in memory until the peer reads
+  /// them. The future completes once all messages that the calling thread has sent before are written, and less than
+  /// settings::send_limit bytes wait to leave for the peer. (Calls and passes wait by themselves.) With settings::network
+  /// `caf`, the future waits only for CAF's mailbox. Fails with deadline_passed or peer_down.
   future<done> room(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
-  /// What the peer does now and has done so far. The peer answers also while all its workers compute. Blocks; throws
+  /// What the peer does now and has done so far. The peer answers even while all its workers compute. Blocks; throws
   /// troupe::error (peer_down, deadline_passed ...).
   node_status status(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
@@ -124,7 +124,7 @@ class node {
 
   const std::string& name() const noexcept;
   node_id id() const noexcept;
-  /// The name of the node, or its number as a text if this node has not heard of it.
+  /// The name of node `who`, or its id as a text if this node has not heard of it.
   std::string name_of(node_id who) const;
   const settings& options() const noexcept;
   /// The port that the node listens on.
@@ -133,10 +133,10 @@ class node {
   /// The port of the pages /healthz and /metrics (settings::metrics); 0 without them.
   std::uint16_t metrics_port() const noexcept;
 
-  /// The path of a file below the node's data folder (settings::data_dir): functions that take a path of another node use this
-  /// one. Throws troupe::error (refused) if the path leads out of the folder or through a symbolic link, and if there is no
-  /// data folder. Without a data folder, a call of the node to itself gets `path` as it is. Give no other user the right to
-  /// write to the folder: a link that is put there later is not noticed.
+  /// The path of a file below the node's data folder (settings::data_dir), for functions that get a path from another node.
+  /// Throws troupe::error (refused) if the path leads out of the folder or through a symbolic link, and if there is no data
+  /// folder. Without a data folder, a call of the node to itself gets `path` as it is. Give no other user the right to write to
+  /// the folder: data_path() does not notice a link that is put there later.
   std::string data_path(const std::string& path) const;
 
   /// The functions of this node that other nodes may call.
@@ -200,14 +200,14 @@ class node {
   /// process of the trace.
   std::string collect_trace(const std::vector<std::string>& peers);
 
-  /// Tells this node that `other` is up. Both nodes must be on one actor system of the caller.
+  /// Tells this node that `other` is up. Both nodes must run on the same actor system of the caller.
   void introduce(node& other);
 
   /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that
   /// can't be read, or has a mistake, changes nothing, and is named in the log. The new rights count at once, on connections
   /// that are open too. A call that was let in before goes on, and so do the passes of contexts that are open. A role that the
-  /// policy names no more may do nothing but be a member. Any thread may call reload(). Throws troupe::error (misuse) with the
-  /// reason if the policy can't be used.
+  /// new policy does not name may only be a member. Any thread may call reload(). Throws troupe::error (misuse) with the reason
+  /// if the policy can't be used.
   void reload();
 
   /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop().
@@ -217,10 +217,11 @@ class node {
   void serve();
 
   /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits
-  /// for calls and passes that still run here, for settings::stop_limit at most. Then it throws troupe::error (deadline_passed)
-  /// with what still runs; the destructor logs this error. A function that still runs then keeps its thread, and must not use
-  /// what the program destroys meanwhile, the node included. Idempotent. Throws troupe::error (misuse) inside a call or a hook
-  /// that runs on this node, and in a continuation: stop() would wait for its own thread.
+  /// for calls and passes that still run here, for settings::stop_limit at most. After that stop() throws troupe::error
+  /// (deadline_passed), and the text says what still runs; the destructor logs this error. A function that still runs then
+  /// keeps its thread. The function must not use objects that the program destroys meanwhile, such as the node. Idempotent.
+  /// Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a continuation: stop() would wait for
+  /// its own thread.
   void stop();
 
  private:

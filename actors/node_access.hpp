@@ -17,7 +17,7 @@ struct node_access {
   static peer peer_by(std::shared_ptr<nodes::node_link> link, std::string name, node_id id) {
     return {std::move(link), std::move(name), id};
   }
-  /// As peer::call, of any request.
+  /// As peer::call(), for a request of any kind.
   static future<call_reply> ask(const peer& to, request what, std::vector<at::Tensor> tensors = {}, attributes values = {},
                                 object_id target = {}, std::optional<wire_format> format = {}) {
     return to.ask_for(std::move(what), std::move(tensors), std::move(values), target, {}, format);
@@ -25,7 +25,7 @@ struct node_access {
 };
 
 inline nodes::company& company_of(node& which) noexcept { return node_access::company_of(which); }
-/// The link to the node that sees the peer.
+/// The link to the node that made the peer object.
 inline nodes::node_link& link_of(const peer& which) noexcept { return *node_access::link_of(which); }
 inline nodes::node_parts& parts_of(node& which) noexcept { return company_of(which).parts(); }
 

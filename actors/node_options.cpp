@@ -32,7 +32,7 @@ constexpr std::int64_t most_of_all = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
-/// A whole number that is the member of the settings, or the count of that member if it is a time.
+/// The option for a member of the settings that is a whole number, or a time. The number of a time is its count().
 template <auto Member>
 number number_of(std::int64_t least, std::int64_t most, std::int64_t unit = 1, const char* unit_of_setting = "") {
   using type = std::remove_cvref_t<decltype(settings{}.*Member)>;
@@ -46,7 +46,7 @@ number number_of(std::int64_t least, std::int64_t most, std::int64_t unit = 1, c
     get, [](settings& to, std::int64_t value) { to.*Member = static_cast<type>(value); }, least, most, unit, unit_of_setting};
 }
 
-/// The text of the troupe::error that the function throws; nothing if it throws none.
+/// The text of the troupe::error that `run` throws; empty if `run` throws none.
 template <class F>
 std::optional<std::string> failure_of(F run) {
   try {

@@ -13,18 +13,17 @@
 
 namespace troupe {
 
-/// A setting of a node as an option of a command line: `--heartbeat-ms=250`. The table of these options is the only place that
-/// names them: settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from it.
-///   NO-1  what set() accepts, check() accepts: a value is refused by the same bounds wherever it comes from.
-///   NO-2  texts() says with which values a node is started: set() with these texts gives the setting of other settings the
-///         same value.
+/// A setting of a node as an option of a command line: `--heartbeat-ms=250`. One table (node_options()) names all options.
+/// settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from this table.
+///   NO-1  check() accepts each value that set() accepts. So the bounds of a value do not depend on where the value comes from.
+///   NO-2  set() is the inverse of texts(): set() with the texts of one `settings` gives another `settings` the same value.
 struct node_option {
   /// A whole number. The setting is `unit` times the number of the option.
   struct number {
     std::int64_t (*get)(const settings&);
     void (*set)(settings&, std::int64_t);
-    std::int64_t least;  // 0 or 1, of the option and of the setting
-    std::int64_t most;   // of the option; a setting in bytes may be larger
+    std::int64_t least;  // 0 or 1; for the option and for the setting
+    std::int64_t most;   // for the option; a setting in bytes may be larger
     std::int64_t unit = 1;
     const char* unit_of_setting = "";
   };
@@ -43,7 +42,7 @@ struct node_option {
     std::vector<std::string> (*get)(const settings&);
     void (*add)(settings&, const std::string&);
   };
-  /// An option without a value. Given, it makes the setting `value`.
+  /// An option without a value. If the option is given, the setting becomes `value`.
   struct flag {
     bool settings::*where;
     bool value = true;
@@ -51,7 +50,7 @@ struct node_option {
 
   std::string_view name;     // "--heartbeat-ms"
   std::string_view setting;  // the member of settings
-  std::string_view value;    // what the value is, for help; empty: a flag
+  std::string_view value;    // stands for the value in the help: "MILLISECONDS"; empty: a flag
   std::variant<number, text, choice, list, flag> kind;
   std::string_view help;
   std::string_view group = {};
@@ -63,10 +62,10 @@ struct node_option {
   /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option
   /// if the text is wrong.
   void set(settings& to, const std::string& value_text) const;
-  /// The values with which set() gives a setting the value that it has in `of`. A flag that is not given, and an empty text,
-  /// have no values.
+  /// The texts from which set() makes the value that the setting has in `of`. Empty for a flag that is not set and for an empty
+  /// text.
   std::vector<std::string> texts(const settings& of) const;
-  /// The arguments of a command that make the setting what it is in `of`.
+  /// The arguments of a command line that give the setting the value that it has in `of`.
   std::vector<std::string> arguments(const settings& of) const;
   /// "1 to 1024", or the names to choose from; empty: any text.
   std::string bounds() const;

@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-/// Records in the node's trace how long the scope took.
+/// Records the time of its scope as a span in the node's trace.
 class traced {
  public:
   traced(const peer& here, const char* what) : here_(here), what_(what), begin_(now()) {}

@@ -19,27 +19,29 @@ namespace troupe {
 
 /// Steps parameters on the nodes where they live, with one libtorch optimizer on each of these nodes. One thread at a time may
 /// use an optimizer.
-///   OM-1  a step gives the bits that one libtorch optimizer over all parameters gives. A clipped step scales all gradients by
+///   OM-1  a step gives the same bits as one libtorch optimizer over all parameters. A clipped step scales all gradients by
 ///         min(1, clip / (norm + 1e-6)), with the norm in double; squares are summed in the order of the modules, then of the
 ///         local parameters.
 ///   OM-2  a clipped step refuses gradients that are not finite before anything is changed.
 ///   OM-3  a checkpoint that does not fit is refused before any node changes anything.
 ///   OM-6  no disk is shared: a checkpoint needs the disk of this node alone, or a disk on each node.
-///   OM-4  a run that loads a checkpoint goes on with the bits of the run that saved it. A checkpoint therefore has the buffers
-///         of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
-///   OM-5  gathered gradients serve one step: the step drops them on every node, also if it throws, but not if it throws
+///   OM-4  a run that loads a checkpoint goes on with the same bits as the run that saved it. A checkpoint therefore has the
+///         buffers of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
+///   OM-5  gathered gradients serve one step: the step drops them on every node, also if the step throws, unless it throws
 ///         unsure_step. A gather that fails and a load drop them too. Sums have the order of the calls of gather().
-///   OM-7  step() throws unsure_step if nobody knows whether a node has made the step. No node makes one step twice: the same
-///         step again, or another change, makes the step whole or says which nodes have made it. A message from before a later
-///         step or load changes nothing.
-///   OM-8  parameter groups have the bits of torch::optim's: options by group, one norm over all groups, one checkpoint.
-/// A node may go down or be cut off during a step: then nobody knows whether the node has made the step. After unsure_step
-/// there are three ways:
+///   OM-7  step() throws unsure_step if nobody knows whether a node has made the step. No node makes a step twice: the same
+///         step again, or another change, completes the step on all nodes or says which nodes have made it. A late message of
+///         an earlier step or load changes nothing.
+///   OM-8  parameter groups give the same bits as those of torch::optim. Each group has its options; the norm and the
+///         checkpoint are over all groups.
+/// A node may go down or be cut off during a step: then nobody knows whether the node has made the step. After unsure_step a
+/// program can go on in three ways:
 ///   - the same step again: step() with the same context and no new pass of it, or step() after gather(). A node makes the same
 ///     step once, with the scale and the learning rate of the first try, and step() returns the norm of the first try.
 ///   - another step, a gather or a save: the optimizer first asks the nodes. If every node has made the step, or none, the
-///     optimizer goes on. A gathered step is made where it is missing. Otherwise unsure_step says which nodes have made it.
-///   - load(): it takes the place of all that came before. If load() itself throws unsure_step, only load() is left.
+///     optimizer goes on. A step with gathered gradients is made on the nodes where it is missing. Otherwise unsure_step says
+///     which nodes have made the step.
+///   - load(): the checkpoint replaces all steps before it. After load() has thrown unsure_step, only load() is possible.
 /// A node that was started again has lost its modules and its part of the optimizer: make both anew and load.
 class optimizer {
  public:
@@ -47,8 +49,8 @@ class optimizer {
   /// modules' buffers and `local_buffers`. Blocks; throws troupe::error.
   optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, const named_tensors& local = {},
             named_tensors local_buffers = {});
-  /// Makes an optimizer with parameter groups, as torch::optim does. Modules count group by group (OM-1). A parameter in two
-  /// groups is refused. Blocks; throws troupe::error.
+  /// Makes an optimizer with parameter groups, as torch::optim does. The order of the modules (OM-1) is that of the groups. A
+  /// parameter in two groups is refused. Blocks; throws troupe::error.
   optimizer(node& here, const std::vector<parameter_group>& groups, optimizer_settings options,
             named_tensors local_buffers = {});
   ~optimizer();
@@ -77,13 +79,13 @@ class optimizer {
   /// checkpoint of one optimizer: save() throws troupe::error (misuse) for a folder that another optimizer of this process has
   /// saved to or loaded from (OK-3). Blocks; throws troupe::error.
   void save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
-  /// Throws troupe::error with node, folder and reason, unless save() with these folders may write there and has room. Leaves
-  /// nothing on any disk. Blocks.
+  /// Throws troupe::error with node, folder and reason, unless save() may write to these folders and the disks have room.
+  /// Leaves nothing on any disk. Blocks.
   void expect_room(const std::string& folder, const std::string& node_folder = {});
-  /// Loads the checkpoint, the learning rate included, and returns `about`. A part in `folder` is sent to its node; a part in a
-  /// folder on its node is read there. Throws if nodes, names, shapes or dtypes do not fit; a parameter or buffer that only the
-  /// checkpoint or only the model has is refused by its name. If this node has no parameters and no buffers, its name may
-  /// differ from that of the node that saved.
+  /// Loads the checkpoint, the learning rate included, and returns `about`. This node sends each part that lies in `folder` to
+  /// its node. A part that lies in a folder of its own node is read by that node. Throws if nodes, names, shapes or dtypes do
+  /// not fit; a parameter or buffer that only the checkpoint or only the model has is refused by its name. If this node has no
+  /// parameters and no buffers, its name may differ from that of the node that saved.
   attributes load(const std::string& folder);
 
  private:

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The checkpoint's part for this node, or null if the checkpoint has none. Throws if the checkpoint is of other nodes than the
-/// optimizer.
+/// The checkpoint's part for this node, or null if the checkpoint has none. Throws if the nodes of the checkpoint are not those
+/// of the optimizer.
 ///   If this node has no parameters and no buffers, its name may have changed since the save. This node then loads the random
 ///   state of the one part that no other node of the optimizer owns. Old checkpoints without random state have no such part.
 const objects::part_entry* own_part(const optimizer_parts& parts, const std::string& folder,
@@ -56,28 +56,27 @@ const objects::part_entry* own_part(const optimizer_parts& parts, const std::str
 
 void nothing() {}
 
-/// Runs `what`, which tidies up, and drops its exceptions: the user is told how the save or load ended, not how the tidying
-/// ended.
+/// Runs the clean-up `what` and drops its exceptions: the user is told how the save or load ended, not how the clean-up ended.
 template <class F>
 void quietly(F&& what) noexcept {
   try {
     what();
   } catch (const std::exception&) {
-    // What is left over is removed by the next save or load.
+    // The next save or load removes what is left over.
   }
 }
 
-/// Which optimizer uses which folder for its checkpoints. Any thread may use it.
+/// Knows which optimizer of this process uses which folder for its checkpoints. Any thread may use folder_users.
 class folder_users {
  public:
-  using user = std::shared_ptr<const std::string>;  // its text describes the optimizer, which keeps it as long as it lives
+  using user = std::shared_ptr<const std::string>;  // the description of the optimizer, which owns the text as long as it lives
 
   static folder_users& of_process() {
     static folder_users all;
     return all;
   }
-  /// The other optimizer that uses one of the folders. Null if there is none; with `takes`, optimizer `one` then uses the
-  /// folders.
+  /// The optimizer that uses one of the folders and is not `one`; null if there is none. If it is null and `takes` is set,
+  /// `one` uses the folders from now on.
   user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
     std::lock_guard lock(mutex_);
     for (const auto& folder : folders)
@@ -89,13 +88,13 @@ class folder_users {
   }
 
  private:
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards users_
   std::map<std::string, std::weak_ptr<const std::string>> users_;
 };
 
 }  // namespace
 
-/// Throws if another optimizer uses one of the folders (OK-3). With `takes`, this one uses them from now on.
+/// Throws if another optimizer uses one of the folders (OK-3). Otherwise, with `takes`, this optimizer uses them from now on.
 void optimizer_checkpoints::expect_own(const std::string& node_folder, bool takes) const {
   std::error_code ignored;
   const auto here = fs::weakly_canonical(folder_, ignored);
@@ -120,7 +119,7 @@ void optimizer_checkpoints::expect_room(const std::string& node_folder) {
   if (node_folder.empty())
     for (const auto& each : replies) bytes += calls::number_from(each.values, "bytes");
   try {
-    objects::expect_room(folder_, 2 * bytes);  // while a checkpoint is saved, the one before it is there too
+    objects::expect_room(folder_, 2 * bytes);  // during a save the disk also holds the previous checkpoint
   } catch (const error& failed) {
     throw error(failed.code(), "node '" + parts_.here().name() + "': " + failed.what());
   }
@@ -198,7 +197,7 @@ void optimizer_checkpoints::remove_earlier(const objects::checkpoint_manifest& n
       nothing);
   };
   quietly([&] { remove(now, true); });
-  quietly([&] { remove(before, false); });  // parts in other folders: an earlier save may have named other folders
+  quietly([&] { remove(before, false); });  // the previous save may have used other folders on the nodes
 }
 
 attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
@@ -224,7 +223,7 @@ attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
   parts_.everywhere(requests::apply{manifest.save, number}, [&] {
     if (own != nullptr) parts_.local().apply(manifest.save, {number});
   });
-  quietly([&] { expect_own("", true); });  // takes the folder, unless another optimizer uses it
+  quietly([&] { expect_own("", true); });  // claims the folder, unless another optimizer uses it
   return std::move(manifest.about);
 }
 

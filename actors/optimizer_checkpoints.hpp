@@ -16,9 +16,9 @@ namespace troupe {
 
 class optimizer_parts;
 
-/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One thread at a time may
-/// use the parts meanwhile.
-///   OK-1  a save that fails leaves no part of it on any node that can be reached, and no snapshot.
+/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). No other thread may use the
+/// parts meanwhile.
+///   OK-1  a save that fails leaves no part and no snapshot on any node that can be reached.
 ///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
 ///   OK-3  while an optimizer lives, no other optimizer of this process saves to a folder that the first one has saved to or
 ///         loaded from.
@@ -28,11 +28,12 @@ class optimizer_checkpoints {
 
   void expect_room(const std::string& node_folder);
   void save(const attributes& about, const std::string& node_folder);
-  /// `number`: of this change, for local_optimizer::apply(). `applies` becomes true before the first node changes anything.
+  /// `number`: the number of this change, for local_optimizer::apply(). load() sets `applies` to true before the first node
+  /// changes anything.
   attributes load(std::uint64_t number, bool& applies);
 
  private:
-  /// fetch_parts() and write_on_nodes() write all parts, and add the parts to the manifest.
+  /// fetch_parts() and write_on_nodes() each write all parts and add them to the manifest.
   void fetch_parts(objects::checkpoint_manifest& manifest);
   void write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder);
   void take_back(const std::string& save, const std::string& node_folder) noexcept;

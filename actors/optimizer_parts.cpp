@@ -17,20 +17,21 @@ namespace troupe {
 
 void optimizer_parts::group::add(const call_reply& made) {
   const object_id id{where.id(), calls::number_from(made.values, "object")};
-  object = std::make_shared<remote_object>(where.with_devices({}), id);  // norms and bytes of checkpoints stay on the CPU
+  object = std::make_shared<remote_object>(where.with_devices({}), id);  // no device map: norms and bytes of checkpoints stay
+                                                                         // on the CPU
   counts = get<std::vector<std::size_t>>(made.values, "counts");
   if (counts.size() < modules.size())
     throw error(errc::malformed_message, "optimizer: node '" + where.name() + "' has answered for " +
                                            std::to_string(counts.size()) + " of " + std::to_string(modules.size()) +
                                            " modules");
-  counts.resize(modules.size());  // the last one is of local parameters
+  counts.resize(modules.size());  // drops the count of local parameters, which another node does not have
 }
 
 optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
                                  named_tensors local_buffers)
     : here_(here.self()) {
   if (groups.empty()) throw error(errc::misuse, "optimizer: there is no parameter group; give at least one");
-  std::vector<std::size_t> group_of;  // of each module
+  std::vector<std::size_t> group_of;  // the parameter group of each module
   objects::grouping own_groups{{}, {}, {}};
   named_tensors local;
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -54,7 +55,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
     found->modules.push_back(i);
   }
-  // The local part is made first: wrong settings are refused before another node makes anything.
+  // This node makes its part first: wrong settings are refused before another node makes anything.
   local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), local, std::move(local_buffers), own_groups);
   std::string text = "'" + settings.type + "' of nodes ";
   std::string names_text;
@@ -105,7 +106,7 @@ void optimizer_parts::expect_to_ask() const {
 
 optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const request_for& what,
                                               const std::function<void()>& meanwhile) {
-  expect_to_ask();  // `meanwhile` alone would step one part of several
+  expect_to_ask();  // otherwise `meanwhile` alone might run, and change only the part of this node
   answers all{std::vector<std::optional<call_reply>>(groups_.size()), false, nullptr};
   std::vector<std::optional<future<call_reply>>> futures(groups_.size());
   const auto attempt = [&](auto&& run) {

@@ -30,12 +30,12 @@ class optimizer_parts {
     std::shared_ptr<remote_object> object;
     std::vector<std::size_t> counts;  // parameters of each module
 
-    /// Takes the reply of requests::create_optimizer.
+    /// Reads the node's reply to requests::create_optimizer.
     void add(const call_reply& made);
   };
   using request_for = std::function<request(const group&)>;
 
-  /// What came of a question to several nodes.
+  /// The outcome of one request to several nodes.
   struct answers {
     std::vector<std::optional<call_reply>>
       replies;                   // in the order of groups(); empty for a node that did not answer or was not asked
@@ -54,28 +54,29 @@ class optimizer_parts {
 
   /// The number of parameter groups.
   std::size_t parameter_groups() const noexcept { return options_.size(); }
-  /// What the optimizer is, for errors: as long as the parts live, the pointer is not empty.
+  /// A text that describes the optimizer in errors. Never null; lives as long as the parts.
   const std::shared_ptr<const std::string>& description() const noexcept { return description_; }
 
   /// Whether the part of this node has parameters or buffers.
   bool has_local() const;
-  /// Names of the nodes of which a checkpoint has a part. This node has a part even without parameters, for its random state.
+  /// Names of the nodes that have a part in a checkpoint. This node has a part even without parameters, for its random state.
   std::set<std::string> names() const;
 
   /// Throws what ask() would throw before anything is sent: troupe::error (misuse) in a continuation, which can't wait, and
   /// troupe::error (stopping) once this node has begun to stop.
   void expect_to_ask() const;
-  /// Asks every other node at once, but not those in `but_not` (an index each), runs `meanwhile` on this node, and waits for
-  /// all replies, even if one call fails.
+  /// Asks all other nodes at the same time, except those in `but_not` (indices of groups()). Meanwhile runs `meanwhile` on this
+  /// node. Waits for all replies, even if one call fails.
   answers ask(const std::set<std::size_t>& but_not, const request_for& what, const std::function<void()>& meanwhile);
-  /// As ask(), of all nodes. Throws the failure, if there is one. Replies are in the order of groups().
+  /// As ask(), for all nodes. Throws the failure, if there is one. Replies are in the order of groups().
   std::vector<call_reply> everywhere(const request_for& what, const std::function<void()>& meanwhile);
   std::vector<call_reply> everywhere(const request& what, const std::function<void()>& meanwhile) {
     return everywhere([&](const group&) { return what; }, meanwhile);
   }
 
-  /// The norm of all gradients, or of the gathered gradients if `gradients` is null. Throws troupe::error (invalid_gradient)
-  /// with the name of a parameter whose gradient is not finite.
+  /// The norm of the gradients on all nodes: of the open context, or of the gathered gradients if `gradients` is null.
+  /// `gradients`: the gradients of the context on this node. Throws troupe::error (invalid_gradient) with the name of a
+  /// parameter whose gradient is not finite.
   double norm(const engine::gradient_table* gradients);
 
  private:

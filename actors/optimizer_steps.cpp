@@ -47,12 +47,13 @@ errc code_of(const std::exception_ptr& failure) {
   }
 }
 
-/// Whether a node has no part of the optimizer any more.
+/// Whether the failure means that a node has lost its part of the optimizer.
 bool is_lost(const std::exception_ptr& failure, const optimizer_parts& parts) {
   return code_of(failure) == errc::unknown_function || was_started_again(parts);
 }
 
-/// The error for a change of which the outcome is unsure: with the code of what went wrong, and its text first.
+/// Throws the error for a change whose outcome is unsure: it has the code of `failure`, and its text begins with that of
+/// `failure`.
 [[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_parts& parts, const std::string& what_to_do) {
   throw unsure_step(code_of(failure), support::text_of(failure) + (is_lost(failure, parts) ? make_anew : what_to_do));
 }
@@ -61,7 +62,7 @@ bool is_lost(const std::exception_ptr& failure, const optimizer_parts& parts) {
 
 void optimizer_steps::require_settled(const context& pass, const char* who) {
   require_current(pass, who);
-  // While a pass runs some nodes would use the gradients of that pass, and other nodes would not.
+  // While a pass runs, some nodes would use the gradients of that pass and other nodes would not.
   if (pass.running())
     throw error(errc::misuse,
                 std::string(who) + ": a backward pass of the context is still running; wait for its future (get) first");
@@ -107,7 +108,7 @@ std::optional<double> optimizer_steps::step(const source& from, const engine::gr
   return before;
 }
 
-/// The norm of gradients before a step. Without a norm there is no step, and gathered gradients are dropped.
+/// The norm of the gradients before a step. If it can't be computed there is no step, and gathered gradients are dropped.
 double optimizer_steps::norm(const engine::gradient_table* gradients) {
   try {
     return parts_.norm(gradients);
@@ -117,7 +118,7 @@ double optimizer_steps::norm(const engine::gradient_table* gradients) {
   }
 }
 
-/// Makes the unsure step on each node that has not made it.
+/// Makes the unsure step on each node that has not confirmed it.
 void optimizer_steps::make(const engine::gradient_table* gradients) {
   auto& now = *unsure_;
   const auto all = parts_.ask(
@@ -140,7 +141,8 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
                          : ". Whether every node has made the step is not known: step again, or load a checkpoint");
 }
 
-/// Asks the nodes that have not said that they have made the unsure step. Returns whether every node has made it.
+/// Asks each node that has not confirmed the unsure step whether it has made the step. Returns whether every node has made it.
+/// With `give_up`, a node that has not made the step does not make it later.
 bool optimizer_steps::ask_for_made(bool give_up, const char* who) {
   auto& now = *unsure_;
   const auto all = parts_.ask(
@@ -166,16 +168,17 @@ bool optimizer_steps::was_made_somewhere() const {
   return !unsure_->nodes.empty() || (unsure_->here && has_parameters);
 }
 
-/// Makes sure that the outcome of no change is unsure. Throws unsure_step otherwise.
+/// Settles the unsure change, if there is one. Throws unsure_step if its outcome stays unsure, or if only some nodes have made
+/// it.
 void optimizer_steps::settle(const char* who) {
   if (!unsure_) return;
   if (unsure_->is_load) refuse(who);
   if (ask_for_made(false, who)) return unsure_.reset();
-  if (unsure_->from == source{}) return make(nullptr);  // the nodes still have what was gathered
+  if (unsure_->from == source{}) return make(nullptr);  // the nodes still have the gathered gradients
   if (was_made_somewhere()) refuse(who);
   const bool all = ask_for_made(true, who);
   if (!all && was_made_somewhere()) refuse(who);
-  new_rates_.merge(unsure_->which.rates);  // what was set since then stays
+  new_rates_.merge(unsure_->which.rates);  // keeps rates that were set after the step
   unsure_.reset();
 }
 
@@ -209,14 +212,14 @@ void optimizer_steps::gather(const context& pass) {
   }
 }
 
-/// Ends the round of gathered gradients. All nodes that can be reached drop them now; the other nodes do so when a later round
+/// Ends the round of gathered gradients. Nodes that can be reached drop the gradients now, other nodes when a later round
 /// begins.
 void optimizer_steps::forget() noexcept {
   const auto round = std::exchange(round_, 0);
   try {
     parts_.everywhere(requests::forget{round}, [&] { parts_.local().forget_gathered(round); });
   } catch (const std::exception&) {
-    // The error that led here is reported.
+    // The caller reports the error that made it call forget().
   }
 }
 

@@ -18,10 +18,10 @@ class context;
 class optimizer_parts;
 
 /// The changes of an optimizer, each with a number: see optimizer::step(), gather(), set_learning_rate() and load(). One thread
-/// at a time may use it.
-///   OX-1  no change begins while the outcome of the one before is unsure: a change that some nodes have made and others have
-///         not.
-///   OX-2  a change that no node has made leaves nothing: its learning rate counts for the next change.
+/// at a time may use optimizer_steps.
+///   OX-1  no change begins while the outcome of the change before it is unsure, that is, while some nodes may have made that
+///         change and others not.
+///   OX-2  a change that no node has made leaves nothing behind, but its learning rates count for the next change.
 class optimizer_steps {
  public:
   explicit optimizer_steps(optimizer_parts& parts) : parts_(parts) {}
@@ -33,28 +33,28 @@ class optimizer_steps {
   std::optional<double> step(std::optional<double> clip_norm);
   void gather(const context& pass);
 
-  /// Of one parameter group, or of all.
+  /// Sets the rate of one parameter group, or of all.
   void set_rate(double rate, std::optional<std::size_t> group);
-  /// For a checkpoint: makes sure that each node has made the last step, and has the learning rate.
+  /// Before a save: makes sure that each node has made the last step and has the new learning rates.
   void settle_all(const char* who);
   attributes load(const std::string& folder);
 
  private:
-  /// The gradients of a step: those of a context after its pass `pass`, or, without a context, those of a round of gather().
+  /// Says which gradients a step uses: those of context `of` after its pass `pass`, or, if `of` is none, the gathered ones.
   struct source {
     context_id of = {};
     pass_number pass = {};
     bool operator==(const source&) const = default;
   };
-  /// A change of which some node has not said yet that it was made.
+  /// A change that some node has not confirmed yet.
   struct unsure_change {
     objects::change which;
     bool is_load = false;
     source from = {};
     double scale = 1;
     std::optional<double> norm = {};
-    std::set<std::size_t> nodes = {};  // that have made it: indices of groups
-    bool here = false;                 // whether this node has made it
+    std::set<std::size_t> nodes = {};  // indices of the groups whose node has made the change
+    bool here = false;                 // whether this node has made the change
     std::string why = {};              // the first error
   };
 
@@ -70,8 +70,8 @@ class optimizer_steps {
 
   optimizer_parts& parts_;
   std::uint64_t last_number_ = 0;
-  std::uint64_t round_ = 0;              // of gathered gradients that no step has used yet; 0: there are none
-  objects::group_rates new_rates_ = {};  // the nodes do not have it yet: the next step or checkpoint sends it
+  std::uint64_t round_ = 0;              // the round of gathered gradients that no step has used yet; 0: there are none
+  objects::group_rates new_rates_ = {};  // rates that the nodes do not have yet: the next step or save sends them
   std::optional<unsure_change> unsure_ = {};
 };
 

@@ -85,8 +85,8 @@ class leaving_part {
   std::uint64_t sent_ = 0;
 };
 
-/// Moves all parts to their ends, with one piece of each part under way. `ask` begins to move the next piece of a part; `take`
-/// gets the answer.
+/// Moves all parts completely, with one piece of each part under way. `ask` begins to move the next piece of a part. `take`
+/// gets the answer for that piece.
 template <class Part, class Ask, class Take>
 void in_rounds(std::vector<std::unique_ptr<Part>>& parts, Ask&& ask, Take&& take) {
   std::vector<std::pair<Part*, future<call_reply>>> asked;

@@ -14,10 +14,12 @@ namespace troupe {
 
 class optimizer_parts;
 
-/// The parts of a checkpoint on their way between the files of this node and the other nodes. Parts travel in pieces of 4 MiB:
-/// this node holds at most one piece of each part in memory. Another node holds its part once more, while the part travels.
+/// Functions that move the parts of a checkpoint between files of this node and the other nodes. Parts travel in pieces of 4
+/// MiB: this node holds at most one piece of each part in memory. Another node holds a second copy of its part in memory while
+/// the part travels.
 
-/// Writes the part of each other node, of which the node has made a snapshot, to `folder`. The manifest has their digests.
+/// Fetches the snapshot that each other node has made of its part, and writes it to `folder`. The manifest has the digests of
+/// the parts.
 void receive_parts(const optimizer_parts& parts, const std::string& folder, const objects::checkpoint_manifest& manifest);
 
 /// Sends each part that lies in `folder` to its node. Throws troupe::error if a file is not the one that the manifest names.

@@ -10,12 +10,12 @@
 
 namespace troupe {
 
-/// Parameters of an optimizer that have options of their own, as in a parameter group of torch::optim. Some parameters of a
-/// module make a group of their own by remote_module::select.
+/// Parameters of an optimizer that have options of their own, as in a parameter group of torch::optim. remote_module::select()
+/// gives a handle of some parameters of a module, for a group of their own.
 struct parameter_group {
   std::vector<remote_module> modules = {};
   named_tensors local = {};  // parameters of the node that makes the optimizer
-  attributes options = {};   // that differ from optimizer_settings::values
+  attributes options = {};   // options that differ from optimizer_settings::values
 };
 
 }  // namespace troupe

@@ -17,7 +17,7 @@ std::uint64_t raise_descriptor_limit() noexcept {
 
 namespace {
 
-/// The lowest pids.max of this process's control group and of those above it; empty if none limits anything.
+/// The lowest pids.max of this process's control group and its parents; empty if no group has a limit.
 std::string limit_of_control_group() {
   std::ifstream groups("/proc/self/cgroup");
   std::string least;

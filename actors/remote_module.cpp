@@ -33,7 +33,7 @@ bool read_number(const std::string& text, std::size_t begin, std::size_t end, st
 }  // namespace
 
 struct remote_module::lifetime {
-  std::shared_ptr<remote_object> object;  // shared by the handles with other device maps
+  std::shared_ptr<remote_object> object;  // shared with the handles that with_devices() has made
   peer by;                                // the object's node, with the device map of this handle
 
   const peer& where() const noexcept { return by; }

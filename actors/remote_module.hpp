@@ -18,15 +18,15 @@ namespace troupe {
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make);
 
 /// A handle of a module that lives on another node, or on this node.
-///   RM-1  the module lives as long as a handle on this node or on a node that it was lent to; handles on a node that goes down
-///         do not count. When the last handle is gone the module is dropped. The destructor of the handle does not wait for
-///         that.
+///   RM-1  the module lives as long as a handle on this node or on a node to which the module was lent; handles on a node that
+///         goes down do not count. When the last handle is gone the module is dropped. The destructor of the handle does not
+///         wait for the drop.
 ///   RM-2  a handle may outlive the peer and the node.
-///   RM-3  what state() gives, set_state() and set_parameters() take, buffers included.
+///   RM-3  set_state() and set_parameters() accept the result of state(), buffers included.
 ///   RM-4  in a continuation, which can't wait, functions that block throw troupe::error (misuse) before they send anything.
 ///   RM-5  a change (set_parameters(), set_buffers(), set_state(), train(), eval()) that got no answer in time may happen
-///         later. It never happens after a later change by a handle of the same node with the same id (select() makes another
-///         id). Changes that two threads make at once have no order.
+///         later. It never happens after a later change by a handle on the same node with the same id (select() makes another
+///         id). Changes that two threads make at the same time have no order.
 class remote_module {
  public:
   /// Makes the first handle of the module. Copies of the handle share the module; the last copy drops it.
@@ -71,8 +71,8 @@ class remote_module {
   /// Overwrites all parameters and buffers. If one is missing in `values`, or a name, shape or dtype does not fit, nothing is
   /// written.
   void set_state(const named_tensors& values) const;
-  /// Turns the module's training mode on or off (module::train). A TorchScript module has the mode in which it was sent until
-  /// then. Blocks; throws troupe::error (misuse) if the module has no mode.
+  /// Turns the module's training mode on or off (module::train). Until the first train() or eval(), a TorchScript module has
+  /// the mode in which it was sent. Blocks; throws troupe::error (misuse) if the module has no mode.
   void train(bool on = true) const;
   void eval() const { train(false); }
   /// Copies of the gradients that the context gathered for the module's parameters, by parameter name; undefined for a

@@ -20,7 +20,7 @@ remote_object::~remote_object() {
   tether_->let_go(id_);
   try {
     auto bounds = support::call_scope::current_bounds();
-    bounds.until_ns = 0;  // a drop joins no context and has its own deadline
+    bounds.until_ns = 0;  // the drop joins no context and has a deadline of its own
     const support::call_scope outside({}, {}, {}, {}, bounds);
     ask(requests::drop{link_of(where_).id()});
   } catch (const std::exception&) {

@@ -29,7 +29,7 @@ class remote_object {
   const peer& where() const noexcept { return where_; }
   object_id id() const noexcept { return id_; }
 
-  /// Asks the object.
+  /// Sends a request about the object to its node.
   future<call_reply> ask(request what, std::vector<at::Tensor> tensors = {}) const;
 
   const std::shared_ptr<objects::node_tether>& tether() const noexcept { return tether_; }

@@ -27,7 +27,7 @@ remote_module create_script(const peer& where, const torch::jit::Module& script)
   auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
   std::memcpy(bytes.mutable_data_ptr(), text.data(), text.size());
   const support::call_scope outside;
-  const auto unmapped = where.with_devices({});  // the bytes are no tensor of the user's
+  const auto unmapped = where.with_devices({});  // no device map: the bytes are not a tensor of the user
   const auto reply = node_access::ask(unmapped, requests::create_script{link_of(where).id()}, {std::move(bytes)}).get();
   return {where, {where.id(), calls::number_from(reply.values, "object")}};
 }

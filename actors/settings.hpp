@@ -17,8 +17,8 @@ namespace troupe {
 
 class node;
 
-/// What carries a node's messages. `troupe`: troupe's own network threads, connections and scheduler. `caf`: CAF's own, which
-/// are slower. Nodes of both kinds work together.
+/// What carries a node's messages. `troupe`: troupe's own network threads, connections and scheduler. `caf`: those of CAF,
+/// which are slower. Nodes of both kinds work together.
 enum class network_kind { troupe, caf };
 
 /// How much a line of the log matters, from the least to the most. `off` is above all lines.
@@ -36,20 +36,20 @@ using device_names = std::map<std::string, std::string>;
 /// if the variable is no number from 0 to 86,400.
 std::chrono::milliseconds stop_limit_of_environment();
 
-/// What a node is started with.
+/// The settings with which a node starts.
 struct settings {
   std::string name = "node";
   std::string host = "127.0.0.1";  // address or host name to listen on
   std::uint16_t port = 0;          // 0: any free port
-  /// "host:port" of seeds, the nodes to join at the start. The node starts once it has met any one of them. A seed that is not
-  /// there is dialled for as long as the node runs. The node may be one of its own seeds: then it does not wait for seeds that
-  /// are absent.
+  /// "host:port" of seeds, the nodes to join at the start. The node is ready once it is connected to one of them. The node
+  /// dials an absent seed as long as it runs. If the node is one of its own seeds, it does not wait for absent seeds.
   std::vector<std::string> join;
-  /// How long the start waits for a seed; 0: for ever. After this time the constructor throws, with what was seen at each seed.
+  /// How long the start waits for a seed; 0: for ever. After this time the constructor throws; the error says what was seen at
+  /// each seed.
   std::chrono::milliseconds join_wait{30'000};
-  std::size_t workers = 1;  // remote calls that compute at once; calls that wait for calls do not count
+  std::size_t workers = 1;  // remote calls that compute at once; calls that wait for other calls do not count
   /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass
-  /// (worker_team). Unless the number is 0, each accelerator of the process has one such thread more. 0: the functions of a
+  /// (worker_team). Unless the number is 0, one more such thread serves each accelerator of the process. 0: the functions of a
   /// pass run on one thread.
   std::size_t pass_workers = 0;
   std::chrono::milliseconds deadline{60'000};      // default deadline of calls, passes and lookups
@@ -58,15 +58,15 @@ struct settings {
   std::chrono::milliseconds forget_after{30'000};  // an unreachable peer is gone after this time
   /// For how long node::stop() and the node's destructor wait for calls and passes that still run here.
   std::chrono::milliseconds stop_limit = stop_limit_of_environment();
-  /// A call, a burst of a pass, or memory to free, whose kind took less time than this lately, runs on the network thread that
-  /// read its message. Longer work goes to a thread of its own: that costs a hand-over, and holds up no other message. 0: all
-  /// work goes to such threads.
+  /// Calls, bursts of passes and the freeing of memory run on the network thread that read their message, if work of the same
+  /// kind took less than this time lately. Longer work goes to another thread: that costs a hand-over, but holds up no other
+  /// message. 0: all work goes to other threads.
   std::chrono::microseconds short_work{500};
-  std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be
-                                                        // under way to a peer; more wait
-  /// Bytes that the node may keep of what rounding has taken from gradients, for error feedback (wire_format::int8). Error
-  /// feedback needs as many bytes as the gradients have that this node sends in 8 bits. Beyond the limit, what was used longest
-  /// ago is dropped.
+  std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be under way to
+                                                        // a peer; further ones wait
+  /// Bytes of rounding errors that the node may keep, for error feedback (wire_format::int8). The errors take as many bytes as
+  /// the gradients that this node sends as int8 have before compression. Beyond the limit, the errors that were used longest
+  /// ago are dropped.
   std::uint64_t feedback_limit = std::uint64_t{256} << 20;
   bool direct_memory = true;  // large tensors within a machine are read out of the sender's memory; needs `shared_memory`
   bool shared_memory = true;  // messages within a machine go through shared memory, not TCP
@@ -90,8 +90,8 @@ struct settings {
   line_format log_format = line_format::text;
   bool trace = false;    // whether tracing is on from the start
   bool profile = false;  // whether profiling is on from the start: see node::set_profiling
-  /// Address or host name by which other nodes reach this node. Empty: `host`, or, if that is 0.0.0.0 or ::, the address that
-  /// the connection to the other node has here.
+  /// Address or host name by which other nodes reach this node. Empty: `host`, or, if `host` is 0.0.0.0 or ::, the address of
+  /// this node's end of the connection.
   std::string advertise;
   /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. The paths that
   /// other nodes name are below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other
@@ -100,15 +100,15 @@ struct settings {
   /// "port" (on loopback; 0: any free one) or "host:port" where the node serves the pages /healthz and /metrics (for
   /// Prometheus) by HTTP. Empty: nowhere.
   std::string metrics;
-  /// The peer whose end also ends node::serve(). Empty: none.
+  /// node::serve() returns when the peer with this name is gone. Empty: there is no such peer.
   std::string until_left;
-  /// Called with the node before it joins other nodes. Adds functions and module types: the first peer may call them at once.
+  /// Called with the node before it joins other nodes, to add functions and module types: the first peer may call them at once.
   std::function<void(node&)> prepare;
-  /// Called with the configuration of the node's actor system before that system starts. Adds the message types of your own
+  /// Called with the configuration of the node's actor system before that system starts, to add the message types of your own
   /// actors.
   std::function<void(caf::actor_system_config&)> configure;
   /// Whether other nodes may send TorchScript modules (create_script). TorchScript is code: the node runs what they send. With
-  /// a `policy`, the policy says who may, and this must be false.
+  /// a `policy`, the policy says which roles may, and `allow_scripts` must be false.
   bool allow_scripts = false;
 
   /// Whether the caller's autocast (kind of device, dtype) goes with its calls of functions and methods, and with messages of
@@ -119,10 +119,9 @@ struct settings {
   /// detached, and no gradient comes back. torch::NoGradGuard around the call says that this is meant.
   bool warn_detached = true;
 
-  /// By the name of a peer: which of the peer's devices get the tensors of this node's devices, in calls of this node to the
-  /// peer and in messages of this node's own actors: `device_maps["stage1"] = {{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`.
-  /// Results come back by the map in the other direction. A peer without a map gets each tensor on the device that it has here.
-  /// See docs/gpu.md.
+  /// For each peer, by its name: which devices of the peer get the tensors of this node's devices, in calls to the peer and in
+  /// messages of your own actors to it: `device_maps["stage1"] = {{"cuda:0", "cuda:1"}, {"cpu", "cuda:0"}}`. Results come back
+  /// by the map in the other direction. A peer without a map gets each tensor on the device that it has here. See docs/gpu.md.
   std::map<std::string, device_names> device_maps;
 
   settings() = default;
@@ -130,7 +129,8 @@ struct settings {
   /// the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
   /// For a program with options of its own: reads the options above and takes them out of `argv`, with their values. The other
-  /// arguments stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and those behind it stay.
+  /// arguments stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and all arguments after it
+  /// stay.
   static settings take(int& argc, char** argv);
 
  private:

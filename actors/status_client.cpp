@@ -29,7 +29,7 @@ struct status_client::connection {
 
 namespace {
 
-/// The host of a node as the node says it, unless that is a wildcard: then `known`.
+/// The host that a node says it listens on, or `known` if that host is a wildcard.
 std::string reached_by(const std::string& told, const std::string& known) { return is_wildcard(told) ? known : told; }
 
 error explain(const caf::error& from, const std::string& where, std::chrono::milliseconds deadline) {

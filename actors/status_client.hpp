@@ -32,7 +32,8 @@ struct cluster_status {
 class status_client {
  public:
   /// Connects to the node. `how`: only the setting `insecure` counts. Throws troupe::error: unknown_peer if no program listens
-  /// at the address, deadline_passed if the program does not answer, refused if the program is no node or may not be talked to.
+  /// at the address, deadline_passed if the program does not answer, refused if the program is no node, or this process may not
+  /// talk to it.
   status_client(std::string host, std::uint16_t port, std::chrono::milliseconds deadline, const settings& how = {});
   ~status_client();
   status_client(const status_client&) = delete;
@@ -43,8 +44,8 @@ class status_client {
   node_status ask(std::chrono::milliseconds deadline);
 
   /// The status of the node, and the outlines of all its peers (see node_status). The node asks its peers, many at the same
-  /// time: so only this one node has to be in reach, and the answer comes by the deadline even if no peer answers. Peers that
-  /// do not answer do not take the time of others. Throws troupe::error as ask() does.
+  /// time: so the client needs to reach only this node. The answer comes by the deadline even if no peer answers. A peer that
+  /// does not answer takes no time from the others. Throws troupe::error as ask() does.
   cluster_status ask_cluster(std::chrono::milliseconds deadline);
 
  private:

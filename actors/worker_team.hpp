@@ -24,9 +24,9 @@ class node;
 /// Actors that run large functions of passes, in parallel with the calling thread: CPU workers, and one device worker for each
 /// accelerator of the process. `worker_team team(here, 3); backward({loss}, {}, {.workers = &team});`. The team has to outlive
 /// the passes that use it, and the node has to outlive the team. Any number of threads may use a team at once.
-///   WT-1  when the destructor has returned, no worker is left and no posted work runs any more. Work that runs for longer than
-///         the stop limit (stop_limit_of_environment()) is an exception: a warning tells of it. The actor system does not wait
-///         for it.
+///   WT-1  when the destructor has returned, no worker is left and no posted work runs any more. Only work that takes longer
+///         than the stop limit (stop_limit_of_environment()) still runs: a warning reports this work, and the actor system does
+///         not wait for it.
 ///   WT-2  each accelerator that is present when the team starts has one worker, which runs nothing but functions of this
 ///         device.
 class worker_team final : public engine::cpu_workers {

@@ -11,13 +11,13 @@
 
 namespace troupe::calls {
 
-/// Counts the bytes of answers that a node sends and that its callers have not taken yet. A caller has taken the bytes when it
-/// has answered a question that was sent after them (see worker_desk). Not every answer is followed by a question: small
-/// answers share one.
-///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start, so
-///         beside `limit` bytes only the answers of calls that ran already are under way.
-///   AU-2  a question follows as soon as `step()` bytes have left since the last one. So at most `step()` bytes, less than
-///         `limit`, still count after the caller has taken them.
+/// Counts, for each caller, the bytes of answers that this node has sent and that the caller has not taken yet. After an answer
+/// this node may send the caller a question (see worker_desk). When the caller answers the question, it has taken all answers
+/// that left before the question. Several small answers share a question.
+///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start. So
+///         only the answers of calls that ran already can exceed `limit`.
+///   AU-2  a question follows as soon as `step()` bytes have left since the last question. So at most `step()` bytes, less than
+///         `limit`, still count although the caller has taken them.
 class answers_under_way {
  public:
   explicit answers_under_way(std::uint64_t limit = 1) : limit_(limit) {}
@@ -28,7 +28,8 @@ class answers_under_way {
   }
   /// To be called when a call has its answer.
   void add(node_id caller, std::uint64_t bytes) { all_[caller].bytes += bytes; }
-  /// To be called when the answer has left. If a question has to follow, returns how many bytes its answer stands for.
+  /// To be called when the answer has left. If a question has to follow, returns how many bytes the answer to the question
+  /// confirms.
   std::optional<std::uint64_t> left(node_id caller, std::uint64_t bytes) {
     const auto found = all_.find(caller);
     if (found == all_.end()) return std::nullopt;
@@ -57,7 +58,7 @@ class answers_under_way {
 
   struct balance {
     std::uint64_t bytes = 0;
-    std::uint64_t not_asked = 0;  // of these, bytes that have left and after which no question was sent
+    std::uint64_t not_asked = 0;  // part of `bytes`: has left, and no question was sent since
   };
 
   std::uint64_t limit_;

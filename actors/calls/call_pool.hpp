@@ -20,17 +20,17 @@ namespace troupe::calls {
 /// another call frees its worker slot meanwhile, so nested calls never wait for each other's workers. When the waiting call
 /// goes on, more than `limit` calls compute for a while. Calls have a depth: a call of depth n makes calls of depth n + 1. The
 /// number of calls that have begun is bounded for each depth. So the number of workers is bounded if the depth is.
-///   PW-1  while a call waits in the queue, at least `limit` calls compute, or most_begun() calls of its depth have begun and
-///         have not ended, or its caller has no room (see next()). A call that waits for a deeper call never keeps that call
-///         from starting.
-///   PW-2  calls of one depth and caller start in the order of add(). So do all other calls, except that calls of a depth or a
-///         caller that PW-1 holds back may start later.
+///   PW-1  a call waits in the queue only while at least `limit` calls compute, most_begun() calls of its depth have begun and
+///         not ended, or its caller has no room (see next()). A call that waits for a deeper call never keeps that call from
+///         starting.
+///   PW-2  calls of one depth and caller start in the order of add(). All calls start in this order, except that calls whose
+///         depth or caller is held back (PW-1) may start later.
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the
-///         workers that were idle all the time since its last call.
-///   PW-4  a call that take() has taken never starts; the others keep their order.
+///         workers that were idle all the time since the last unneeded().
+///   PW-4  a call that take() has taken never starts; the other calls keep their order.
 ///   PW-5  add(), take() and idle() take at most a time that grows with the logarithm of the number of calls. The time of
-///         next() grows with the number of callers, and of the depths at which no call of a caller may start. A caller without
-///         room costs one look.
+///         next() grows with the number of callers, and with the number of depths that are held back. For a caller without
+///         room, next() only asks `has_room`.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -53,7 +53,7 @@ class call_pool {
     queue.emplace(++last_, std::move(call));
     return last_;
   }
-  /// Takes a call out of the queue, by its number and what add() was given. False if the call is not in the queue.
+  /// Takes a call out of the queue. `depth`, `caller`: as add() got them. False if the call is not in the queue.
   bool take(std::uint64_t number, std::size_t depth = 0, node_id caller = {}) {
     const auto of = callers_.find(caller);
     if (of == callers_.end()) return false;
@@ -130,8 +130,8 @@ class call_pool {
   }
   bool has_idle() const noexcept { return !idle_.empty(); }
 
-  /// How many calls of a depth may have started and not have ended. The deeper, the fewer: if 256 may begin of the first
-  /// depth, calls of 4,096 depths have 9,000 workers at most.
+  /// How many calls of this depth may have started and not ended: fewer for deeper calls. If 256 calls of the first depth may
+  /// have begun, calls of 4,096 depths have at most 9,000 workers.
   std::size_t most_begun(std::size_t depth) const noexcept {
     if (most_begun_ == no_bound || depth < 2) return most_begun_;
     if (depth >= very_deep) return 1;
@@ -139,10 +139,10 @@ class call_pool {
   }
 
  private:
-  static constexpr std::size_t least_begun = 16;  // of a depth below very_deep
+  static constexpr std::size_t least_begun = 16;  // for a depth below very_deep
   static constexpr std::size_t very_deep = 256;
 
-  using queue = std::map<std::uint64_t, Call>;  // by the numbers of the calls; none is empty
+  using queue = std::map<std::uint64_t, Call>;  // by the number of the call; never empty
   struct place {
     std::uint64_t number;  // of a call
     std::size_t depth;
@@ -150,9 +150,9 @@ class call_pool {
   };
   struct waiting_calls {
     std::map<std::size_t, queue> queues;  // by depth
-    std::set<place> heads;                // of the first call of each queue
+    std::set<place> heads;                // the first call of each queue
   };
-  using callers = std::map<node_id, waiting_calls>;  // callers that have calls
+  using callers = std::map<node_id, waiting_calls>;  // callers with calls in a queue
 
   void remove(typename callers::iterator of, typename std::map<std::size_t, queue>::iterator from,
               typename queue::iterator call) {
@@ -179,7 +179,7 @@ class call_pool {
   callers callers_;
   std::map<std::size_t, std::size_t> begun_;  // calls that have started and have not ended, by depth
   std::vector<Worker> idle_;                  // the one at the end was used last
-  std::size_t least_idle_ = 0;                // the fewest since the last unneeded()
+  std::size_t least_idle_ = 0;                // the smallest size of idle_ since the last unneeded()
 };
 
 }  // namespace troupe::calls

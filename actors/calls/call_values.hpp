@@ -18,20 +18,20 @@
 
 namespace troupe::calls {
 
-/// Whether the call is one of a function or method of the user.
+/// Whether the request calls a function or method of the user.
 inline bool is_of_user(const request& what) {
   return std::holds_alternative<requests::function>(what) || std::holds_alternative<requests::method>(what);
 }
 
-/// Whether the call is of a part of the user's graph: of a function, a method, or a copy of a parameter. The other requests
-/// bring weights and what belongs to them.
+/// Whether the request is a part of the user's graph: it calls a function or a method, or asks for a copy of a parameter. The
+/// other requests carry weights and the like, and join no graph.
 inline bool is_of_graph(const request& what) { return is_of_user(what) || std::holds_alternative<requests::parameter>(what); }
 
-/// The format of a call: `wanted` for parts of the user's graph, else exact.
+/// The wire format of a call: `wanted` for parts of the user's graph, else exact.
 inline wire_format format_of(const request& what, wire_format wanted) {
   return is_of_graph(what) ? wanted : wire_format::exact;
 }
-/// The format of the tensors in the answer: copies of parameters are exact.
+/// The wire format of the tensors in the answer: copies of parameters are exact.
 inline wire_format format_of_answer(const call_request& call) {
   return std::holds_alternative<requests::parameter>(call.what) ? wire_format::exact : call.payload.format;
 }
@@ -49,8 +49,8 @@ inline std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors, const attr
   return result;
 }
 
-/// An estimate of the bytes that a call takes while it waits: its contracts::incoming_call, its places in the tables of a node,
-/// and what CAF keeps to answer it.
+/// An estimate of the bytes that a call takes while it waits: its contracts::incoming_call, its entries in the tables of a
+/// node, and the state that CAF keeps for the answer.
 inline std::uint64_t bytes_of(const call_request& call) {
   constexpr std::uint64_t of_waiting = 1408;
   const auto& payload = call.payload;
@@ -59,12 +59,12 @@ inline std::uint64_t bytes_of(const call_request& call) {
          payload.requires_grad.size() + payload.devices.size() * sizeof payload.devices[0];
 }
 
-/// Whether the message of a call leaves in fragments, so that messages that leave later may overtake it (see write_lanes).
-/// Without the tensors that left ahead. All tensors count if one of them is sparse: `ahead` then has an entry for each part of
-/// it.
+/// Whether the message of a call leaves in fragments: then messages that leave later may overtake it (see write_lanes). Tensors
+/// that left ahead of the message do not count. If a tensor is sparse, all tensors count, because `ahead` then has an entry for
+/// each part of a sparse tensor.
 inline bool leaves_in_fragments(const call_request& call) {
   constexpr std::uint64_t least_bytes = std::uint64_t{250} << 10;  // a message with fewer leaves whole
-  // More than the descriptions of a tensor and of a value take.
+  // Upper bounds of the bytes that describe a tensor, a size and a value.
   constexpr std::uint64_t of_tensor = 64;
   constexpr std::uint64_t of_size = 16;
   constexpr std::uint64_t of_value = 64;
@@ -86,7 +86,7 @@ inline std::uint64_t number_from(const attributes& values, const std::string& na
   return std::bit_cast<std::uint64_t>(get<std::int64_t>(values, name));
 }
 
-/// The passes of a context as the values "completed", "0", "1" and so on (the passes that failed), and back.
+/// Turns the pass history of a context into values, and back: "completed", and "0", "1" and so on for the passes that failed.
 inline attributes to_attributes(const contracts::pass_history& known) {
   attributes result{{"completed", to_attribute(known.completed.value)}};
   for (std::size_t i = 0; i < known.failed.size(); ++i) result[std::to_string(i)] = to_attribute(known.failed[i].value);
@@ -99,7 +99,7 @@ inline contracts::pass_history history_from(const attributes& values) {
   return result;
 }
 
-/// A file's digest as the values "bytes", "sum" and "sum_kind", and back.
+/// Turns a file's digest into the values "bytes", "sum" and "sum_kind", and back.
 inline attributes to_attributes(const support::file_digest& digest) {
   return {{"bytes", to_attribute(digest.bytes)}, {"sum", to_attribute(digest.sum)}, {"sum_kind", support::checksum_name}};
 }

@@ -19,30 +19,30 @@ class node;
 
 namespace troupe::calls {
 
-/// What a call that runs, and its answer, use of their node.
+/// The parts of the node that a running call and its answer use.
 using call_parts = uses<with_log, with_self, with_counts, with_directory, with_recorder, with_clock, with_network, with_actors,
                         with_times, with_running, with_is_ending, with_departures, with_outbox>;
-/// What the refusal of a call uses of its node.
+/// The parts of the node that the refusal of a call uses.
 using refusal_parts = uses<with_log, with_counts, with_directory, with_network>;
 
 /// What a call needs while it runs on this node.
 struct call_surroundings {
   node* handle;  // null only in tests in which no call runs
   call_parts parts;
-  std::function<call_reply(const request&, call_arguments&)> serve;  // does what the call asks for
+  std::function<call_reply(const request&, call_arguments&)> serve;  // runs the request
 };
 
 /// Spawns a worker: with a thread of its own if the node has a network, else on the scheduler. Throws std::system_error if the
 /// system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
-/// The error for a call that waited for a worker until its caller gave up.
+/// The error for a call that waited for a worker until its deadline.
 error no_worker_in_time(const contracts::incoming_call& job);
 
-/// Answers a call that no worker has yet with an error, and logs the refusal.
+/// Answers a call that has not started with an error, and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const error& why, refusal_parts here);
 
-/// Answers a call with the refusal that the node does not allow it, counts and logs the refusal.
+/// Refuses a call that this node does not allow: answers the call with the error, counts and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_parts here);
 
 /// Runs the call on this thread, answers and returns it (see CW-1), and tells `gateway` that `worker` is free.

@@ -15,7 +15,7 @@ namespace troupe::calls {
 
 contracts::call_worker_actor call_workers::spawn() {
   std::lock_guard lock(mutex_);
-  throw_if_stopped();  // no actor would tell a new worker to end
+  throw_if_stopped();  // after stop() nobody would end a new worker
   try {
     auto made = make_call_worker(here_);
     auto guard = here_.parts.network.peers.own->add(made.id(), gate::own_actors::kind::inner);

@@ -14,7 +14,7 @@
 
 namespace troupe::calls {
 
-/// The workers of a node that run calls. Any thread may use it.
+/// The workers of a node that run calls. Any thread may use call_workers.
 ///   WK-1  after stop() no worker is made.
 ///   WK-2  a worker that runs no call for twice idle_time() ends, and its thread with it.
 class call_workers {
@@ -23,17 +23,17 @@ class call_workers {
 
   /// Makes a worker. Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
   contracts::call_worker_actor spawn();
-  /// A worker that was not let go. Throws troupe::error (stopping) after stop().
+  /// The worker with this id, for which let_go() was not called. Throws troupe::error (stopping) after stop().
   contracts::call_worker_actor find(caf::actor_id worker);
   /// Ends the worker.
   void let_go(caf::actor_id worker);
   /// For the node's end: returns all workers. The caller ends them.
   std::vector<contracts::call_worker_actor> stop();
 
-  /// Of all calls, for as long as this object lives.
+  /// The surroundings of all calls. The reference is valid as long as this object lives.
   const call_surroundings& surroundings() const noexcept { return here_; }
 
-  /// How often `gateway` ends the workers that ran no call since the last time.
+  /// The time between two ticks of `gateway`. At each tick, the workers end that ran no call since the tick before.
   std::chrono::nanoseconds idle_time() const noexcept { return idle_time_.load(); }
   void set_idle_time(std::chrono::nanoseconds time) noexcept { idle_time_ = time; }
 
@@ -45,7 +45,7 @@ class call_workers {
   std::mutex mutex_;  // guards all_ and stopped_
   struct guarded_worker {
     contracts::call_worker_actor worker;
-    gate::own_actors::hold guard;  // other nodes send it nothing
+    gate::own_actors::hold guard;  // keeps other nodes from sending to the worker
   };
   std::unordered_map<caf::actor_id, guarded_worker> all_;
   bool stopped_ = false;

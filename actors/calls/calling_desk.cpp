@@ -67,7 +67,7 @@ void calling_desk::went_down(const contracts::peer_down& news) {
   on(calls_made::node_down{news.who.id, error(errc::peer_down, "it went down (" + news.reason + ")")});
 }
 
-/// `answer`: of the call that was answered.
+/// `answer`: the answer, if `what` is calls_made::answered.
 void calling_desk::on(const calls_made::event& what, call_result* answer) {
   for (const auto& effect : core_.on(what))
     std::visit(
@@ -118,7 +118,8 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {
     },
     [this, job](const caf::error& why) {
       job->asked = std::nullopt;
-      // Only the own alarm is a timeout of CAF: a deadline that passed for the other node is an error of troupe's.
+      // CAF's timeout comes only from the alarm of this node. If the deadline passes on the other node, the error is one of
+      // troupe's.
       on(calls_made::failed{job->number, why == caf::sec::request_timeout ? no_answer(*job) : to_exception(why)});
     });
   job->request.payload.tensors.clear();

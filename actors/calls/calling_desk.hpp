@@ -14,7 +14,7 @@
 
 namespace troupe::calls {
 
-/// The desk of the `gateway` actor for the calls that this node makes, and for their answers. calls_made decides. The
+/// The desk of the `gateway` actor for the calls that this node makes, and for their answers. Its core is calls_made. The
 /// destructor fails the calls that have no answer.
 class calling_desk {
  public:
@@ -54,8 +54,8 @@ class calling_desk {
   outgoing_calls& calls_;
   transfers::transfer_desk& transfers_;
   calls_made core_;
-  std::unordered_map<calls_made::number, job_ptr> jobs_;  // that `core_` has not forgotten
-  calls_made::number last_ = 0;                           // of the newest call
+  std::unordered_map<calls_made::number, job_ptr> jobs_;  // the calls that `core_` has not forgotten
+  calls_made::number last_ = 0;                           // number of the newest call
 };
 
 }  // namespace troupe::calls

@@ -57,7 +57,7 @@ void calls_made::take(const tensors_came& what) {
   out_->emplace_back(ship{what.call});
 }
 
-/// Lets the calls on the object ship, up to the first one that is late.
+/// Lets the calls on the object ship their tensors, up to the first call whose tensors still come from a device.
 void calls_made::ship_in_order(const object_id& object) {
   const auto found = lines_.find(object);
   if (found == lines_.end()) return;
@@ -85,7 +85,7 @@ void calls_made::take(const shipped& what) {
   }
 }
 
-/// Lets the calls on the object ask, up to the first one that is not ready.
+/// Lets the calls on the object leave, up to the first call that is not ready.
 void calls_made::ask_in_order(const object_id& object) {
   const auto found = lines_.find(object);
   if (found == lines_.end()) return;
@@ -121,7 +121,7 @@ void calls_made::take(const context_closed& what) {
   end(lost, &what.why);
 }
 
-/// No tensor leaves to the node any more.
+/// Calls that still ship are forgotten at once: no tensor leaves to the node any more.
 void calls_made::take(const node_down& what) {
   std::vector<number> lost;
   for (const auto& [which, it] : calls_)
@@ -131,7 +131,7 @@ void calls_made::take(const node_down& what) {
     if (calls_.erase(which) > 0) out_->emplace_back(forget{which});
 }
 
-/// Ends the calls: with their answers, or with a failure. What they held up goes on.
+/// Ends the calls: with their answers if `why` is null, otherwise with a failure. Then lets calls go on that waited for them.
 void calls_made::end(std::span<const number> those, const error* why) {
   places left;
   for (const auto which : those) take_out(which, why, left);
@@ -165,7 +165,7 @@ void calls_made::take_out(number which, const error* why, places& left) {
   calls_.erase(found);
 }
 
-/// Lets calls go on that have waited for a call of this place.
+/// Lets calls go on that have waited for a call of this object and depth.
 void calls_made::release(const place& left) {
   if (const auto found = bulks_.find(left); found != bulks_.end() && found->second.leaving == 0) {
     const auto over = bulks_.extract(found);

@@ -33,8 +33,9 @@ namespace troupe::calls {
 ///
 ///   LC-1  calls on one object leave in the order in which they were made. A call on no object waits only for its own tensors.
 ///   LC-2  a call that has ended delays no other call.
-///   LC-3  a call leaves once, and not before its tensors are there.
-///   LC-4  a call ends once: with its answer, or with one failure. Nothing of it stays then, but for tensors that still leave.
+///   LC-3  a call leaves once, and only after its tensors have been copied from their devices.
+///   LC-4  a call ends once: with its answer, or with one failure. Then nothing of the call is kept, except while its tensors
+///         still leave.
 ///   LC-5  calls to one node that is not connected yet begin in the order in which they were made.
 ///   LC-6  a call waits for the end of another call only if both have the same depth. A deeper call never waits for the end of
 ///         a call that is less deep, because that call may itself wait for the deeper one.
@@ -61,7 +62,7 @@ class calls_made {
     bool in_fragments = false;  // whether the message of the call will leave in fragments
   };
   struct answered : of_call {};
-  struct failed {  // not met, not copied, no answer in time, or an error as the answer
+  struct failed {  // no connection, tensors not copied, no answer in time, or an error as the answer
     number call;
     error why;
   };
@@ -76,15 +77,15 @@ class calls_made {
   using event = std::variant<made, met, tensors_came, shipped, answered, failed, context_closed, node_down>;
 
   struct meet : of_call {};   // ends with met or failed
-  struct limit : of_call {};  // fails the call at its deadline, unless it has left by then
-  struct ship : of_call {};   // ends with shipped, at once if no tensor leaves ahead. With a limit, if it takes a while
+  struct limit : of_call {};  // fails the call at its deadline, unless the call has left by then
+  struct ship : of_call {};   // ends with shipped: at once if no tensor leaves ahead. Otherwise the call also gets a limit
   struct ask : of_call {};    // ends with answered, or with failed: at the deadline at the latest
   struct finish : of_call {};
   struct fail {
     number call;
     error why;
   };
-  struct call_off : of_call {};  // the tensors that have left ahead
+  struct call_off : of_call {};  // calls off the tensors that have left ahead
   struct forget : of_call {};
   using effect = std::variant<meet, limit, ship, ask, finish, fail, call_off, forget>;
   /// What to do after an event, in this order.
@@ -92,7 +93,7 @@ class calls_made {
 
   /// An event of a call that has ended changes nothing.
   effects on(const event& what);
-  /// Whether nothing of any call is kept.
+  /// Whether nothing is kept of any call.
   bool is_empty() const noexcept {
     return calls_.empty() && in_contexts_.empty() && meeting_.empty() && lines_.empty() && bulks_.empty();
   }
@@ -104,11 +105,11 @@ class calls_made {
     state is;
     bool in_fragments = false;
   };
-  struct line {              // of an object
-    std::set<number> calls;  // that have begun, and have not asked or ended
+  struct line {              // the calls on an object
+    std::set<number> calls;  // calls that have begun, and have neither asked nor ended
     number last_shipped = 0;
   };
-  struct bulk {          // of an object and a depth
+  struct bulk {          // the calls on an object at one depth
     number leaving = 0;  // the call that asks, in fragments; 0: it has ended
     std::set<number> held;
   };
@@ -133,7 +134,7 @@ class calls_made {
   void take_out(number which, const error* why, places& left);
   void release(const place& left);
 
-  effects* out_ = nullptr;  // of the event that is looked at
+  effects* out_ = nullptr;  // the effects of the event that on() handles
   std::map<number, call> calls_;
   std::set<std::pair<context_id, number>> in_contexts_;
   std::map<node_id, std::set<number>> meeting_;

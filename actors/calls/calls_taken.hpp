@@ -19,24 +19,25 @@
 
 namespace troupe::calls {
 
-/// The calls of other nodes that a node has taken: which wait, which worker runs which, and whose answers are under way.
-/// Decides; sends no message and reads no clock. call_pool decides which call starts next, and answers_under_way which caller
-/// has room for an answer.
+/// The calls of other nodes that a node has taken: which calls wait, which worker runs which call, and which answers are under
+/// way. Decides; sends no message and reads no clock. call_pool decides which call starts next, and answers_under_way which
+/// caller has room for an answer.
 ///
 ///   a call      is, or waits for                                 next
-///   has_come    looked at                                        held: waits. ready: runs, or is_queued. dropped: the end
+///   has_come    looked at by the desk                            held: waits. ready: runs, or is_queued. dropped: the end
 ///   waits       its context, or gradients of earlier passes      wait_over: has_come. refused: the end
 ///   is_queued   a worker                                         what frees a worker: runs. refused: the end
 ///   runs        run, or its result still comes from a device     answered: answers. answer_left: the end. no_worker: the end
 ///   answers     room for its answer on the way to the caller     answer_left, or node_down: the end
 ///
-///   HW-1  what happens to one call takes a time that grows with the logarithm of the number of calls. context_closed() takes
-///         such a time for each call that it finds. So a peer that makes many calls does not slow the other peers.
+///   HW-1  an event of one call takes a time that grows with the logarithm of the number of calls. The event context_closed
+///         takes this time for each call of the context. So a peer that makes many calls does not slow the other peers.
 ///   HW-2  calls of a context are refused in the order in which they came.
 ///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes.
 ///         A call that runs goes on.
-///   HW-4  a call ends once: refused, or with its answer. Nothing of it stays then.
-///   QL-1  of one caller at most `limit` bytes wait. A single call is taken whatever its size.
+///   HW-4  a call ends once: refused, or with its answer. Then nothing of the call is kept.
+///   QL-1  the calls of one caller that wait have at most `waiting_bytes` bytes. If no call of a caller waits, its next call is
+///         taken whatever its size.
 class calls_taken {
  public:
   using number = std::uint64_t;  // of a call; a later call has a higher one
@@ -68,9 +69,9 @@ class calls_taken {
   struct held : of_call {};
   struct wait_over : of_call {};
   struct ready : of_call {};
-  struct dropped : of_call {};       // refused before it has waited, or after
+  struct dropped : of_call {};       // the desk has refused the call, before or after a wait
   struct refused : of_refusal {};    // no effect on a call that runs
-  struct no_worker : of_refusal {};  // none can be made for the call
+  struct no_worker : of_refusal {};  // no worker can be made for the call
   struct answered {                  // the answer leaves, and its bytes count
     number call;
     std::uint64_t bytes;
@@ -82,7 +83,7 @@ class calls_taken {
   };
   struct is_free {
     worker who;
-    std::size_t depth = 0;  // of the call that it ran
+    std::size_t depth = 0;  // of the call that the worker ran
   };
   struct is_blocked {};  // a call that runs begins to wait for another call
   struct is_resumed {};
@@ -98,8 +99,8 @@ class calls_taken {
   using event = std::variant<came, held, wait_over, ready, dropped, refused, no_worker, answered, answer_left, answers_taken,
                              is_free, is_blocked, is_resumed, tick, context_closed, node_down>;
 
-  struct turn_away : of_call {};  // no more may wait of this caller
-  struct limit : of_call {};      // refuses the call at its deadline, unless it has started by then
+  struct turn_away : of_call {};  // refuses the call: too many bytes of its caller wait
+  struct limit : of_call {};      // refuses the call at its deadline, unless the call has started by then
   struct go_on : of_call {};      // the wait of the call is over
   struct start {                  // ends with is_free and answer_left, or with no_worker
     number call;
@@ -110,7 +111,8 @@ class calls_taken {
     worker who;
   };
   struct tick_later {};  // ends with tick
-  struct ask_taken {     // whether the caller has taken its answers. Ends with answers_taken, unless the caller goes down
+  struct ask_taken {     // asks the caller whether it has taken its answers. Ends with answers_taken, unless the caller goes
+                         // down
     node_id caller;
     std::uint64_t bytes;
   };
@@ -126,7 +128,7 @@ class calls_taken {
   /// Bytes of the calls of the caller that have not started.
   std::uint64_t bytes_of(node_id caller) const;
   std::uint64_t most_bytes() const noexcept { return limit_; }
-  /// Whether nothing of any call is kept.
+  /// Whether nothing is kept of any call.
   bool is_empty() const noexcept { return calls_.empty() && waiting_.empty() && bytes_.empty(); }
 
  private:
@@ -134,8 +136,8 @@ class calls_taken {
   struct call {
     came facts;
     state is = state::has_come;
-    std::uint64_t place = 0;         // in the pool
-    std::uint64_t answer_bytes = 0;  // that count
+    std::uint64_t place = 0;         // the number in the pool
+    std::uint64_t answer_bytes = 0;  // bytes of the answer that count (AU-1)
   };
 
   void take(const came& what);
@@ -163,7 +165,7 @@ class calls_taken {
   void refuse_waiting(number which, const error& why);
 
   std::uint64_t limit_;
-  effects* out_ = nullptr;  // of the event that is looked at
+  effects* out_ = nullptr;  // the effects of the event that on() handles
   std::unordered_map<number, call> calls_;
   std::set<std::pair<context_id, number>> waiting_;  // calls that wait or are queued
   std::unordered_map<node_id, std::uint64_t> bytes_;

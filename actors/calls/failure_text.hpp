@@ -8,13 +8,13 @@
 
 namespace troupe::calls {
 
-/// How many calls, one inside the other, the text of an error names.
+/// The most nested calls that the text of an error names.
 inline constexpr std::size_t most_calls_told = 8;
 
-/// The text of the error of a call of `label` on node `node`. `reason` may be such a text itself, if the call failed by a call
-/// that it made.
-///   FT-1  of calls one inside the other the text names at most `most_calls_told`. Of more calls it names the outermost and the
-///         innermost, with the number of calls between the two. The innermost reason stays whole.
+/// The text of the error of a call of `label` on node `node`. If the call failed because of a call that it made, `reason` is
+/// itself such a text.
+///   FT-1  of nested calls the text names at most `most_calls_told`. If there are more, the text names the outermost and the
+///         innermost call, and the number of calls between the two. The innermost reason stays whole.
 inline std::string failure_text(const std::string& label, const std::string& node, const std::string& reason) {
   constexpr std::string_view head = "call of '";
   constexpr std::string_view tail = "' failed: ";

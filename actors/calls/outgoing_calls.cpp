@@ -72,7 +72,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     auto& payload = job->request.payload;
     here.outbox.compress(payload.tensors, payload.packings, job->to, payload.format);
   };
-  // After a failure the node may have ended: its parts are not used then.
+  // After a failure the node may have ended, so `send` does not use its parts then.
   auto send = [here = uses<with_directory>(here_), gateway = here_.actors.gateway, job = std::move(job),
                made_on = std::move(made_on)](std::exception_ptr failure) {
     auto& payload = job->request.payload;
@@ -85,8 +85,8 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   here_.departures->post(std::move(arriving), std::move(compress), std::move(send));
 }
 
-/// Waits for the credit of the call. Returns why there is none. A call of a node to itself needs none, because nothing is
-/// copied; a drop needs none, because it frees memory.
+/// Waits for the credit of the call. Returns the error if the call gets none. A call of a node to itself needs none, because
+/// nothing is copied; a drop needs none, because it frees memory.
 std::optional<error> outgoing_calls::take_credit(contracts::outgoing_call& job) {
   if (job.to == here_.self.id() || std::holds_alternative<requests::drop>(job.request.what)) return std::nullopt;
   const auto bytes = bytes_of(job.request);
@@ -160,8 +160,8 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
 }
 
 void outgoing_calls::fail(contracts::outgoing_call& job, const error& why) {
-  // A node that hears the farewell of this node drops what it has for this node. Its answer may come before this node has
-  // ended.
+  // A peer that gets the farewell of this node drops the objects and contexts of this node. So an error of the peer may come
+  // before this node has ended.
   const bool may_come_of_farewell =
     why.code() == errc::peer_down || why.code() == errc::unknown_function || why.code() == errc::unknown_context;
   const auto reason = may_come_of_farewell && here_.is_ending ? error(errc::stopping, "this node has stopped") : why;

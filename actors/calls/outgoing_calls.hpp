@@ -25,8 +25,8 @@ namespace troupe::calls {
 /// Begins and ends the calls that this node makes. Between its begin and its end a call belongs to the `gateway` actor. Any
 /// thread may use outgoing_calls.
 ///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
-///   OG-2  calls to one node of which send() has returned have at most settings::send_limit bytes under way at each depth, or
-///         there is only one such call (see credit_accounts). send() waits before it would send more.
+///   OG-2  the calls of one depth to one node have at most settings::send_limit bytes under way, or only one such call is under
+///         way (see credit_accounts). send() waits before it would send more.
 ///   OG-3  calls of one depth on one object arrive in the order in which they were sent. Other calls may overtake each other.
 ///   OG-4  the error of a failed call has the code of its reason, the name of the node and the text of the reason (FT-1).
 class outgoing_calls {
@@ -36,8 +36,8 @@ class outgoing_calls {
 
   outgoing_calls(const parts& here, passes::open_contexts& contexts);
 
-  /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors are
-  /// there. Later calls may leave earlier (OG-3).
+  /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors
+  /// have been copied from their devices. Later calls may leave earlier (OG-3).
   void send(contracts::outgoing_call_ptr job, devices::staged arriving = {});
   void finish(contracts::outgoing_call& job, call_result& result);
   void fail(contracts::outgoing_call& job, const error& reason);

@@ -25,7 +25,7 @@ constexpr bool is_one_of = (std::same_as<T, Of> || ...);
 
 enum class need : std::uint8_t { nothing, function, create, scripts, method, read, write, save, trace };
 
-/// What the caller needs for a request of this type. A type that is not named here does not compile (RB-4).
+/// The right that the caller needs for a request of this type. A type that is not named here does not compile (RB-4).
 template <class T>
 consteval need need_of() {
   if constexpr (is_one_of<T, requests::drop, requests::lend, requests::take, requests::passes>) return need::nothing;
@@ -43,8 +43,8 @@ consteval need need_of() {
   if constexpr (is_one_of<T, requests::trace, requests::spans>) return need::trace;
 }
 
-/// Whether the request is on the object that the call names, which the caller has to own. For a drop and a loan the store looks
-/// itself.
+/// Whether the request uses the object that the call names, so that the caller has to own the object. For requests::drop and
+/// requests::take the object store checks.
 template <class T>
 constexpr bool is_of_object =
   need_of<T>() == need::method || need_of<T>() == need::read || need_of<T>() == need::save ||
@@ -68,7 +68,7 @@ std::string lacking(const role_rights& has, const T& what, object_id target, con
   if constexpr (needs == need::trace) return has.trace ? "" : "read or write its trace";
 }
 
-/// Whether the node owns the objects that the request uses.
+/// Whether node `who` owns all objects that the request uses.
 template <class T>
 bool owns_all(node_id who, const T& what, object_id target, const objects::object_store& objects) {
   if constexpr (is_of_object<T>) return objects.is_owned_by(target, who);

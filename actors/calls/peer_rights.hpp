@@ -30,12 +30,13 @@ class open_contexts;
 
 namespace troupe::calls {
 
-/// What other nodes may do with this node: what the policy gives the roles in their certificates. Any thread may use it.
+/// Says what other nodes may do with this node, by the policy and the roles in their certificates. Any thread may use
+/// peer_rights.
 ///   RB-1  without a policy every node may do everything. The node itself may do everything in any case.
 ///   RB-2  with a policy, a node whose certificate this node does not know may do nothing.
 ///   RB-3  with certificates a node acts for itself alone: it takes, lends and drops objects in its own name. With a policy it
 ///         uses only objects that it owns.
-///   RB-4  each request of troupe's own names the right that it needs, or the program does not compile.
+///   RB-4  the code names for each type of request the right that it needs; a type without one does not compile.
 ///   RB-5  with a policy, a request that needs no right may only be in a context in which the caller has a part. So nobody
 ///         opens a context, or gets a part in one, without a right.
 class peer_rights {
@@ -50,11 +51,11 @@ class peer_rights {
   const rights::role_rights& of(node_id who) const;
   /// Why the node refuses the call; empty if the call may run.
   std::string why_not(const call_request& call) const;
-  /// Whether the node has a part in the context: the node opened it, its role may end all contexts, or the record of the
-  /// context says so (CR-4). True without a policy.
+  /// Whether the node has a part in the context: the node opened it, its role has the right `all_contexts`, or the record of
+  /// the context says so (CR-4). True without a policy.
   bool has_part(node_id who, const context_id& id) const;
-  /// Why an actor of another node may not ask what `right` allows; empty if it may. `what`: for the text, as in "look for
-  /// actors".
+  /// Why `sender`, an actor of another node, may not do what needs `right`; empty if it may. `what`: for the text, as in "look
+  /// for actors".
   std::string why_not(const caf::strong_actor_ptr& sender, bool rights::role_rights::*right, const std::string& what) const;
 
  private:

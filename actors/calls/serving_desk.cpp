@@ -27,8 +27,8 @@ namespace troupe::calls {
 
 namespace {
 
-// A call that leads to another call keeps a thread of its node meanwhile. A call inside so many others is taken for part of an
-// endless recursion, or for the claim of a program that is no node of troupe's.
+// A call that waits for another call keeps a thread. A call of this depth is refused: it is probably part of an endless
+// recursion, or a false claim of a program that is no node.
 constexpr std::uint32_t most_depth = 4096;
 
 }  // namespace
@@ -65,8 +65,8 @@ passes::open_context serving_desk::context_of(const contracts::incoming_call& jo
   return payload.context ? contexts_.find_or_open(payload.context, payload.message.node) : passes::open_context{};
 }
 
-/// The context of a call opens here only while the caller and the opener are up here (GW-1, GW-5). A node that is not may come
-/// up soon (GW-19).
+/// Finds or opens the context of the call. A context opens here only while its caller and its opener are up here (GW-1, GW-5).
+/// If one of them is not up, the call waits until that node is up (GW-19).
 void serving_desk::find_context(const call& job) {
   const auto& payload = job->request.payload;
   const auto context = context_of(*job);
@@ -81,7 +81,7 @@ void serving_desk::find_context_when_met(node_id who, const call& job) {
   const auto met = [this, job, was_down = here_.directory.is_down(who)] {
     if (!workers_.end_hold(job)) return;
     find_context(job);
-    // The call may be older than the time in which the nodes did not reach each other, and its context be released since.
+    // The call may have left before the two nodes lost each other, and its context may have been released since.
     if (was_down) contexts_.announce(job->request.payload.context);
   };
   const auto not_met = [this, job](const caf::error&) {
@@ -107,7 +107,7 @@ void serving_desk::find_gradients(const call& job, const passes::open_context& c
   gather(job, context);
 }
 
-/// Whether this node takes over what the call says about the passes of its context (GW-18).
+/// Whether this node believes what the call says about the passes of its context (GW-18).
 bool serving_desk::believes(const call_request& request, const passes::context_record& record) const {
   const auto caller = request.payload.message.node;
   if (here_.network.peers.policy == nullptr || caller == record.id().node) return true;
@@ -152,7 +152,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
 }
 
 /// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the
-/// context. A call can go on if no gradients wait to be gathered.
+/// context. The call goes on if no gradients wait to be gathered here.
 void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
   if (!workers_.end_hold(job)) return;
   context.record->tasks().empty() ? gather(job, context) : refuse(job, to_exception(why));
@@ -181,7 +181,8 @@ void serving_desk::refuse(const call& job, const Reason& why) {
   refuse_call(*job, why, here_);
 }
 
-/// The deadline of a question on behalf of a call: the reason of its failure comes before the call ends.
+/// The deadline of a question on behalf of a call. It is shorter than that of the call, so the call can fail with the reason of
+/// the question.
 std::chrono::milliseconds serving_desk::patience_for_part(const contracts::incoming_call& job) const {
   const auto deadline = here_.options.deadline;
   if (job.request.deadline_ns <= 0) return deadline;

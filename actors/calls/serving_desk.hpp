@@ -18,7 +18,7 @@
 namespace troupe::calls {
 
 /// The desk of the `gateway` actor where the calls of other nodes arrive. A call waits here for its context and for the
-/// gradients of earlier passes. Then it goes to the desk of the workers.
+/// gradients of earlier passes. Then the call goes to worker_desk.
 class serving_desk {
  public:
   using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_clock, with_network, with_deadlines>;

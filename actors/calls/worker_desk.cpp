@@ -28,8 +28,8 @@ constexpr std::size_t most_idle_workers = 16;
 // wait.
 constexpr std::size_t most_calls_of_depth = 256;
 
-// A caller holds calls back beyond its send limit, for each depth of nested calls. So many times that limit may wait here: a
-// caller that is no node of troupe's might hold nothing back.
+// A node of troupe holds its own calls back beyond its send limit, separately for each depth. Another program may not do so. So
+// the calls of one caller that wait here may have at most this many send limits.
 constexpr std::uint64_t calls_in_queue = 4;
 constexpr std::uint64_t least_send_limit = std::uint64_t{256} << 20;
 
@@ -126,7 +126,7 @@ void worker_desk::carry_out(const calls_taken::refuse& what) {
   const auto job = jobs_.extract(what.call).mapped();
   here_.deadlines.call_off(job->expiry);
   refuse_call(*job, what.why, here_);
-  // A question on behalf of the call may still hold the call, but the bytes of the call are not counted any more (QL-1).
+  // A question on behalf of the call may still hold `job`. Its bytes do not count any more (QL-1), so they are freed.
   job->request.what = {};
   job->request.values = {};
   job->request.payload.tensors.clear();

@@ -20,8 +20,8 @@ namespace troupe::calls {
 /// Time until the deadline of the call.
 std::chrono::nanoseconds time_left(const contracts::incoming_call& job);
 
-/// The desk of the `gateway` actor for the calls of other nodes: which wait, which worker runs which, and when the answers
-/// leave. calls_taken decides.
+/// The desk of the `gateway` actor for the calls of other nodes: which calls wait, which worker runs which call, and when the
+/// answers leave. Its core is calls_taken.
 class worker_desk {
  public:
   using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;
@@ -30,15 +30,15 @@ class worker_desk {
 
   /// Takes a call that has come. Returns why it may not wait here; empty if it may.
   std::string take(const contracts::incoming_call_ptr& job);
-  /// The call is refused, and waits for nothing.
+  /// To be called when the call was refused and does not wait. Forgets the call.
   void drop(const contracts::incoming_call_ptr& job);
-  /// Keeps the call until its context or its gradients are there.
+  /// Keeps the call until its context or its gradients have come.
   void hold(const contracts::incoming_call_ptr& job) { on(calls_taken::held{job->number}); }
   /// Ends hold(). False if the call was refused meanwhile.
   bool end_hold(const contracts::incoming_call_ptr& job) { return !core_.on(calls_taken::wait_over{job->number}).empty(); }
   /// Runs the call once a worker is free.
   void run(const contracts::incoming_call_ptr& job) { on(calls_taken::ready{job->number}); }
-  /// To be called when a worker has returned the call. The worker is free then, if the call names it.
+  /// To be called when a worker has returned the call. The worker is free if the call names it (incoming_call::worker).
   void done(const contracts::incoming_call_ptr& job);
   /// To be called when the deadline of a call has passed. No effect if the call has started.
   void deadline_passed(const contracts::incoming_call_ptr& job);
@@ -57,8 +57,8 @@ class worker_desk {
   using job_ptr = contracts::incoming_call_ptr;
 
   void on(const calls_taken::event& what);
-  void carry_out(const calls_taken::turn_away&) {}  // take() says so
-  void carry_out(const calls_taken::go_on&) {}      // and end_hold()
+  void carry_out(const calls_taken::turn_away&) {}  // take() returns the reason
+  void carry_out(const calls_taken::go_on&) {}      // end_hold() returns true
   void carry_out(const calls_taken::limit& what);
   void carry_out(const calls_taken::start& what);
   void carry_out(const calls_taken::refuse& what);
@@ -72,8 +72,8 @@ class worker_desk {
   call_workers& workers_;
   transfers::transfer_desk& transfers_;
   calls_taken core_;
-  std::unordered_map<calls_taken::number, job_ptr> jobs_;  // that have not started
-  std::vector<calls_taken::no_worker> unmade_;             // what `core_` has to hear
+  std::unordered_map<calls_taken::number, job_ptr> jobs_;  // the calls that have not started
+  std::vector<calls_taken::no_worker> unmade_;             // events for `core_` of calls without a worker
 };
 
 }  // namespace troupe::calls

@@ -32,12 +32,12 @@ struct backward_job {
 };
 using backward_job_ptr = std::shared_ptr<backward_job>;
 
-/// Gathers the gradients of a context on one node, and starts the passes that have to wait for gathered gradients. All else
-/// that a node knows of a context is in its context record. Messages of a pass go from `gateway` to the graph task. Every call
-/// carries the numbers of failed passes: so a node that got no abort learns of the failure.
+/// Gathers the gradients of a context on one node, and starts the passes that have to wait for gathered gradients. All other
+/// facts about a context are in its context record. Messages of a pass go from `gateway` to the graph task. Every call carries
+/// the numbers of failed passes: so a node that got no abort learns of the failure.
 ///   CO-1  gradients of a pass are added to those of the context in the order of the passes, once the pass is known to be
-///         complete. Those of a failed pass are dropped, also where no abort came. If gradients can't be added, later requests
-///         for gradients fail.
+///         complete. Gradients of a failed pass are dropped, even on a node that got no abort. If gradients can't be added,
+///         later requests for gradients fail.
 ///   CO-5  after the release this node holds no send, gradient or graph task of the context.
 ///   CO-7  the release fails all requests for gradients that wait, including those of calls that are about to run.
 ///   CO-8  no later pass changes gradients that the context has handed out.

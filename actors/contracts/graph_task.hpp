@@ -28,7 +28,8 @@ using table_ptr = std::shared_ptr<engine::gradient_table>;
 /// in the protocol (participant) and, on the node that called backward, the whole pass (initiator).
 ///   GA-1  at most one burst runs; gradients that arrive meanwhile wait for the next burst.
 ///   GA-2  the user's future is completed exactly once, at the latest a second after the pass's deadline.
-///   GA-3  gradients are handed out only when the last burst is back: a pass may be complete while its last burst still runs.
+///   GA-3  gradients are handed out only after the last burst has returned: a pass may be complete while its last burst still
+///         runs.
 ///   GA-4  the buffers of an aborted task are dropped before the answer to the abort leaves.
 using graph_task_actor = caf::typed_actor<
   caf::reacts_to<support::start_atom>,  // on the initiator: run the roots
@@ -36,7 +37,8 @@ using graph_task_actor = caf::typed_actor<
   caf::replies_to<discover>::with<discovered>, caf::reacts_to<prune>, caf::replies_to<abort_pass>::with<pass_aborted>,
   caf::reacts_to<burst_ptr>,  // a worker has run the burst
   caf::reacts_to<peer_down>,
-  caf::replies_to<support::gradients_atom>::with<table_ptr>,  // gradients of the complete pass, once; null: there are none
+  caf::replies_to<support::gradients_atom>::with<table_ptr>,  // gradients of the complete pass, handed out once; null: there
+                                                              // are none
   caf::reacts_to<support::deadline_atom>,
   caf::reacts_to<support::close_atom>>;  // stop and free everything
 

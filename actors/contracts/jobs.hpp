@@ -42,7 +42,7 @@ error not_copied(const std::exception_ptr& failure, const std::vector<c10::Devic
 /// A call that this node makes. The destructor fails a call that has not ended.
 struct outgoing_call {
   node_id to;
-  std::uint64_t number = 0;  // among the calls of this node; 0 before the call is with `gateway`
+  std::uint64_t number = 0;  // the number among the calls of this node; 0 until `gateway` has the call
   std::string label;         // the name for texts: see label_of
   call_request request;
   std::shared_ptr<engine::send_backward> send;  // null if no tensor of the call requires grad
@@ -58,7 +58,7 @@ struct outgoing_call {
   std::size_t slot = 0;                      // with profiling, outside any call: a number that no other running call has
   bool ended = false;                        // answered or failed
   std::shared_ptr<void> use;                 // see peer_traffic::hold
-  std::shared_ptr<autograd_message> answer;  // the answer's message without tensors, to attach the reply's tensors
+  std::shared_ptr<autograd_message> answer;  // the answer without its tensors; says how the tensors of the reply join the graph
   future<call_reply> reply;
 
   /// Whether an alarm is set for the deadline of the call.
@@ -77,14 +77,14 @@ struct incoming_call {
   gradients_ptr gradients;
   support::answer_way answer;
   std::int64_t arrived_ns = 0;            // steady clock; the deadline of the request counts from this time
-  std::uint64_t number = 0;               // of its arrival: calls that arrive later have a higher one
+  std::uint64_t number = 0;               // calls that arrive later have a higher number
   std::shared_ptr<void> use;              // see peer_traffic::hold
-  support::deadline_clock::alarm expiry;  // of the deadline, while the call has not started
+  support::deadline_clock::alarm expiry;  // the alarm at the deadline, while the call has not started
   call_result result;
-  std::uint64_t answer_bytes = 0;  // of `result`
+  std::uint64_t answer_bytes = 0;  // the bytes of `result`
   devices::staged arriving;        // elements of the result that are still on their way from a device
   std::optional<error> failure;
-  caf::strong_actor_ptr worker;  // that has run the call, and is free since the call has returned
+  caf::strong_actor_ptr worker;  // the worker that has run the call, if the worker is free now
 };
 using incoming_call_ptr = std::shared_ptr<incoming_call>;
 
@@ -95,7 +95,7 @@ struct pass_history {
 };
 using pass_history_ptr = std::shared_ptr<const pass_history>;
 
-/// The send of a message that a user's own actor sends to another node, and what was recorded before the message.
+/// The send of a message that a user's own actor sends to another node, and the recordings made before the message.
 struct outgoing_joint {
   context_id context;
   node_id to;
@@ -119,12 +119,13 @@ struct gradients_wish {
 };
 using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 
-/// Waits until few bytes wait to leave for a peer. The destructor fails a wish that was not fulfilled.
+/// The wish that few bytes wait to leave for a peer (see peer::room). The destructor fails a wish that was not fulfilled.
 struct room_wish {
   node_id to;
   std::int64_t until_ns = 0;                    // steady clock: the deadline
-  bool has_asked = false;                       // whether the messages that were sent before are on their way
-  support::deadline_clock::alarm overdue = {};  // set until CAF's writer has written these messages
+  bool has_asked = false;                       // whether this node has asked CAF's writer to answer after the messages that
+                                                // were sent before
+  support::deadline_clock::alarm overdue = {};  // set until CAF's writer has answered
   future<done> result;
 
   ~room_wish() { result.set_error(error(errc::stopping, "this node has stopped")); }

@@ -32,11 +32,11 @@ struct peer_down {
   member who;
   std::string reason;
   bool is_gone = true;       // false: the peer is unreachable; its objects and contexts stay
-  std::uint64_t period = 0;  // the period of the news that the peer was up
+  std::uint64_t period = 0;  // the period of the peer_up before this news
 };
 
 /// News of this node about a member that this node is not connected to: other nodes say that the member is up, or is not up any
-/// more. A search for the member connects the two nodes.
+/// more. A find of the member (find_atom) connects the two nodes.
 struct member_heard {
   member who;
   bool is_up = true;
@@ -51,8 +51,8 @@ struct member_out_of_reach {
 };
 
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
-/// time that is left. A seed that is absent is dialled for as long as this node runs. A join tries again until its deadline,
-/// except as ME-3 says.
+/// time that is left. The actor dials an absent seed as long as this node runs. A join tries again until its deadline, unless
+/// it fails earlier (ME-3).
 ///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
 ///         The last news is that the peer is gone. (A node that comes after that is another peer.)
 ///   ME-2  a peer is unreachable when its connection is lost. It is also unreachable when it answers no heartbeat for three
@@ -61,13 +61,14 @@ struct member_out_of_reach {
 ///   ME-3  every join and find is answered by its deadline; a find connects this node to the member. A join fails at once if
 ///         another program answers, or if the node refuses with a reason. It fails after membership_options::patience if no
 ///         program listens.
-///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A node at the address
-///         of the first node is that node, restarted: the name goes over to it.
+///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A second node at the
+///         address of the first node is the restarted first node: the name goes over to the second node.
 ///   ME-5  two nodes that reach each other again are up for each other again, without being asked and however long they were
-///         separated. Before that, each of the two has failed or dropped all that the other has (see `bond`).
-///   ME-6  a join of seeds is answered once one of them is met. A node that is one of its own seeds does not wait for absent
-///         seeds: the answer is the node itself. A join that fails, at its deadline or because all seeds refuse, says what was
-///         seen at each.
+///         separated. Before that, both have failed all calls and passes between them. If one of them has dropped the objects
+///         and contexts of the other, both have dropped them (see `bond`).
+///   ME-6  a join of seeds is answered once this node is connected to one of them. A node that is one of its own seeds does not
+///         wait for absent seeds: the answer is the node itself. If the join fails, at its deadline or because all seeds
+///         refuse, the error says what happened at each seed.
 using membership_actor = caf::typed_actor<
   caf::replies_to<support::join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
   caf::replies_to<support::join_atom, std::vector<std::string>, std::int64_t>::with<member>,  // seeds, ns to wait (0: for ever)
@@ -75,13 +76,13 @@ using membership_actor = caf::typed_actor<
   caf::replies_to<support::find_atom, node_id, std::int64_t>::with<peer_up>,                  // id, deadline in ns
   caf::replies_to<support::list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
   caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>, caf::reacts_to<gossip>,
-  // the actor gets peer_up and member_heard (of members that are up already, too), peer_down and member_out_of_reach
+  // the actor gets peer_up and member_heard (at once for members that are up already), peer_down and member_out_of_reach
   caf::reacts_to<support::subscribe_atom, caf::actor>,
   caf::replies_to<support::leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
   caf::replies_to<support::clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus this node's, ns
 
-/// membership_actor as its own node uses it. The node sends its gateway and port once; tick is the timer of the membership
-/// actor.
+/// The interface of membership_actor for its own node. The node sends its gateway and port once; tick is the timer of the
+/// membership actor.
 using membership_host = membership_actor::extend<caf::reacts_to<support::listen_atom, caf::strong_actor_ptr, std::uint16_t>,
                                                  caf::reacts_to<support::tick_atom, std::uint64_t>>;
 

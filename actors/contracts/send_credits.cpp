@@ -124,12 +124,12 @@ send_credits::outcome send_credits::wait(const wish& what) {
   if (!took) all.accounts.give_up(what.of, mine);
   const auto result = took ? outcome::taken : is_over() ? outcome::stopped : outcome::deadline_passed;
   lock.unlock();
-  all.changed.notify_all();  // it may be the next one's turn
+  all.changed.notify_all();  // it may be the turn of another call
   return result;
 }
 
 void send_credits::wake() {
-  { const std::lock_guard lock(ledger_->mutex); }  // a thread that has looked at its `stop` waits by now
+  { const std::lock_guard lock(ledger_->mutex); }  // a thread that has read its `stop` as false is in wait_until() by now
   ledger_->changed.notify_all();
 }
 

@@ -15,8 +15,8 @@
 namespace troupe::contracts {
 
 /// Counts the bytes of calls that are under way, and says which call may leave. A state machine without threads; `send_credits`
-/// makes threads wait. There is an account for each node and each depth of calls: a call that a program makes has depth 0, a
-/// call that runs on behalf of a call of depth n makes calls of depth n + 1. A call of a hook may have to wait until its
+/// makes threads wait. There is an account for each node and each depth of calls. A call that a program makes has depth 0; a
+/// function that a call of depth n runs makes calls of depth n + 1. A call that a hook makes may have to wait until its
 /// deadline (BA-3).
 ///   BA-1  the calls of one account have at most `limit` bytes under way together, or there is only one such call.
 ///   BA-2  the calls of one account leave in the order in which they asked.
@@ -36,11 +36,11 @@ class credit_accounts {
 
   /// Takes bytes at once. False if the call has to wait.
   bool take(const account& of, std::uint64_t bytes);
-  /// Puts a call at the end of those that wait.
+  /// Puts a call at the end of the line of its account.
   ticket wait(const account& of, std::uint64_t bytes);
-  /// Takes the bytes of a call that waits. False if it still has to wait.
+  /// Takes the bytes of a call that waits. False if the call still has to wait.
   bool take_in_turn(const account& of, ticket which);
-  /// Removes a call that waits and does not want to leave any more.
+  /// Removes a call that gives up waiting.
   void give_up(const account& of, ticket which);
   /// To be called when a call that took bytes has ended. True if a call waits for these bytes.
   bool give_back(const account& of, std::uint64_t bytes);
@@ -69,11 +69,11 @@ class credit_accounts {
 };
 
 /// Makes threads that send to a node wait while too many bytes are under way to the node. So a slow node slows the nodes that
-/// send to it, and all of them need bounded memory. Any thread may use it.
+/// send to it, and no node needs unbounded memory. Any thread may use send_credits.
 ///   SQ-1  take() returns at its deadline at the latest, and soon after stop().
 ///   SQ-2  a thread that waits has freed its worker slot (see blocking_observer).
 ///   SQ-3  take() never waits in a continuation, because a continuation may run on the thread that brings the answers.
-///   SQ-4  a credit gives its bytes back once: when it is told to, or at its end.
+///   SQ-4  a credit gives its bytes back once: by give_back(), or in its destructor.
 class send_credits {
   struct ledger;
 
@@ -109,11 +109,11 @@ class send_credits {
 
   explicit send_credits(std::uint64_t limit);
 
-  /// Takes bytes, at `until` at the latest. `busy`: the thread would have to wait, and runs a continuation. `stop`, if not
-  /// null, ends the waiting as the end of the node does, once it is true and wake() was called.
+  /// Takes bytes; waits for them until `until` at most. `busy`: the bytes are not free, and the thread can't wait because it
+  /// runs a continuation. If `stop` is not null: once `*stop` is true and wake() was called, the waiting ends with `stopped`.
   result take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until,
               const std::atomic<bool>* stop = nullptr);
-  /// To be called when a `stop` of take() has become true.
+  /// To be called when the `stop` of a take() has become true.
   void wake();
   /// Bytes of calls that are under way.
   std::uint64_t under_way(const account& of) const;
@@ -130,7 +130,7 @@ class send_credits {
   outcome take_or_wait(const wish& what);
   outcome wait(const wish& what);
 
-  std::shared_ptr<ledger> ledger_;  // each credit holds it
+  std::shared_ptr<ledger> ledger_;  // shared with each credit
 };
 
 }  // namespace troupe::contracts

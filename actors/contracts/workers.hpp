@@ -30,7 +30,7 @@ struct burst_job {
 ///   CC-2  every burst that has begun is returned to its graph task, whatever its functions throw.
 using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_job>>;
 
-/// Asks for a new table with the sums of both.
+/// Asks for a new table with the sums of both tables.
 struct merge_gradients {
   gradients_ptr all;
   table_ptr more;
@@ -47,15 +47,15 @@ using cpu_continuation_actor =
 
 /// A thread that runs one remote call at a time: it attaches the arguments to the graph, runs the registered function and
 /// attaches the result.
-///   CW-1  every call is answered, with a result or a failure that names node and function, and returned to `gateway`, which
-///         sends the answer if the result has large tensors. Both wait for elements that are on their way from a device; the
-///         worker is free before that.
+///   CW-1  every call is answered, with a result or a failure that names node and function, and returned to `gateway`.
+///         `gateway` sends the answer if the result has large tensors. Answer and return wait for elements that still come from
+///         a device, but the worker is free before.
 ///   CW-2  the worker tells `gateway` before the call blocks on a future, and when the call goes on.
 ///   CW-3  the call runs in the grad mode and the inference mode of its caller, and under the caller's autocast if the request
-///         brings it. What the function changes of libtorch's thread-local state ends with the call.
+///         brings it. Changes that the function makes to libtorch's thread-local state end with the call.
 using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 
-/// An offer whose elements are to be read out of the memory of another process.
+/// An offer whose elements the memory reader has to read out of the memory of another process.
 struct incoming_offer {
   tensor_offer offer;
   memory_mark given;

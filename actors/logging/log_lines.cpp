@@ -72,7 +72,7 @@ double line_limit::room_at(const bucket& its, std::int64_t now_ns) {
   return std::min(most_at_once, its.room + static_cast<double>(now_ns - its.filled_ns) / static_cast<double>(refill_ns));
 }
 
-/// Forgets the kinds that had no line for so long that they are treated like new kinds.
+/// Forgets kinds that have their full room again: a new kind has the same room.
 void line_limit::forget_quiet(std::int64_t now_ns) {
   std::erase_if(kinds_,
                 [&](const auto& each) { return each.second.left_out == 0 && room_at(each.second, now_ns) >= most_at_once; });

@@ -15,9 +15,9 @@
 namespace troupe::logging {
 
 /// Limits the lines of each kind, so that a flood of one event does not fill the disk: `most_at_once` lines at once, and after
-/// that one line each `refill_ns`. One thread at a time may use it.
-///   LL-1  lines of one kind never hold back lines of another kind. If `most_kinds` kinds have had lines lately, all further
-///         kinds of one place in the code count as one kind.
+/// that one line each `refill_ns`. One thread at a time may use line_limit.
+///   LL-1  lines of one kind never hold back lines of another kind. But if `most_kinds` kinds have had lines lately, all
+///         further kinds of one place in the code count as one kind.
 ///   LL-2  every line is either admitted or counted. Each count is returned once: with the next line that is admitted, or by
 ///         held().
 class line_limit {
@@ -26,8 +26,8 @@ class line_limit {
   static constexpr std::int64_t refill_ns = 1'000'000'000;
   static constexpr std::size_t most_kinds = 4096;
 
-  /// The kind of a line. `place`: an address that stands for the place in the code that logs. `about`: a number for whom or
-  /// what the line is about; 0 if the place says it all.
+  /// The kind of a line. `place`: an address that stands for the place in the code that logs. `about`: a number for the peer or
+  /// thing that the line is about; 0: only the place counts.
   struct kind {
     const void* place = nullptr;
     std::uint64_t about = 0;
@@ -72,12 +72,12 @@ std::string one_line(std::string_view text, std::size_t most);
 /// The text, which has to be one line (see one_line), as a string of JSON with its quotes.
 std::string json_string(std::string_view line);
 
-/// The descriptor that the lines of a log are written to: stderr or a file. One thread at a time may use it. Pre: this thread
-/// has blocked the signal SIGPIPE.
+/// The descriptor to which the lines of a log are written: stderr or a file. One thread at a time may use line_descriptor. Pre:
+/// this thread has blocked the signal SIGPIPE.
 ///   WL-1  a write waits for a slow reader for at most `patience`. After such a wait no write waits at all, until the reader
 ///         has read something. Lines that could not be written are counted.
 ///   WL-2  lines of up to 4,096 bytes from several processes never mix, whether they share a file or a pipe.
-///   WL-3  stderr stays blocking or non-blocking, as it was, for all others that write to it.
+///   WL-3  for other writers, stderr stays blocking or non-blocking, as it was.
 class line_descriptor {
  public:
   static constexpr std::chrono::milliseconds patience{100};

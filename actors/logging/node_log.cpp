@@ -40,8 +40,8 @@ struct writing_thread {
   std::atomic<std::size_t> lost_and_told{0};
   const pid_t process = ::getpid();  // a forked child has no thread of this pool
 
-  /// The thread of this process. The thread lives as long as a log that has had a line. Throws std::exception if the system
-  /// gives no thread.
+  /// The thread of this process. It lives as long as any log that has had a line. Throws std::exception if the system gives no
+  /// thread.
   static std::shared_ptr<writing_thread> of_process() {
     static std::mutex mutex;
     static std::weak_ptr<writing_thread> known;
@@ -61,7 +61,7 @@ struct writing_thread {
   }
 };
 
-/// What follows the time in a line.
+/// The part of a line that follows the time.
 std::string line_body(line_format form, severity level, std::string_view node, std::string_view room, std::string_view text) {
   if (form == line_format::json) {
     auto shown = json_string(one_line(text, longest_text));
@@ -117,7 +117,7 @@ class descriptor_sink final : public spdlog::sinks::base_sink<std::mutex> {
 
   const std::string node_;
   const line_format form_;
-  std::optional<line_descriptor> to_;  // stderr is opened for the first line
+  std::optional<line_descriptor> to_;  // empty: stderr, which is opened for the first line
 };
 
 /// The logs of this process that have files.

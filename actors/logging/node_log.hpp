@@ -12,8 +12,8 @@
 namespace troupe::logging {
 
 /// The log of a node: one line for each event, with time, level, node and room. Copies write to the same log. Any thread may
-/// use it. One thread writes the lines of all nodes of the process; if the system gives no such thread, the thread that logs
-/// writes its lines itself.
+/// use node_log. One thread writes the lines of all nodes of the process; if the system gives no such thread, the thread that
+/// logs writes its lines itself.
 ///   NL-1  a line whose level is off costs a load and a branch; its text is not made.
 ///   NL-2  a thread that logs never waits for the reader of the log, unless the system gives no thread that writes. If more
 ///         than `most_waiting` lines wait to be written, the oldest are lost, and the log says how many.
@@ -35,7 +35,8 @@ class node_log {
   bool is_on(severity level) const noexcept { return level >= least_; }
 
   /// `text`: a function that returns the text. The function is called only if the level is on. `about`: a function that returns
-  /// a number for whom or what the line is about, so that nobody can hide lines about others in a flood.
+  /// a number for the peer or thing that the line is about. Each number has a limit of its own (NL-3): so a flood about one
+  /// peer does not hide lines about other peers.
   template <class Text>
   void debug(std::string_view room, const Text& text) const noexcept {
     write(severity::debug, room, text);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A library of its own, which sees no header of libtorch: libtorch brings another version of fmt than spdlog's.
+# A library of its own that includes no header of libtorch: libtorch brings another version of fmt than spdlog.
 troupe_add_library(logging PCH none
   SOURCES
     logging/log_lines.cpp

@@ -53,7 +53,7 @@ class exposition {
   std::string text_;
 };
 
-/// The traffic with the peers by name, and whether the peer is up.
+/// For each name of a peer: the sum of its traffic, and whether the peer is up.
 std::map<std::string, peer_status> by_name(const std::vector<peer_status>& all) {
   std::map<std::string, peer_status> result;
   for (const auto& each : all) {

@@ -7,12 +7,12 @@
 
 namespace troupe::metrics {
 
-/// The type of metrics_text() for HTTP.
+/// The HTTP content type of metrics_text().
 inline constexpr const char* text_type = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The status of a node in Prometheus's text format.
 ///   PT-1  each metric has one HELP line, one TYPE line and then its samples; no two samples have the same labels. The traffic
-///         with a peer is that with all nodes of its name: a restarted peer is one peer.
+///         of a peer is the sum over all nodes with its name: a restarted peer is one peer.
 std::string metrics_text(const node_status& of);
 
 }  // namespace troupe::metrics

@@ -31,9 +31,9 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using asio::ip::tcp;
 
-constexpr std::chrono::milliseconds pause_after_error{100};  // as when the process has no descriptor left
+constexpr std::chrono::milliseconds pause_after_error{100};  // after a failed accept, for example without a free descriptor
 
-/// One connection: reads a request, writes an answer, and is over.
+/// One connection: reads a request, writes an answer, and ends.
 class connection : public std::enable_shared_from_this<connection> {
  public:
   connection(tcp::socket socket, const page_server::maker& make) : stream_(std::move(socket)), make_(make) {
@@ -41,7 +41,7 @@ class connection : public std::enable_shared_from_this<connection> {
     request_.body_limit(0);
   }
 
-  /// `over` is called once.
+  /// Calls `over` once, when the connection has ended.
   void start(std::function<void()> over) {
     over_ = std::move(over);
     stream_.expires_after(std::chrono::seconds(page_server::patience_s));
@@ -127,7 +127,7 @@ class page_server::implementation {
       acceptor_.open(where.protocol());
       acceptor_.set_option(tcp::acceptor::reuse_address(port != 0));
       acceptor_.bind(where);
-      acceptor_.set_option(tcp::acceptor::reuse_address(true));  // as shared_multiplexer's doors do
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));  // as on the ports of shared_multiplexer
       acceptor_.listen();
       port_ = acceptor_.local_endpoint().port();
     } catch (const boost::system::system_error& problem) {

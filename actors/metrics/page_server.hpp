@@ -15,19 +15,19 @@ struct page {
   std::string text;
 };
 
-/// Serves pages by HTTP/1.1 to programs that watch this one.
+/// Serves pages by HTTP/1.1 to programs that monitor this process.
 ///   SV-1  whatever clients do, the server has one thread, at most `most_connections` connections and `longest_header` bytes of
-///         each request. When a client connects that is one too many, the connection that is open for longest is closed.
-///   SV-2  a connection is closed after `patience`, and after its first answer.
+///         each request. If one more client connects, the server closes the oldest connection.
+///   SV-2  a connection is closed after `patience_s` seconds, and after its first answer.
 ///   SV-3  only GET and HEAD get a page: other methods get status 405. An unknown path gets 404, a header that is too long 431,
-///         what is not HTTP 400, and a path whose maker throws 500.
+///         a request that is not HTTP 400, and a path whose maker throws 500.
 class page_server {
  public:
   static constexpr std::size_t most_connections = 64;
   static constexpr std::size_t longest_header = 8192;
   static constexpr int patience_s = 5;
 
-  /// Makes the page for a path ("/metrics"), on the server's thread. Status 404: there is no such page.
+  /// Makes the page for a path ("/metrics"), on the server's thread. The maker returns status 404 if there is no such page.
   using maker = std::function<page(const std::string& path)>;
 
   /// Listens at an address or host name; port 0: any free one. Throws troupe::error (misuse) with the address and the reason.

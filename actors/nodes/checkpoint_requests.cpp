@@ -20,7 +20,8 @@ std::shared_ptr<objects::local_optimizer> optimizer_of(node_parts& here, const c
   return here.objects.find_optimizer(arguments.target);
 }
 
-/// The save that a request names. Throws refused_request unless it can be the name of one: it becomes part of a file name.
+/// The id of the save that a request names. Throws refused_request unless it has the form of such an id, because it becomes
+/// part of a file name.
 const std::string& save_in(const auto& what) {
   if (!objects::is_save_id(what.save))
     throw support::refused_request("a save is named by 16 hexadecimal digits, and the request names another");
@@ -32,7 +33,7 @@ const std::string& save_in(const auto& what) {
 /// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_room& what) {
   const auto bytes = optimizer_of(here, arguments)->estimated_bytes();
-  // While a checkpoint is saved, the one before it is there too.
+  // During a save the disk also holds the previous checkpoint.
   if (!what.folder.empty()) objects::expect_room(what.folder, here.data.nearest(what.folder), 2 * bytes);
   return {{}, {{"bytes", calls::to_attribute(bytes)}}};
 }
@@ -47,7 +48,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::sa
 }
 
 /// Removes this node's part of the save from a folder below the data folder, or with `others` its parts of all other saves.
-/// Does nothing without a folder, and nothing with `others` if this node has made a later save since.
+/// Does nothing if no folder is named. With `others` does nothing if this node has taken part in a later save.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::remove& what) {
   const auto& save = save_in(what);
   if (what.folder.empty()) return {};
@@ -74,7 +75,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
 }
 
 /// Reads and checks the part of this node: the one in a folder below the data folder, or, without a folder, the one that was
-/// received. The caller names no file: a node reads parts of its own alone.
+/// received. The caller names no file: a node reads only its own parts.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::load& what) {
   const auto& save = save_in(what);
   support::expect_checksum_name(what.sum_kind);

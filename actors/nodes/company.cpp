@@ -34,7 +34,8 @@ namespace troupe::nodes {
 
 namespace {
 
-// Of a node with device workers: this many passes may wait for devices at once; one more waits for these passes.
+// The threads for bursts of a node with device workers. So many passes may wait for devices at the same time; the next pass
+// waits for one of them.
 constexpr std::size_t threads_for_bursts = 4;
 
 constexpr int starting_threads = 11;  // 6 of the actor system, 2 of the network, 3 of a node without device workers
@@ -42,7 +43,7 @@ constexpr int starting_threads = 11;  // 6 of the actor system, 2 of the network
 /// Throws std::system_error if the system does not let the process start `count` more threads.
 void try_threads(int count) {
   std::vector<std::future<void>> held;
-  std::promise<void> over;  // destroyed before `held`: the threads then end
+  std::promise<void> over;  // destroyed before `held`: that ends the threads
   const auto end = over.get_future().share();
   for (int i = 0; i < count; ++i) held.push_back(std::async(std::launch::async, [end] { end.wait(); }));
 }
@@ -71,8 +72,8 @@ std::string name_of_loopback(const settings& options, const std::string& address
          "--host and an address that they reach";
 }
 
-/// The loopback address that the node's host name means on this host. Elsewhere the name may mean another address, where this
-/// node does not listen. "" if others reach the node by what they are told.
+/// The loopback address of the node's host name on this host. On other hosts the name may have another address, at which this
+/// node does not listen. Empty if the name also has other addresses here, or if other nodes are told another name.
 std::string misleading_loopback(const settings& options) {
   if (is_loopback(options.host) || !options.advertise.empty()) return {};
   return support::only_loopback(options.host);
@@ -114,7 +115,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
 
 void company::start_system() {
   try {
-    try_threads(starting_threads);  // without a thread that it needs, CAF crashes or waits for ever
+    try_threads(starting_threads);  // CAF crashes or waits for ever if it gets no thread
   } catch (const std::system_error& refused) {
     throw no_threads(parts_.self.name(), refused);
   }
@@ -148,17 +149,17 @@ void company::start() {
   if (membership) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
-    // Before anybody connects: CAF makes an actor for each node that comes, and asks that node by it.
+    // To be called before any node connects: for each node that connects, CAF makes an actor that asks the connecting node.
     network_->peers().own->add_first(own_system_->latest_actor_id());
   }
   if (membership) listen(loopback);
   parts_.directory.add(parts_.self.as_member(), gateway);
-  // Others may have greeted this node since it listens. Its membership answers them now.
+  // Other nodes may have greeted this node since it listens. The membership answers them from now on.
   if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, parts_.self.port());
 }
 
-/// Starts the threads of the node, those too that could start later: if the system refuses a thread now, the user gets the
-/// error. Later, the network thread would get the error.
+/// Starts the threads of the node, even threads that are not needed yet. If the system refuses a thread now, the user gets the
+/// error; later a network thread would get the error.
 void company::start_threads() {
   try {
     const bool may_wait = parts_.options.pass_workers > 0 && devices::accelerator_count() > 0;
@@ -184,7 +185,7 @@ void company::start_pass_workers() {
 /// Reads the files of certificates again when they change, for as long as the node runs.
 void company::watch_certificates() {
   parts_.deadlines.set(between_looks, [this] {
-    watch_certificates();  // whatever comes of this look
+    watch_certificates();  // sets the next alarm first, because this look may fail
     look_at_certificates();
   });
 }
@@ -256,8 +257,8 @@ contracts::membership_host company::start_membership(const std::string& loopback
 void company::listen(const std::string& loopback) {
   const auto& options = parts_.options;
   // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
-  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port. The door
-  // turns it on once it has its port.
+  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port. The
+  // doorman of shared_multiplexer turns it on once it has a port.
   const bool reuse = options.port != 0;
   auto& middleman = parts_.actors.system->middleman();
   const auto published = middleman.publish(parts_.actors.gateway, options.port, options.host.c_str(), reuse);
@@ -273,7 +274,8 @@ void company::listen(const std::string& loopback) {
   if (!loopback.empty()) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
 }
 
-// The process ends with the error's text if a thread destroys the node that would wait for itself.
+// begin_end() throws on a thread for which the node would have to wait (in a call, a burst or a continuation). Then the process
+// ends, with the text of the error.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 company::~company() {
   if (begin_end()) end();
@@ -281,7 +283,7 @@ company::~company() {
   let_go();
 }
 
-/// Drops all handles of the system, and stops waiting for elements from devices.
+/// Drops all handles of actors of the system, and stops waiting for elements from devices.
 void company::let_go() {
   parts_.departures.reset();
   parts_.actors = {parts_.actors.system};

@@ -24,7 +24,7 @@ class shared_multiplexer;
 
 namespace troupe::nodes {
 
-/// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use it.
+/// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use a company.
 ///   CM-1  after begin_end() and end() no actor of the node lives. On the caller's actor system, each actor has been told to
 ///         end. end() waits for functions that run, and at most `device_patience` for elements that a device has not computed
 ///         yet.
@@ -33,17 +33,18 @@ class company {
   static constexpr std::chrono::seconds device_patience{1};
 
   /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the
-  /// system has no threads (support/thread_actor.hpp) its clock of deadlines stands still, and end() waits for no actor. Throws
-  /// troupe::error (misuse) if the system has no middleman.
+  /// system has no threads (support/thread_actor.hpp), the node's clock of deadlines stands still, and end() waits for no
+  /// actor. Throws troupe::error (misuse) if the system has no middleman.
   company(node& handle, settings options, caf::actor_system* host = nullptr);
   ~company();  // NOLINT(bugprone-exception-escape)
   company(const company&) = delete;
   company& operator=(const company&) = delete;
 
-  /// Returns false if it was called before. Throws troupe::error (misuse) on a thread of a call, a burst or a continuation:
-  /// end() would wait for its own thread.
+  /// Begins the end of the node. Returns false if begin_end() was called before. Throws troupe::error (misuse) on a thread of a
+  /// call, a burst or a continuation: end() would wait for its own thread.
   bool begin_end();
-  /// Pre: begin_end() has returned true, and nobody has called end() since. Any thread but those of the node may call it.
+  /// Pre: begin_end() has returned true, and nobody has called end() since. Any thread may call end(), except the threads of
+  /// the node.
   void end() noexcept;
   /// Throws troupe::error (stopping) after begin_end().
   void check_running() const;
@@ -53,7 +54,8 @@ class company {
   node_parts& parts() noexcept { return parts_; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }
 
-  /// As node::reload(). Returns why the policy can't be used, which the log has too; empty if it can, or if there is none.
+  /// As node::reload(). If the policy can't be used, returns the reason, which the log has too. Otherwise, or without a policy,
+  /// returns an empty text.
   std::string reload() noexcept;
 
   /// Tells this node that another node on the same actor system is up.
@@ -64,7 +66,8 @@ class company {
   void start();
   void start_threads();
   void start_pass_workers();
-  /// `loopback`: the address that the node's host name has on this host, if that address misleads others; see listen().
+  /// `loopback`: the loopback address of the node's host name on this host, if that address misleads other nodes; otherwise
+  /// empty.
   contracts::membership_host start_membership(const std::string& loopback);
   void listen(const std::string& loopback);
   void watch_certificates();
@@ -76,7 +79,7 @@ class company {
 
   node_parts parts_;
   const std::shared_ptr<node_link> link_;
-  std::mutex looking_;        // held to look at the certificates
+  std::mutex looking_;        // held while the certificates are read again
   mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
   std::optional<system_config> config_;

@@ -121,7 +121,7 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
 
 caf::result<caf::message> refuse_unknown(uses<with_log, with_counts> here, const caf::mailbox_element& came) {
   caf::error why = take_read_error({came.sender ? came.sender->id() : 0, came.mid.integer_value()});
-  if (!why) why = take_read_error();  // CAF's own network tells no numbers
+  if (!why) why = take_read_error();  // on CAF's own network a read error has no sender and no number
   if (why && to_exception(why).code() == errc::refused) services::note_refusal(here, to_exception(why).what(), came.sender);
   return why ? why : make_error(errc::malformed_message, "a node takes no message of this type");
 }
@@ -134,14 +134,15 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
       : broker(config), parts_(parts), membership_(membership) {}
 
   using broker::enqueue;
-  /// Handles what a connection brings within this call, unless a message waits. The mailbox is blocked while it is empty and
-  /// resume() does not run. So it is within activate(), too: no handler may make a connection hand over a message.
+  /// Handles a message that a connection hands over within this call, unless another message waits. The mailbox is blocked
+  /// while it is empty and resume() does not run. So the mailbox is blocked during activate() too: no handler may make a
+  /// connection hand over a message.
   void enqueue(caf::mailbox_element_ptr came, caf::execution_unit* unit) override {
     const auto& what = came->content();
     const bool is_news_of_caf = what.match_elements<caf::down_msg>() || what.match_elements<caf::exit_msg>();
     if (!network::handing_over::is_now() || is_news_of_caf || !mailbox().blocked())
       return broker::enqueue(std::move(came), unit);
-    const network::handing_over is_over(false);  // what the handlers send goes to mailboxes
+    const network::handing_over is_over(false);  // messages that the handlers send go to mailboxes
     activate(&backend(), *came);
   }
 
@@ -160,7 +161,8 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
 
  private:
   node_parts& parts_;
-  // Null once the desks have it: two actors that know each other for ever would never be freed.
+  // Moves to the desks, which are destroyed when the actor ends. If the handle stayed here, gateway and membership would keep
+  // each other alive for ever.
   contracts::membership_actor membership_;
 };
 

@@ -8,8 +8,8 @@ namespace troupe::nodes {
 
 struct node_parts;
 
-/// Spawns the node's `gateway` actor: a broker in the network threads.
-/// `membership`: null on an actor system of the program.
+/// Spawns the node's `gateway` actor: a broker in the network threads. `membership`: null if the node runs on an actor system
+/// of the caller.
 contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership);
 
 }  // namespace troupe::nodes

@@ -16,13 +16,13 @@
 
 namespace troupe::nodes {
 
-/// The desk of the `gateway` actor for news of members, and for what other nodes send to the membership.
+/// The desk of the `gateway` actor for news of members, and for messages of other nodes to the membership.
 class news_desk {
  public:
   using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_outbox,
                      with_garbage>::and_also<with_objects, with_news>;
 
-  /// `on_down`: called when a peer went down, after the directory knows so.
+  /// `on_down`: called when a peer went down, after the directory has noted that.
   news_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
             passes::routing_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
       : self_(self), here_(here), membership_(membership), contexts_(contexts), on_down_(std::move(on_down)) {}
@@ -39,8 +39,9 @@ class news_desk {
   void went_down(const contracts::peer_down& news);
   /// Other nodes say that a member is up, or is not up any more. This node is not connected to the member.
   void heard(const contracts::member_heard& news);
-  /// For another node, this node is up again. The other node names the objects that it holds; calls that were to drop other
-  /// objects were lost. For this node, the other node may still be unreachable: then is_up() announces the contexts once more.
+  /// Another node considers this node up again, and names the objects that it holds. Drops its ownership of all other objects,
+  /// because its calls to drop these were lost. This node may still consider the other node unreachable: then is_up() announces
+  /// the contexts once more.
   void settle(const held_objects& news);
 
  private:

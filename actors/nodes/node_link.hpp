@@ -19,9 +19,9 @@ namespace troupe::nodes {
 
 class company;
 
-/// The way from what a node has handed out (peers, contexts, modules, optimizers) to the node. The link outlives the node. Any
-/// thread may use it.
-///   LK-1  after close() no visit begins: what was handed out says `stopping`.
+/// Leads from objects that a node has handed out (peers, contexts, modules, optimizers) to the node. The link outlives the
+/// node. Any thread may use a link.
+///   LK-1  after close() no visit begins: objects that the node has handed out fail with `stopping`.
 ///   LK-2  while a visit lasts, the company of the node is not destroyed: drain() waits for all visits.
 ///   LK-3  here() gives the node until forget_node(), and then throws troupe::error (stopping).
 class node_link {
@@ -57,12 +57,12 @@ class node_link {
   std::atomic<std::size_t> visits_{0};
 };
 
-/// Keeps the company of a node from its end for as long as the visit lasts. The link has to outlive the visit.
+/// While a visit lasts, the company of its node is not destroyed. The link has to outlive the visit.
 class visit {
  public:
   explicit visit(node_link& by) noexcept : by_(by) {
     ++by_.visits_;
-    begun_ = !by_.closed_;  // after the count: drain() sees the count, or this thread sees the end
+    begun_ = !by_.closed_;  // read after counting: either drain() sees the count, or this thread sees the end
     if (!begun_) leave();
   }
   ~visit() {

@@ -19,13 +19,14 @@ class company;
 /// The pages of a node at settings::metrics: /healthz for probes, /metrics for Prometheus.
 ///   NP-1  /healthz has status 200 while the node serves and its gateway answers, and otherwise 503 with the reason: the node
 ///         still joins, it stops, or it does not answer.
-///   NP-2  however many requests come, the gateway is asked at most once in `memory`.
+///   NP-2  however many requests come, the server asks the gateway at most once in `memory`.
 class node_pages {
  public:
   static constexpr std::chrono::milliseconds memory{250};
   static constexpr std::chrono::milliseconds patience{1000};
 
-  /// Throws troupe::error (misuse) if nothing can listen there. The node starts: it does not serve yet.
+  /// Throws troupe::error (misuse) if the server can't listen at the address. Until serves() is called, /healthz says that the
+  /// node starts.
   explicit node_pages(company& of);
   ~node_pages();
 
@@ -33,7 +34,7 @@ class node_pages {
 
   void serves() noexcept { state_ = state::serves; }
   void stops() noexcept { state_ = state::stops; }
-  /// Serves no page any more. Idempotent.
+  /// Stops serving pages. Idempotent.
   void end();
 
  private:

@@ -50,7 +50,7 @@ class node;
 
 namespace troupe::nodes {
 
-/// The user's actors that node::publish made known, by name. Any thread may use it.
+/// The user's actors that node::publish made known, by name. Any thread may use published_actors.
 class published_actors {
  public:
   void add(std::string name, caf::strong_actor_ptr actor);
@@ -64,12 +64,12 @@ class published_actors {
   std::map<std::string, caf::strong_actor_ptr> all_;
 };
 
-/// The user's function for news about peers. Any thread may use it.
+/// The user's function for news about peers. Any thread may use peer_news_handler.
 class peer_news_handler {
  public:
   using handler = std::function<void(const std::string& name, const std::string& reason)>;
 
-  /// `name`: of the function in the public API, for the log.
+  /// `name`: the name of the function in the public API, for the log.
   peer_news_handler(const logging::node_log& log, const char* name) : log_(log), name_(name) {}
 
   /// Replaces the handler; null: no handler.
@@ -105,14 +105,14 @@ TROUPE_PART(published, published_actors);
 TROUPE_PART(news, const peer_news);
 
 /// The list of all parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors
-/// to their end. Desks and actors get those that they use (services/uses.hpp). All parts go to what starts and ends the node,
-/// to its pages, to the public API and to the handlers of requests.
+/// to their end. Desks and actors get only the parts that they use (services/uses.hpp). The company, the node's pages, the
+/// public API and the handlers of requests get all parts.
 struct node_parts {
-  /// `handle`: for the calls that run here; null in tests where none does. `tidy`: see garbage.
+  /// `handle`: the node, for calls that run here; null in tests in which no call runs. `tidy`: see garbage.
   node_parts(node* handle, settings with, std::function<void()> tidy);
 
   const settings options;
-  support::data_folder data;  // before the log, whose file may lie there
+  support::data_folder data;  // made before the log, whose file may lie in this folder
   const logging::node_log log;
   services::node_identity self;
   support::activity counts;
@@ -144,7 +144,7 @@ struct node_parts {
   support::service_end end;
 };
 
-/// Sets the actor system of the node's actors. `multiplexer`: that of the system, null if it is not troupe's.
+/// Sets the actor system of the node's actors. `multiplexer`: the multiplexer of the system; null if it is not troupe's.
 /// `arriving`: null if the system has no network. To be called before the first actor starts.
 void live_on(node_parts& parts, caf::actor_system& system, network::shared_multiplexer* multiplexer,
              arriving_tensors* arriving);

@@ -62,7 +62,7 @@ object_id give(node_parts& here, node_id owner, Object... object) {
 call_reply reply_of(object_id made) { return {{}, {{"object", calls::to_attribute(made.number)}}}; }
 
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::function& what) {
-  // A request that this version does not know is read as this one.
+  // A request of a type that this version does not know is read as a requests::function without a name.
   if (what.name.empty())
     throw error(
       errc::unknown_function,
@@ -86,7 +86,8 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::cr
 }
 
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::create_script& what) {
-  // What a peer asks this node to ask itself counts as the peer's wish, and the policy was not asked about it.
+  // The policy has checked only direct calls of peers. If a call of a peer makes this node call itself, the policy was not
+  // asked.
   const bool is_let_in = here.network.peers.policy != nullptr && arguments.caller != here.self.id();
   const bool may = here.options.allow_scripts || is_let_in;
   if (!arguments.from_itself && !may)
@@ -149,7 +150,7 @@ std::vector<overwritable_tensor> buffers_of(module& of) {
   return all;
 }
 
-/// Parameters first. Throws if a buffer has the name of a parameter.
+/// The parameters, then the buffers. Throws if a buffer has the name of a parameter.
 std::vector<overwritable_tensor> state_of(module& of) {
   auto all = parameters_of(of);
   for (auto& buffer : buffers_of(of)) {
@@ -187,7 +188,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
 std::pair<std::vector<overwritable_tensor>, const char*> targets_of(module& of, requests::tensors which) {
   if (which == requests::tensors::buffers) return {buffers_of(of), "buffer"};
   if (which == requests::tensors::state) return {state_of(of), "parameter or buffer"};
-  // The buffers belong to it: set_parameters() takes a state, whether it came by state() or by parameters() and buffers().
+  // Buffers too: set_parameters() accepts a whole state (RM-3).
   auto all = parameters_of(of);
   for (auto& buffer : buffers_of(of)) all.push_back(std::move(buffer));
   return {std::move(all), "parameter"};
@@ -198,8 +199,8 @@ objects::object_store::change_lock begin_change(node_parts& here, const call_arg
   return here.objects.begin_change(arguments.target, arguments.caller, what.change, what.first_change);
 }
 
-/// Overwrites the tensors that the request names. If a value does not fit, no tensor is overwritten. A request for a state has
-/// to name all of them.
+/// Overwrites the tensors that the request names. If a value does not fit, no tensor is overwritten. A request for the state
+/// has to name all parameters and buffers.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::write& what) {
   const auto found = here.objects.find_module(arguments.target);
   const auto [there, kind] = targets_of(*found, what.of);
@@ -253,8 +254,8 @@ call_reply serve(node_parts& here, call_arguments&, const requests::create_optim
   return reply;
 }
 
-/// Replies with the completed and failed passes of a context that this node opened. Asked by another node that holds gradients
-/// of the context. With a policy, that node needs a part in the context.
+/// Replies with the completed and failed passes of a context that this node opened. A node asks that holds gradients of the
+/// context. With a policy, the asking node needs a part in the context.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::passes& what) {
   const context_id id{here.objects.here(), what.context};
   const auto context = here.contexts.find(id);
@@ -287,7 +288,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::st
   return {};
 }
 
-/// Replies with whether the change was made (has_made).
+/// Replies whether the optimizer has made the change (has_made).
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::made& what) {
   return {{}, {{"made", here.objects.find_optimizer(arguments.target)->has_made(what.number, what.give_up)}}};
 }

@@ -13,7 +13,7 @@
 namespace troupe::nodes {
 
 /// The workers for large functions of the passes of a node (settings::pass_workers). The bursts of the node use a pass_workers
-/// while it lives; it has to outlive these bursts.
+/// object while it lives. The object has to outlive these bursts.
 ///   PX-1  a worker counts as a thread of the node: a function on it can't stop the node.
 class pass_workers final : public engine::cpu_workers {
  public:

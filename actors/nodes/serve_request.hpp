@@ -9,10 +9,11 @@ namespace troupe::nodes {
 
 struct node_parts;
 
-/// Does what a call asks for, and returns the answer. Throws what the user's function throws, and troupe::error.
+/// Runs the request of a call, and returns the answer. Throws the exceptions of the user's function, and troupe::error.
 call_reply serve_request(node_parts& here, const request& what, call_arguments& arguments);
 
-// One function a request; those of objects and optimizers are in object_requests.cpp alone.
+// There is one function for each type of request. The functions for objects and optimizers are declared only in
+// object_requests.cpp.
 
 // checkpoint_requests.cpp
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_room& what);

@@ -73,8 +73,8 @@ caf::result<caf::strong_actor_ptr> status_desk::find_published(const std::string
 
 void status_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }
 
-/// Why the sender of the current message may not ask its question: an error, which is counted and logged. No error if the
-/// sender may. `what`: for the text.
+/// If the sender of the current message may not ask its question: counts, logs and returns the error. Otherwise returns no
+/// error. `what`: for the text.
 caf::error status_desk::why_not(bool rights::role_rights::*right, const char* what) const {
   const auto why = here_.rights.why_not(self_->current_sender(), right, what);
   if (why.empty()) return {};

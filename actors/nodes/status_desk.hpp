@@ -20,9 +20,9 @@ namespace troupe::nodes {
 
 /// The desk of the `gateway` actor that says what the node does, and which actors it has published.
 ///   SH-1  the outline of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
-///   SH-2  an outline lists only members that the node was connected to at some time, and 64 at most that it can't connect to.
-///         So the outlines of all members of a large cluster take no more room than their connections do. `members_up` counts
-///         all members.
+///   SH-2  an outline lists only members to which the node was connected at some time, and at most 64 to which it can't
+///         connect. So the outlines of a large cluster grow only with the number of connections. `members_up` counts all
+///         members.
 class status_desk {
  public:
   using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_actors,
@@ -50,7 +50,7 @@ class status_desk {
   const parts here_;
   const contracts::membership_actor membership_;
   const calls::worker_desk& workers_;
-  support::open_requests asked_;  // peers for their outlines
+  support::open_requests asked_;  // requests to peers for their outlines
 };
 
 }  // namespace troupe::nodes

@@ -19,7 +19,8 @@
 
 namespace troupe::nodes {
 
-/// Questions for the status of members, which one node asks on behalf of somebody who reaches this node alone, and the answers.
+/// A survey for a client that reaches only one node: this node asks other members for their status. Has the questions and the
+/// answers.
 struct status_survey {
   static constexpr std::size_t most_at_once = 64;
   static constexpr std::size_t most_rounds = 4;
@@ -34,7 +35,7 @@ struct status_survey {
   std::chrono::nanoseconds limit{0};  // for all questions together
   std::vector<answer> answers;        // filled by the actor: one for each of `members`
 
-  /// The limit of each question. More members than are asked at once share the time.
+  /// The limit of each question. If more than `most_at_once` members have to be asked, the rounds share the time.
   std::chrono::nanoseconds limit_of_each() const {
     const auto rounds = (members.size() + most_at_once - 1) / most_at_once;
     return limit / static_cast<std::int64_t>(std::clamp<std::size_t>(rounds, 1, most_rounds));
@@ -43,10 +44,10 @@ struct status_survey {
 using status_survey_ptr = std::shared_ptr<status_survey>;
 
 /// Asks the questions of a survey and fills in the answers.
-///   SY-1  the answers count in the order in which they come: while less than `most_at_once` members do not answer, the others
-///         are asked.
-///   SY-2  a question may take a fixed time, and no longer than the survey. So a survey ends in time, whichever members do not
-///         answer. A member for which no time is left is not asked, and its problem says so.
+///   SY-1  each answer lets the next question leave, in any order of answers. So while fewer than `most_at_once` members do not
+///         answer, all others are asked.
+///   SY-2  a question may take limit_of_each(), and no longer than the survey. So a survey ends in time, whichever members do
+///         not answer. A member for which no time is left is not asked, and its problem says so.
 using status_survey_actor = caf::typed_actor<caf::replies_to<status_survey_ptr>::with<status_survey_ptr>>;
 
 status_survey_actor spawn_status_survey(caf::actor_system& system);

@@ -24,8 +24,8 @@ namespace troupe::nodes {
 
 namespace {
 
-// Elements of one sender that wait for their messages. The sender holds messages back beyond its send limit, for calls of each
-// depth, for answers and for gradients.
+// Limits on bytes of tensors that came from one sender ahead of their messages. A sender holds messages back beyond its send
+// limit, separately for calls of each depth, for answers and for gradients.
 constexpr std::uint64_t least_of_sender = std::uint64_t{8} << 30;
 constexpr std::uint64_t send_limits_of_sender = 8;
 

@@ -28,9 +28,9 @@ class system_config : public caf::actor_system_config, public tensor_receiver, p
   explicit system_config(const settings& options);
   explicit system_config(for_tests);
 
-  /// Who may connect to the nodes of the system, and to whom they connect.
+  /// Decides who may connect to the nodes of the system, and to whom they connect.
   const gate::connection_gate& gate() const noexcept override { return gate_; }
-  /// Drops the tensors that have come from the id.
+  /// Drops the tensors that have come from node `who`.
   void give_up(node_id who) const override { arriving().drop(who); }
 
  private:

@@ -35,7 +35,7 @@ namespace troupe::passes {
 
 namespace {
 
-/// To be called when all elements of the gradients are on the host, before they leave.
+/// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave.
 void make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to, engine::way_back back) {
   here.outbox.compress(message.gradients, message.packings, to, back.format, back.stream);
   here.directory.traffic.sent(to, message.gradients, message.packings);
@@ -84,18 +84,18 @@ class gradient_outlet : public engine::outlet {
     send(to, gateway, std::move(message), std::move(staged), std::move(credit), from.back);
   }
 
-  /// Adds to the context record what this pass recorded since the last call of this function, and `send`, if there is one.
+  /// Adds to the context record the recordings that this pass made since the last tell_context(), and `send`, if there is one.
   void tell_context(std::shared_ptr<engine::send_backward> send, node_id to) {
     auto& made = work_->state->recorder.made;
     if (send || !made.empty()) work_->state->record->add({std::move(send), 0}, to, std::exchange(made, {}));
   }
 
  private:
-  /// Messages with fewer bytes are not counted: they leave on a shorter way.
+  /// Messages with fewer bytes take no credit: they leave directly for the gateway of the other node.
   static constexpr std::uint64_t least_counted = std::uint64_t{64} << 10;
 
   // Waits while too many bytes of gradients are under way to the node. The wait ends when the node has taken bytes or is down,
-  // when the pass is over or when this node stops. In a continuation nothing can wait.
+  // when the pass is over or when this node stops. A continuation can't wait: there the gradients leave without credit.
   contracts::send_credits::credit take_credit(node_id to, const std::vector<at::Tensor>& gradients) {
     const auto bytes = payload_bytes(gradients);
     if (to == own_id_ || bytes < least_counted) return {};
@@ -140,7 +140,7 @@ class gradient_outlet : public engine::outlet {
     auto compress = [here = uses<with_directory, with_outbox>(parts_), leaving, back] {
       make_ready(here, leaving->message, leaving->to, back);
     };
-    // After a failure the node may have ended: its parts are not used.
+    // After a failure the node may have ended, so `sent_on` uses no part of the node.
     auto sent_on = [gateway = parts_.actors.gateway, initiator, leaving, from = own_id_,
                     what = "gradients for node '" + peers_.name(id) + "', which come from " +
                            devices::names_of_accelerators(arriving.devices) +
@@ -184,8 +184,8 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
-/// Null on the thread of a call, whose worker slot is free while the thread waits, and on a network thread. Such a thread has
-/// to be told when it blocks, and would not hear of a hook that waits on another thread.
+/// The pass workers for a burst on this thread. Null on the thread of a call and on a network thread: the observer of such a
+/// thread has to hear when the burst waits, and would not hear of a hook that waits on a pass worker.
 engine::cpu_workers* workers_for_this_thread(const burst_parts& here) {
   const auto* told = blocking_observer::current();
   return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;

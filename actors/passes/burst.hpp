@@ -33,14 +33,14 @@ struct pass_task {
   std::map<message_id, std::size_t> send_index;
   engine::gradient_table leaves;
   mutable std::mutex leaves_mutex;  // held while the task changes `leaves`, which hooks on other threads may read
-  std::optional<engine::current_streams> streams;  // of the caller; none if another node started the pass
+  std::optional<engine::current_streams> streams;  // the streams of the caller; none if another node started the pass
   contracts::context_record_ptr record;
   engine::pass_recorder recorder;          // used with create_graph
   bool anomaly = false;                    // the context's calls were made in anomaly mode
   std::unique_ptr<engine::outlet> outlet;  // used only by the thread that runs the burst
 };
 
-/// What a graph task and its bursts know of their pass.
+/// The facts that a graph task and its bursts know of their pass.
 struct shared_terms {
   context_id context;
   pass_number pass;
@@ -77,13 +77,13 @@ struct burst : shared_terms {
   std::optional<error> failure = {};
 };
 
-/// What the running pass of the context has gathered so far on this node, if this thread runs functions of it; otherwise
-/// nothing.
+/// The gradients that the running pass of the context has gathered on this node so far, if this thread runs functions of the
+/// pass; otherwise nothing.
 engine::gradient_table gathered_by_burst(context_id context);
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
-/// Runs a burst on this thread. Functions and hooks have the context of the burst, on pass workers too. Never throws: an error
-/// goes to `failure`, with the names of the node and the function.
+/// Runs a burst on this thread. The context of the burst is open in its functions and hooks, on pass workers too. Never throws:
+/// an error goes to `failure`, with the names of the node and the function.
 void run_burst(burst& work, const burst_parts& here);
 
 }  // namespace troupe::passes

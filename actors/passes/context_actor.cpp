@@ -53,7 +53,7 @@ void context_desk::with_gradients(reader next) {
 }
 
 /// Gathers the gradients of the oldest completed pass whose gradients are not gathered yet, then those of the next such pass.
-/// At the end answers the readers.
+/// In the end answers the readers.
 void context_desk::gather() {
   auto task = lost_ ? contracts::graph_task_actor{} : record_->next_to_gather();
   merging_ = task != nullptr;
@@ -135,8 +135,8 @@ void context_desk::backward(const contracts::backward_job_ptr& job) {
 
 void context_desk::release() {
   const auto id = record_->id();
-  // Only the opener ends a context. Another node has news for the nodes that it called: these ask the opener, which may not
-  // know them.
+  // Only the opener releases the context on its peers. Another node sends context_joined to the nodes that it called: they then
+  // announce themselves to the opener, which may not know them.
   const bool is_opener = id.node == here_.self.id();
   // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
   for (auto who : record_->members.peers())
@@ -193,7 +193,7 @@ class context_host final : public context_broker {
  private:
   const context_parts* here_;
   contracts::context_record_ptr record_;
-  caf::actor gateway_;  // the actor ends with it; null after the first message
+  caf::actor gateway_;  // this actor ends when the gateway ends; null after the first message
 };
 
 }  // namespace

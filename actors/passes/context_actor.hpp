@@ -49,9 +49,9 @@ class context_desk {
   void lose(const caf::error& reason);
 
   support::desk_actor self_;
-  const context_parts& here_;  // of the node's contexts
+  const context_parts& here_;  // shared by all contexts of the node
   contracts::context_record_ptr record_;
-  gate::own_actors::hold guard_;       // other nodes send it nothing but answers
+  gate::own_actors::hold guard_;       // other nodes can send this actor only answers
   contracts::gradients_ptr gathered_;  // gradients of completed passes; null: none
   bool merging_ = false;
   support::deadline_clock::alarm expiry_;  // deadline of the request that the merge waits for

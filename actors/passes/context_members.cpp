@@ -5,8 +5,8 @@ namespace troupe::passes {
 
 namespace {
 
-/// The place of a child of the root that has no child itself. Most records of other nodes' contexts share this one: adopt()
-/// changes no shared place.
+/// The place in the tree of calls of a child of the root without children. Most records of other nodes' contexts share this
+/// object: adopt() copies a shared place before it adds a child.
 const std::shared_ptr<protocol::call_tree_place>& below_the_root() {
   static const auto place = std::make_shared<protocol::call_tree_place>();
   return place;
@@ -62,7 +62,7 @@ void context_members::called_by(node_id who) {
   if (who == here_) return;
   nodes_[who].has_part = true;
   if (place_ || of_.node == here_) return;
-  if (who == of_.node)  // the root gets the reports of its children in any case
+  if (who == of_.node)  // the root need not be noted as the parent: it gets the reports in any case
     place_ = below_the_root();
   else
     place_ = std::make_shared<protocol::call_tree_place>(protocol::call_tree_place{who, {}});

@@ -14,16 +14,17 @@
 namespace troupe::passes {
 
 /// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the place of this node in
-/// the tree of calls. Any thread may use it. Its promise is CR-4 of context_record.
+/// the tree of calls. Any thread may use context_members. The promise is CR-4 of context_record.
 class context_members {
  public:
   context_members(context_id of, node_id here) : of_(of), here_(here) {}
 
-  /// This node has called the node in the context.
+  /// Notes that this node has called node `who` in the context.
   void called(node_id who);
   /// Adds nodes that hold a part of the context. The answer to a call named these nodes.
   void joined(const std::vector<node_id>& nodes);
-  /// Adds a node that says itself that it holds a part (context_joined). Nobody else has said so: has_part() does not count it.
+  /// Adds a node that has announced its part itself (context_joined). No other node has said so, so has_part() does not count
+  /// it.
   void announced(node_id who);
   void left(node_id who);
   /// The other nodes that have joined, ascending.
@@ -36,18 +37,18 @@ class context_members {
   /// Notes that the node has called this node in the context: the node has a part, and is no peer. The first caller is the
   /// parent of this node in the tree of calls.
   void called_by(node_id who);
-  /// Whether this node has joined the context by a call of that node.
+  /// Whether this node has joined the context by a call of node `caller`.
   bool joined_by(node_id caller) const;
   /// Notes that the node has joined the context by a call of this node.
   void adopt(node_id child);
-  /// Null on the node that opened the context, and before the first call comes.
+  /// The place of this node in the tree of calls. Null on the node that opened the context, and before the first call comes.
   protocol::call_tree_place_ptr place() const;
 
  private:
   /// What is known of a node.
   struct knowledge {
     bool is_peer = false;   // another node that has joined the context
-    bool has_part = false;  // what has_part() says; also of a node that has left, and may come back
+    bool has_part = false;  // see has_part(); kept for a node that has left, because it may come back
   };
 
   const context_id of_;

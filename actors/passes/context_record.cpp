@@ -127,7 +127,7 @@ contracts::graph_task_actor context_record::skip(pass_number number) {
   std::lock_guard lock(mutex_);
   if (id_.node == here_ && number > passes_.current) return {};
   passes_.current = std::max(passes_.current, number);
-  if (passes_.count_failed() < most_failed) passes_.add_failed({number});  // the calls of the opener are refused later
+  if (passes_.count_failed() < most_failed) passes_.add_failed({number});  // otherwise later calls are refused (CR-7)
   return take_task(number);
 }
 

@@ -57,14 +57,14 @@ class context_record {
   /// before any pass.
   void count_in(std::shared_ptr<part_count> parts);
 
-  /// Adds the send of a message to `to`, if the message has one, and what was recorded before the message. `to` is empty for an
-  /// answer. Returns false after the release.
+  /// Adds the send of a message to node `to`, if the message has one, and the functions recorded before the message. `to` is
+  /// empty for an answer. Returns false after the release.
   bool add(engine::send_source send, node_id to, std::vector<engine::recording> recordings = {});
-  /// Ends a recording that was added without an end: the thread of the caller has recorded the last function of it.
+  /// Ends a recording that was added without an end: the calling thread has recorded the last function of the recording.
   void end_recording(const engine::recording& which);
-  /// Takes in what another node knows of passes. Returns the graph tasks of the failed passes; the caller closes them. No
-  /// effect on the node that opened the context: that node begins all passes, and knows how they ended. Throws troupe::error
-  /// (refused) if that is too much (CR-7); then nothing has changed.
+  /// Learns from another node which passes have completed or failed. Returns the graph tasks of the failed passes; the caller
+  /// closes them. No effect on the node that opened the context: that node begins all passes, and knows how they ended. Throws
+  /// troupe::error (refused) if too many passes have failed (CR-7); then nothing has changed.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
   /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node had a part in a pass
   /// and the caller knows of passes that this node does not know.
@@ -74,7 +74,7 @@ class context_record {
     std::vector<engine::send_source> sends;
     std::set<node_id> peers;
     std::vector<engine::recording> recordings;
-    protocol::call_tree_place_ptr place;  // null if nobody has to know
+    protocol::call_tree_place_ptr place;  // in the tree of calls; null on the initiator
   };
   /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier
   /// passes are not gathered yet.
@@ -82,7 +82,7 @@ class context_record {
   /// Takes part in a pass that another node started. Empty if this node knows of this pass or of a later pass already, if the
   /// pass has failed, after the release, or if lacks_room_for().
   std::optional<start> follow(pass_number number);
-  /// Whether this node would take part in the pass if it had no part in so many others (CR-6).
+  /// Whether this node does not take part in the pass because it has parts in too many others (CR-6).
   bool lacks_room_for(pass_number number) const;
   /// Adds the graph task of a pass that was begun or followed. Returns false after the release; the caller then has to close
   /// the task.
@@ -103,7 +103,7 @@ class context_record {
     std::lock_guard lock(mutex_);
     return passes_;
   }
-  /// What calls and passes of this context have recorded on this node so far.
+  /// The recordings of the calls and passes of this context on this node so far.
   std::vector<engine::recording> recordings() const;
 
   /// What the context held at its release. The caller closes the tasks, and frees the sends on a thread that may work for long.
@@ -111,7 +111,7 @@ class context_record {
     std::vector<engine::send_source> sends;
     std::vector<contracts::graph_task_actor> tasks;
   };
-  /// Releases the context: nothing is added any more.
+  /// Releases the context: from now on add() and set_task() add nothing.
   remains release();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace troupe::passes {
 
-/// Spawns the actor. Throws std::system_error if the system gives no thread.
+/// Spawns the cpu_continuation actor of a node. Throws std::system_error if the system gives no thread.
 contracts::cpu_continuation_actor spawn_cpu_continuation(uses<with_self, with_actors, with_garbage> here);
 
 /// Spawns one of the node's burst_threads. Throws std::system_error if the system gives no thread.

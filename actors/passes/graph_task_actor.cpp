@@ -71,8 +71,8 @@ void graph_task_desk::gradients(propagate_gradients& message) {
   if (part_.over()) deliveries_.clear();
 }
 
-/// The sender of the gradients. Empty on the node that has started the pass if the message is not the answer of a child: there
-/// the sender does not matter.
+/// The sender of the gradients. Empty on the initiator if the message is not the answer of a child: the sender does not matter
+/// then.
 protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) {
   if (lead_ && message.answers == 0) return {};
   const auto from = here_.directory.find(message.from);
@@ -87,7 +87,7 @@ void graph_task_desk::quiet(participant_quiet& message) {
 
 void graph_task_desk::failed(participant_failed& message) {
   if (lead_) return fail(message.from, static_cast<errc>(message.code), std::move(message.text));
-  services::report_to(self_, here_, terms_->context.node, std::move(message));  // of a node that can't reach the initiator
+  services::report_to(self_, here_, terms_->context.node, std::move(message));  // from a node that can't reach the initiator
 }
 
 caf::typed_response_promise<discovered> graph_task_desk::discover(const troupe::discover& question) {
@@ -182,7 +182,7 @@ void graph_task_desk::carry_out(const part::stop_burst&) {
   here_.gradient_credits.wake();
 }
 
-/// Reports to the parent, if it takes part in the pass and is not the initiator; otherwise to the initiator.
+/// Reports to the parent if the parent takes part in the pass and is not the initiator; otherwise reports to the initiator.
 void graph_task_desk::carry_out(part::report_quiet& what) {
   if (lead_) return act(lead_->quiet(std::move(what.carried)));
   participant_quiet message{terms_->context, terms_->pass, here_.self.id(), std::move(what.carried), what.answers};

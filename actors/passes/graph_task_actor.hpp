@@ -57,7 +57,7 @@ class graph_task_desk {
   template <class Effects>
   void act(Effects effects);
 
-  // What the participant decides.
+  // Effects of the participant.
   void carry_out(part::run_burst& what);
   void carry_out(part::run_walk& what);
   void carry_out(const part::stop_burst&);
@@ -70,7 +70,7 @@ class graph_task_desk {
   void carry_out(const part::hand_out&);
   void carry_out(const part::end&);
 
-  // What the initiator decides.
+  // Effects of the initiator.
   void carry_out(const lead::walk_roots&);
   void carry_out(lead::ask_discover& what);
   void carry_out(lead::send_prune& what);
@@ -93,7 +93,7 @@ class graph_task_desk {
 
   support::desk_actor self_;
   const task_parts here_;
-  gate::own_actors::hold guard_;  // other nodes answer its questions, and send it nothing else
+  gate::own_actors::hold guard_;  // other nodes can send this actor only answers
   pass_terms_ptr terms_;
   part part_;
   std::optional<lead> lead_;

@@ -25,20 +25,20 @@ struct known_passes {
   pass_number current;                    // the last pass that this node began or heard of
   pass_number running;                    // the running pass that was started here; 0: none
   bool has_gradients = false;             // whether some pass may have left gradients on this node
-  bool is_gathering = false;              // the gradients of a task of context_record::next_to_gather() are not added yet
+  bool is_gathering = false;              // whether gradients of a task from context_record::next_to_gather() are not added yet
 
   static constexpr std::uint64_t longest_leap = 65'536;
 
   bool is_running() const noexcept { return running != pass_number{}; }
-  /// Whether a pass with this number may have begun, as far as this node can tell: of passes in which this node had no part, at
-  /// most `longest_leap` followed each other.
+  /// Whether a pass with this number may have begun, as far as this node can tell. Assumes that this node has missed at most
+  /// `longest_leap` passes in a row.
   bool is_possible(pass_number number) const noexcept {
     const auto known = std::max(current, completed).value;
     return number.value <= known || number.value - known <= longest_leap;
   }
   bool has_failed(pass_number number) const { return failed && failed->contains(number); }
   std::size_t count_failed() const { return failed ? failed->size() : 0; }
-  /// Copies of this object share `failed`, and do not see what is added.
+  /// Copies of this object that were made before do not see the added passes.
   void add_failed(const std::vector<pass_number>& those) {
     auto all = failed ? *failed : numbers();
     all.insert(those.begin(), those.end());

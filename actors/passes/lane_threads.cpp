@@ -25,13 +25,13 @@ namespace troupe::passes {
 
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{1};  // at workers that are between two works when the limit is over
+constexpr std::chrono::milliseconds between_looks{1};  // until end() looks again, after the limit, at workers without work
 
 }  // namespace
 
 /// The work that waits for a CPU worker. A worker that ends late outlives the lane_threads object, so both share the queue.
 struct lane_threads::queue {
-  /// Runs the work, and what has come meanwhile and found no idle worker.
+  /// Runs the work, then the work that came meanwhile and found no idle worker.
   void serve(std::size_t worker, std::function<void()> work) {
     for (;;) {
       work();
@@ -76,7 +76,7 @@ lane_threads::~lane_threads() {
     TORCH_WARN("troupe: ", late, " of ", workers_.size(), " workers have not ended within ",
                support::seconds_text(*stop_limit_), ": a function still runs there, and the thread ends with it.");
   } catch (...) {
-    // a handler of warnings throws, and a destructor can't
+    // the program's handler of warnings may throw, but a destructor must not
   }
 }
 

@@ -18,10 +18,12 @@
 
 namespace troupe::passes {
 
-/// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use it. The
-/// actor system does not wait for a thread whose work runs beyond the stop limit: that thread uses nothing of the system.
+/// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use
+/// lane_threads. The actor system does not wait for a thread whose work runs beyond the stop limit: that thread uses nothing of
+/// the system.
 ///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs or
-///         begins. Work that still runs at the stop limit is an exception: a warning tells of it, and its thread ends with it.
+///         begins. Only work that still runs at the stop limit goes on: a warning reports it, and its thread ends with the
+///         work.
 ///   LH-2  each accelerator that is present at the start has one worker, which runs nothing but functions of this device.
 ///   LH-3  posted work begins at once while a CPU worker is idle, otherwise as soon as a worker has finished its work. Work
 ///         begins in the order in which it was posted.
@@ -55,9 +57,9 @@ class lane_threads {
   const std::optional<c10::DeviceType> type_;         // of the accelerators
   std::vector<lane_worker_actor> workers_;            // those of the CPU come first
   std::vector<support::thread_stay_ptr> stays_;       // by worker
-  std::vector<gate::own_actors::hold> guards_;        // other nodes send the workers nothing
+  std::vector<gate::own_actors::hold> guards_;        // keep other nodes from sending to the workers
   std::vector<std::shared_ptr<engine::lane>> lanes_;  // by accelerator
-  const std::shared_ptr<queue> queue_;                // of the CPU workers, which share it
+  const std::shared_ptr<queue> queue_;                // shared with the CPU workers
 };
 
 }  // namespace troupe::passes

@@ -14,17 +14,17 @@
 
 namespace troupe::passes {
 
-/// What a program gives to engine::cpu_workers::post. It is a function, because the workers of the engine may be threads of any
-/// kind.
+/// Work that a program gives to engine::cpu_workers::post(). It is a function, because workers of the engine may be threads of
+/// any kind.
 struct posted_work {
   std::function<void()> work;  // must not throw
   void operator()() const { work(); }
 };
 
 /// A compute thread that serves a lane: a CPU worker, or the device worker of an accelerator.
-///   LW-1  the worker runs the work in the order in which it was sent, and keeps none of it.
-///   LW-2  the device of a device worker is the current device of its thread, from the first work on: a device that no function
-///         uses stays without a context.
+///   LW-1  the worker runs work in the order in which it was sent, and keeps no work after its run.
+///   LW-2  the device of a device worker is the current device of its thread, from the first work on: the driver makes no
+///         context on a device that no function uses.
 /// A lane is memory, and not messages to its worker, so that the thread of a pass can take back a task that no worker has
 /// begun.
 using lane_worker_actor = caf::typed_actor<caf::reacts_to<engine::serve_lane>, caf::reacts_to<posted_work>>;

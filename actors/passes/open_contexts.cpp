@@ -41,7 +41,8 @@ bool open_contexts::know(const open_context& context) {
   if (!open_.emplace(id, context).second) return true;
   auto& of_opener = open_of_[id.node];
   ++of_opener.contexts;
-  // Without a policy nodes trust each other. A program may run thousands of passes that nobody gathers.
+  // The limit CR-6 counts only with a policy. Without a policy nodes trust each other, and a program may run thousands of
+  // passes whose gradients nobody gathers.
   if (id.node != here_.self.id() && here_.network.peers.policy != nullptr) context.record->count_in(of_opener.parts);
   return true;
 }

@@ -26,7 +26,7 @@ struct open_context {
 };
 
 /// The contexts that are open on a node: contexts that the node opened itself, and contexts of other nodes that came with
-/// calls. Any thread may use the object.
+/// calls. Any thread may use open_contexts.
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
@@ -41,7 +41,7 @@ class open_contexts {
   /// Opens a context of this node; the `gateway` actor finds the context by find(). Throws troupe::error (stopping) after
   /// stop().
   open_context open();
-  /// A context with its actor, which find() does not know yet.
+  /// Makes a context and its actor, but does not add the context: find() does not know it yet.
   open_context make(const context_id& id) const;
   /// As join_pass().
   contracts::graph_task_actor join(const contracts::context_record_ptr& record, pass_number number, bool keep_graph,
@@ -63,8 +63,8 @@ class open_contexts {
   /// Releases the closed contexts.
   void release_closed();
 
-  /// Adds the joint to the record of its context. If the context is not open on this node, the `gateway` actor opens the
-  /// context first.
+  /// Adds the send and the recordings of the joint to the record of its context. If the context is not open on this node, the
+  /// `gateway` actor opens the context first.
   void add(contracts::outgoing_joint_ptr joint);
 
   /// For the node's end: returns the actors of all contexts that are not released yet. The caller ends them.

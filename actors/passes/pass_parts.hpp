@@ -4,18 +4,18 @@
 
 #include <troupe/actors/services/uses.hpp>
 
-// What passes use of their node, from a burst up to a context.
+// The parts of a node that passes use. Each list below includes the list above it.
 namespace troupe::passes {
 
 using burst_parts = uses<with_self, with_directory, with_clock, with_actors, with_gradient_credits, with_pass_workers,
                          with_departures, with_outbox>;
-/// Of run_and_return().
+/// The parts for run_and_return().
 using run_parts = burst_parts::and_also<with_counts, with_recorder, with_times>;
-/// Of a thread that runs bursts.
+/// The parts for a thread that runs bursts.
 using thread_parts = run_parts::and_also<with_running, with_bursts>;
-/// Of a graph task, which hands on what its bursts use.
+/// The parts for a graph task and its bursts.
 using task_parts = thread_parts::and_also<with_network, with_deadlines, with_garbage>;
-/// Of a context, which makes graph tasks.
+/// The parts for a context and its graph tasks.
 using context_parts = task_parts::and_also<with_log>;
 
 }  // namespace troupe::passes

@@ -16,8 +16,8 @@ void start_pass(const context_parts& here, const contracts::context_record_ptr& 
                 const contracts::backward_job_ptr& job);
 
 /// The graph task for a message of a pass that another node started. Makes the graph task if the pass is new on this node. Null
-/// if the pass is over on this node. On the node that opened the context only start_pass() begins a pass: null if it has not
-/// begun this one.
+/// if the pass is over on this node. On the node that opened the context only start_pass() begins a pass: null if start_pass()
+/// has not begun this pass.
 contracts::graph_task_actor join_pass(const context_parts& here, const contracts::context_record_ptr& record,
                                       pass_number number, bool keep_graph, bool create_graph);
 

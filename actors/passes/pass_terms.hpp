@@ -20,7 +20,7 @@
 
 namespace troupe::passes {
 
-/// What a graph task knows of its pass from the start.
+/// The facts that a graph task knows of its pass from the start.
 struct pass_terms : shared_terms {
   protocol::call_tree_place_ptr place;
   std::unique_ptr<pass_task> task;

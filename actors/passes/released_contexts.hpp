@@ -12,15 +12,15 @@ namespace troupe::passes {
 /// The contexts of other nodes that this node has released. So a late call does not open a released context again.
 ///   RC-1  contains() is true for the newest contexts that were added, and false for a context that was not added.
 ///   RC-2  consecutive contexts of a node (a stretch) take the memory of one context, and there are never more than `limit`
-///         stretches. To make room, add() drops the oldest stretch of the same node, or of another node if that node has no
-///         older stretch.
+///         stretches. To make room, add() drops the oldest stretch of the same node, or a stretch of another node if the new
+///         stretch is the oldest.
 class released_contexts {
  public:
   explicit released_contexts(std::size_t limit) : limit_(limit) {}
 
   void add(const context_id& id);
   bool contains(const context_id& id) const;
-  /// Forgets the contexts of a node that is down: a node that returns has a new id.
+  /// Forgets the contexts of a node that is gone: a node that is started again has a new id.
   void forget(node_id node);
   std::size_t stretches() const noexcept { return last_.size(); }
 

@@ -136,13 +136,14 @@ void routing_desk::is_up_again(node_id who) {
     if (context.record->id().node == who) announce(context.record->id());
 }
 
-/// Whether the node may send gradients and reports in the context. A message in a context that is not open here does nothing.
+/// Whether the node may send gradients and reports in the context. True for a context that is not open here: the message has no
+/// effect.
 bool routing_desk::may_take_part(node_id who, const context_id& id) const {
   return has_part_(who, id) || !contexts_.find(id).record;
 }
 
 /// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is
-/// far ahead: this node ignores all passes before one that it has followed.
+/// far ahead, because this node ignores all passes before the newest pass that it has followed.
 std::string routing_desk::why_not_from(const propagate_gradients& message) {
   if (here_.network.peers.policy == nullptr) return {};
   const auto what = "gradients of node '" + message.from + "'";
@@ -157,7 +158,7 @@ std::string routing_desk::why_not_from(const propagate_gradients& message) {
   return why;
 }
 
-/// Starts the pass on this node if the pass is new here. `sender`: of gradients.
+/// Starts the pass on this node if the pass is new here. `sender`: the name of the node that sent gradients; empty for a prune.
 template <class Message>
 void routing_desk::to_pass(Message& message, const std::string& sender) {
   const auto context = contexts_.find(message.context);
@@ -194,7 +195,7 @@ void routing_desk::refuse(const std::string& why) const { services::note_refusal
 contracts::context_actor routing_desk::close(const context_id& id) {
   auto known = contexts_.find(id).actor;
   contexts_.forget(id);
-  if (id.node != here_.self.id()) released_.add(id);  // no message opens a context of this node
+  if (id.node != here_.self.id()) released_.add(id);  // a message can't open a context of this node
   on_closed_(id);
   return known;
 }

@@ -27,9 +27,8 @@ class routing_desk {
       : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
 
   error unknown(const context_id& id) const { return contexts_.unknown(id); }
-  /// Returns the open context with this id. If the context is not open here and another node opened it first, opens the context
-  /// here. `by`: the node to or from which a message in the context goes. Empty if the context may not be opened (GW-1, GW-2,
-  /// GW-5).
+  /// Returns the open context with this id. If a context of another node is not open here, opens it. `by`: the node at the
+  /// other end of the message that names the context. Empty if the context may not be opened (GW-1, GW-2, GW-5).
   open_context find_or_open(const context_id& id, node_id by);
   void add(contracts::outgoing_joint& joint);
 
@@ -42,12 +41,12 @@ class routing_desk {
   caf::result<pass_aborted> abort(abort_pass& message);
 
   /// Node `from` says that it holds a part of a context. If this node opened the context, `from` may be unknown in the record,
-  /// because the node that called `from` went down. If another node opened the context, `from` is cut off from the opener. Then
-  /// this node tells the opener that this node holds a part of the context too. With a policy `from` becomes a peer only if
-  /// others have said that it has a part, or if its role may end all contexts.
+  /// because the node that called `from` went down. If another node opened the context, `from` may be cut off from the opener.
+  /// Then this node announces its own part to the opener. With a policy `from` becomes a peer only if others have said that it
+  /// has a part, or if its role has the right `all_contexts`.
   void joined(const context_joined& news);
-  /// Tells the node that opened the context that this node holds a part of it. That node answers if it has released the
-  /// context.
+  /// Tells the opener of the context that this node holds a part of the context. If the opener has released the context, it
+  /// answers with release_context.
   void announce(const context_id& id);
   context_released release(const release_context& message);
   void release(const context_id& id, const contracts::context_actor& actor);

@@ -11,7 +11,7 @@ namespace troupe::services {
 
 namespace {
 
-/// Without the lock of the threads: a message may wake a thread.
+/// Sends the bursts to their threads. To be called without the lock, because a message may wake a thread.
 template <class Begins>
 void hand_out(Begins all) {
   for (auto& each : all) caf::anon_send(each.thread, std::move(each.what));
@@ -90,7 +90,7 @@ std::vector<burst_threads::begin> burst_threads::due() {
       try {
         all_.push_back(spawn_());
       } catch (const std::exception&) {
-        break;  // a thread that ends its burst takes the next one
+        break;  // the next thread that ends its burst takes this burst
       }
       idle_.push_back(all_.back());
     }

@@ -16,8 +16,8 @@
 namespace troupe::services {
 
 /// The threads of a node for bursts. A burst whose function waits for a future, or that waits for room at a peer (GW-14), gives
-/// its turn to another burst. The future may need that burst: a hook makes a call, and a pass of the call comes back to this
-/// node. Any thread may use it.
+/// its turn to another burst. The future may need that other burst: for example if a hook makes a call, and a pass of the
+/// called function comes back to this node. Any thread may use burst_threads.
 ///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst whose wait is over goes on
 ///         at once: then more than `limit` compute for a while. A large function that waits on a worker counts as a burst that
 ///         waits.
@@ -36,8 +36,8 @@ class burst_threads {
   void start(std::size_t limit, std::function<actor()> spawn);
 
   void post(job what);
-  /// A thread has run a burst: the next one that the thread has to run. Without one, and if `ends` is true, the thread has to
-  /// end.
+  /// The order to a thread that has run a burst: the next burst that it has to run. If there is no next burst and `ends` is
+  /// true, the thread has to end.
   struct order {
     std::optional<job> next;
     bool ends = false;
@@ -46,11 +46,11 @@ class burst_threads {
   /// To be called when a burst begins to wait for a future; resumed() when the burst goes on.
   void blocked();
   void resumed();
-  /// The threads that have not ended.
+  /// For the node's end: returns the threads that have not ended. The caller ends them.
   std::vector<actor> stop();
 
-  /// While a waiting_observer lives, its thread tells when it waits. Other threads that run large functions of a burst have
-  /// one, too.
+  /// While a waiting_observer lives, its thread calls blocked() and resumed() when it waits. Pass workers have a
+  /// waiting_observer too.
   class waiting_observer final : public blocking_observer {
    public:
     explicit waiting_observer(burst_threads& of) : of_(of), outer_(std::exchange(current(), this)) {}

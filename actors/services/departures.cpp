@@ -16,7 +16,7 @@ namespace troupe::services {
 
 namespace {
 
-// A courier asks its device without waiting. Only a driver that never returns from a question lets this time pass.
+// A courier asks its device without waiting. So this time passes only if a driver never returns from a question.
 constexpr std::chrono::seconds patience_with_driver{1};
 
 }  // namespace
@@ -68,7 +68,7 @@ void departures::finish(std::chrono::steady_clock::time_point until) {
   const std::int64_t until_ns = until.time_since_epoch() / std::chrono::nanoseconds(1);
   const auto left = until - std::chrono::steady_clock::now() + patience_with_driver;
   const auto close = [&](const courier_actor& who) { return self->request(who, left, support::close_atom::value, until_ns); };
-  std::vector<decltype(close(courier_actor()))> answers;  // all are asked before one is waited for
+  std::vector<decltype(close(courier_actor()))> answers;  // all couriers are asked before the first answer is awaited
   for (const auto& [device, courier] : all)
     if (courier.who) answers.push_back(close(courier.who));
   for (auto& each : answers) each.receive([] {}, [](const caf::error&) {});

@@ -21,7 +21,7 @@
 namespace troupe::services {
 
 /// All that a node needs to send tensors of accelerators. Costs nothing until there is a tensor to send: a device's courier
-/// starts with the first parcel. Any thread may use the object.
+/// starts with the first parcel. Any thread may use departures.
 ///   DP-1  parcels of one device keep their order. A parcel does not wait for parcels of other devices.
 ///   DP-2  if the system gives no thread, `send` gets the error.
 ///   DP-3  finish() ends in time, whatever the devices do; nothing is sent afterwards, and later parcels get an error. If a
@@ -29,11 +29,11 @@ namespace troupe::services {
 ///         for that courier.
 ///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets
 ///         the exception. It does not run after a failure.
-///   DP-5  when finish() has returned, neither `finish_contents` runs any more nor `send` for a parcel without a failure: both
-///         may use what ends after the node's departures.
+///   DP-5  after finish() has returned, no `finish_contents` runs, and no `send` of a parcel without a failure. So both may use
+///         objects that are destroyed after the node's departures.
 class departures {
  public:
-  /// `guard`: keeps a courier from messages of other nodes while the result lives.
+  /// `guard`: other nodes can't send to the courier while the result lives.
   using guard = std::function<gate::own_actors::hold(caf::actor_id courier)>;
 
   departures(caf::actor_system& system, guard from_strangers);
@@ -55,7 +55,7 @@ class departures {
     gate::own_actors::hold hold;
   };
 
-  /// What couriers hold while they send.
+  /// Couriers hold `mutex` (shared) while they send. finish() closes the door.
   struct door {
     std::shared_mutex mutex;
     std::atomic<bool> is_closed{false};

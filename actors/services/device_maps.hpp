@@ -20,13 +20,15 @@ namespace troupe::services {
 
 using device_map_ptr = std::shared_ptr<const device_map>;
 
-/// The device maps of a node, for its calls and messages to its peers. Any thread may use it.
+/// The device maps of a node, for its calls and messages to its peers. Any thread may use device_maps.
 ///   DV-1  the map of a message is the map that its sender chose, else the map of the settings for the receiving node.
-///   DV-2  a map is checked against the devices of this node and those that the peer has told, before anything is sent.
-///   DV-3  the status lists each map of the settings: also that to a node that is not up, and what is wrong with it.
+///   DV-2  a map is checked before anything is sent: against the devices of this node, and against the devices that the peer
+///         has named.
+///   DV-3  the status lists each map of the settings, even to a node that is not up, and says what is wrong with the map.
 class device_maps {
  public:
-  /// Throws troupe::error (misuse) if a map leads from a device that this node does not have. The directory has to live longer.
+  /// Throws troupe::error (misuse) if a map leads from a device that this node does not have. The directory has to outlive the
+  /// maps.
   device_maps(const std::map<std::string, device_names>& of_settings, std::vector<c10::Device> here,
               const membership::peer_directory& directory);
 
@@ -39,7 +41,7 @@ class device_maps {
   std::vector<c10::Device> destinations(const device_map& map, const std::vector<at::Tensor>& tensors, const std::string& what,
                                         const std::string& peer, node_id id) const;
 
-  /// Why the settings' map to the peer is impossible; empty if it is possible, or if there is none.
+  /// Why the settings' map to the peer is impossible; empty if the map is possible, or if there is none.
   std::string problem(const std::string& peer, node_id id) const;
 
   std::vector<device_map_status> status() const;

@@ -17,7 +17,7 @@
 
 namespace troupe::services {
 
-/// What a node has let go of and may take long to free. Any thread may use it.
+/// Objects that a node does not need any more and that may take long to free. Any thread may use garbage.
 ///   GB-1  on a node with a network, until the node stops, a call of add() frees nothing: another thread frees the objects, or
 ///         the calling thread does so after the call.
 class garbage {

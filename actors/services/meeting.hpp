@@ -18,12 +18,12 @@
 
 namespace troupe::services {
 
-/// How long work waits for a node that is not up here. When two nodes meet, or reach each other again, one of the two knows so
-/// before the other: its messages come to a node that does not know so yet. The nodes of one cluster know each other within
-/// milliseconds.
+/// How long work waits for a node that is not up here. When two nodes meet, or reach each other again, one of them notices
+/// first: its messages may come before the other node has noticed. Within a cluster the other node notices within milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
-/// Waits until the node is up here, within `limit`, and connects to it if it is a member. Then calls met(), or not_met(error).
+/// Waits for `limit` at most until the node is up here, and connects to it if it is a member. Then calls met(); otherwise calls
+/// not_met(error).
 template <class F, class G>
 void meet(support::desk_actor self, uses<with_directory> here, const contracts::membership_actor& membership, node_id who,
           std::chrono::nanoseconds limit, F met, G not_met) {

@@ -11,7 +11,7 @@
 
 namespace troupe::services {
 
-/// Who a node is. Any thread may use it.
+/// The name, the id and the address of a node. Any thread may use node_identity.
 class node_identity {
  public:
   /// Draws the id of the node.

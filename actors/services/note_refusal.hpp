@@ -13,8 +13,8 @@
 
 namespace troupe::services {
 
-/// Counts and logs what the node has refused. `sender`: the actor that has sent it, if it is known: a flood of one node then
-/// hides no line about another.
+/// Counts and logs a message that the node has refused. `sender`: the actor that sent the message; null if it is not known. A
+/// flood of one known node hides no line about another node (NL-3).
 inline void note_refusal(uses<with_log, with_counts> here, const std::string& why, const caf::strong_actor_ptr& sender) {
   ++here.counts.requests_refused;
   here.log.warn(

@@ -28,7 +28,7 @@
 
 namespace troupe::services {
 
-/// Makes the contents of the messages of a node. Any thread may use it.
+/// Makes the contents of the messages of a node. Any thread may use outbox.
 class outbox {
  public:
   outbox(const settings& options, const node_identity& self, const membership::peer_directory& directory,
@@ -50,24 +50,24 @@ class outbox {
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
-  /// of the error. `format`: the format in which the tensors travel if the node `to` reads it. The tensors of a message that is
-  /// still `arriving` are not compressed yet: compress() does so when all elements have come.
+  /// of the error. `format`: the format in which the tensors travel if the node `to` reads it. If `arriving` has events, the
+  /// tensors are not compressed yet: the caller calls compress() when all elements have come.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact);
-  /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, if the settings let
-  /// it.
+  /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, unless
+  /// settings::warn_detached is false.
   void warn_detached(const std::string& what);
-  /// Logs a warning, once, if a profiler of libtorch watches this thread, which has something for the node `to`: the profiler
-  /// does not see what runs there.
+  /// Logs a warning, once, if libtorch's profiler is on for this thread, which sends a message to node `to`: the profiler does
+  /// not see the work on that node.
   void warn_of_profiler(node_id to);
   /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
   void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
                 std::uint64_t residual_stream = 0);
-  /// The format for a message to the node: `wanted` if the node is another one that reads it, else exact.
+  /// The format for a message to node `to`: `wanted` if `to` is another node and reads this format, else exact.
   wire_format format_for(node_id to, wire_format wanted) const;
 
   tensor_memory memory;     // for tensors that are compressed or decompressed
-  residual_book residuals;  // what rounding took from gradients that left in 8 bits
+  residual_book residuals;  // the rounding errors of gradients that left in 8 bits
 
  private:
   const settings& options_;

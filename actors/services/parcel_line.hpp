@@ -23,10 +23,10 @@ struct parcel {
 };
 using parcel_ptr = std::shared_ptr<parcel>;
 
-/// The parcels of one device that wait, in their order, and how long to wait before the device is asked again. All times are
+/// The waiting parcels of one device, in their order. Says how long to pause before the device is asked again. All times are
 /// nanoseconds of the steady clock.
 ///   PN-1  a parcel leaves when it is ready and no parcel before it waits.
-///   PN-2  the pause grows with the time for which the first parcel has been waited for. At first there is no pause; later the
+///   PN-2  the pause grows with the time that the first parcel has waited at the front. At first there is no pause; later the
 ///         pause is an eighth of that time, and at most `longest_ns`.
 class parcel_line {
  public:
@@ -46,7 +46,7 @@ class parcel_line {
     }
   }
 
-  /// False if no parcel waits, and if the first one is not ready.
+  /// Sends the first parcel if it is ready. False if no parcel waits, or if the first parcel is not ready.
   bool send_one_if_ready(std::int64_t now_ns) {
     if (waiting_.empty()) return false;
     std::exception_ptr failure;
@@ -64,7 +64,7 @@ class parcel_line {
     while (!waiting_.empty()) send_front(failure);
   }
 
-  /// How long to sleep; 0: only other threads should run.
+  /// How long to sleep; 0: only yield to other threads.
   std::int64_t pause_ns(std::int64_t now_ns) const noexcept {
     const auto waited_ns = now_ns - begin_ns_;
     return waited_ns < patience_ns ? 0 : std::min(waited_ns / 8, longest_ns);
@@ -78,7 +78,7 @@ class parcel_line {
   }
 
   std::deque<parcel_ptr> waiting_;
-  std::int64_t begin_ns_ = 0;  // since when the first parcel is waited for
+  std::int64_t begin_ns_ = 0;  // when the first parcel came to the front
 };
 
 }  // namespace troupe::services

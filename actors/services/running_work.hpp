@@ -15,7 +15,7 @@
 
 namespace troupe::services {
 
-/// What the threads of a node run, for the error of a node that can't stop. Any thread may use it.
+/// The work that the threads of a node run, for the error of a node that can't stop. Any thread may use running_work.
 ///   RW-1  text() names all work whose `entry` lives, the oldest first; beyond `most_named` it says how many more there are.
 ///   RW-2  an entry allocates nothing, so it can be made where no exception may leave.
 class running_work {
@@ -24,10 +24,10 @@ class running_work {
  public:
   static constexpr std::size_t most_named = 5;
 
-  /// Stands for work, from its begin to its end.
+  /// Stands for one piece of work, from its begin to its end.
   class entry : public hook {
    public:
-    /// `kind`, `name`: such as "the call of" and "f"; have to live as long as the entry. The name may be empty. `now_ns`:
+    /// `kind`, `name`: such as "the call of" and "f"; both texts have to outlive the entry. The name may be empty. `now_ns`:
     /// nanoseconds of the steady clock.
     entry(running_work& all, std::string_view kind, std::string_view name, std::int64_t now_ns) noexcept
         : all_(all), kind_(kind), name_(name), begin_ns_(now_ns) {
@@ -50,7 +50,7 @@ class running_work {
     const std::int64_t begin_ns_;
   };
 
-  /// "" if nothing runs.
+  /// The work that runs; "" if nothing runs.
   std::string text(std::int64_t now_ns) const {
     const std::lock_guard lock(mutex_);
     std::string result;
@@ -72,7 +72,7 @@ class running_work {
 /// Marks a thread that runs a call or a burst of a node, as long as the object lives.
 class own_thread {
  public:
-  /// `work`: what runs on the node. `kind`, `name`: see running_work::entry.
+  /// `work`: the work of the node. `kind`, `name`: see running_work::entry.
   explicit own_thread(running_work& work, std::string_view kind, std::string_view name = {}) noexcept;
   ~own_thread() { current_ = outer_; }
   own_thread(const own_thread&) = delete;

@@ -92,17 +92,17 @@ TROUPE_PART(actors, const services::node_actors);
 TROUPE_PART(deadlines, support::deadline_clock);
 TROUPE_PART(times, support::work_times);
 TROUPE_PART(gradient_credits, contracts::send_credits);  // bytes of gradients that are under way to other nodes (GW-14)
-TROUPE_PART(running, services::running_work);            // what calls and bursts run here now
-TROUPE_PART(is_ending, const std::atomic<bool>);         // then calls that have not begun are refused
+TROUPE_PART(running, services::running_work);            // the work of calls and bursts that runs now
+TROUPE_PART(is_ending, const std::atomic<bool>);         // if true, calls that have not begun are refused
 TROUPE_PART(bursts, services::burst_threads);
 TROUPE_PART(pass_workers, std::atomic<engine::cpu_workers*>);  // for large functions; null: they run on the threads of bursts
 TROUPE_PART(departures, std::optional<services::departures>);
 TROUPE_PART(outbox, services::outbox);
 TROUPE_PART(garbage, services::garbage);
 
-/// What a class or function uses of its node: `uses<with_log, with_clock>` has the references `log` and `clock`. It is made of
-/// node_parts, or of a `uses` that has all these parts; anything else does not compile. It is small: copy it into what outlives
-/// the call.
+/// The parts of a node that a class or function uses: `uses<with_log, with_clock>` has the references `log` and `clock`. A
+/// `uses` is made of node_parts, or of a `uses` that has all these parts; anything else does not compile. A `uses` is small:
+/// copy it into an object or lambda that outlives the call.
 template <class... Parts>
 struct uses : Parts... {
   template <class All>

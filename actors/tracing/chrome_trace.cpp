@@ -87,7 +87,7 @@ void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
   }
 }
 
-// The two ends of a call, where the trace has both.
+// The two ends of a call, if the trace has both.
 struct arrow {
   const bar* from = nullptr;
   const bar* to = nullptr;

@@ -11,8 +11,8 @@
 
 namespace troupe::tracing {
 
-/// The spans of one call or burst. The thread that runs the call or burst adds spans, and the threads that bring answers to its
-/// own calls add spans too. Any thread may use a span_collector.
+/// The spans of one call or burst. The thread that runs the call or burst adds spans. The threads that bring the answers to
+/// calls of this thread add spans too. Any thread may use a span_collector.
 class span_collector {
  public:
   static constexpr std::size_t most = most_of_call - 2;  // later spans are dropped
@@ -26,7 +26,7 @@ class span_collector {
 };
 using span_collector_ptr = std::shared_ptr<span_collector>;
 
-/// While an operator_log lives, it records spans of what its thread runs: libtorch's operators and autograd functions, and
+/// While an operator_log lives, it records spans of libtorch's operators and autograd functions that its thread runs, and of
 /// calls that the thread makes. A thread has one current log; the end of a nested log restores the outer one.
 ///   OL-1  a log without a collector costs nothing, and hides the outer log.
 class operator_log {

@@ -49,11 +49,11 @@ void check(const trace_wire::Log& log, std::size_t most) {
   if (log.flows_size() > 0) entries(static_cast<std::size_t>(log.flows_size()), "flows");
 }
 
-// Whether bytes may hold no more than `most` spans. Of most entries libprotobuf makes eight times their bytes, and of short
-// texts more.
+// Whether the bytes are few enough for `most` spans. To be checked before the bytes are parsed: libprotobuf takes eight times
+// the bytes of most entries, and more for short texts.
 bool are_few(std::string_view bytes, std::size_t most) {
-  constexpr std::size_t of_span = 64;  // more than the numbers of a span and the lengths of its texts take
-  constexpr std::size_t of_log = 64;   // more than the fields that are no texts
+  constexpr std::size_t of_span = 64;  // upper bound of the bytes of a span without its texts
+  constexpr std::size_t of_log = 64;   // upper bound of the fields that are not texts
   return bytes.size() <= most_text_bytes + of_span * (most + 1) &&
          fields_in(caf::as_bytes(caf::make_span(bytes.data(), bytes.size()))).value_or(bytes.size()) <= 3 * most + of_log;
 }
@@ -75,7 +75,7 @@ std::size_t first_packed(const std::vector<trace_span>& spans) {
 std::string pack(const trace_log& log) {
   const auto first = first_packed(log.spans);
   trace_wire::Log to;
-  trace_wire::Log of_flows;  // goes first: where bytes are cut short, a field is then missing that is not optional
+  trace_wire::Log of_flows;  // written first: then truncated bytes lack a field that is always there
   to.set_spans(log.spans.size() - first);
   to.set_dropped(log.dropped + first);
   std::unordered_map<std::string_view, std::uint32_t> numbers;

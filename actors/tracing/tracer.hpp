@@ -34,7 +34,7 @@ struct trace_span {
   bool operator==(const trace_span&) const = default;
 };
 
-/// The flow of the call that a message brings.
+/// The flow of the call whose message has this id.
 inline std::uint64_t flow_of(const message_id& call) noexcept { return std::hash<message_id>{}(call); }
 
 /// a - b, in nanoseconds. Another node may send any times: a difference that is too large wraps around.
@@ -42,7 +42,7 @@ constexpr std::int64_t time_minus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-/// What a node recorded: the newest spans, and how many older spans were dropped.
+/// The spans that a node recorded: the newest spans, and how many older spans were dropped.
 struct trace_log {
   std::vector<trace_span> spans;
   std::uint64_t dropped = 0;
@@ -52,7 +52,7 @@ struct trace_log {
 
 /// The most spans that the tracer of a node keeps.
 inline constexpr std::size_t most_of_node = 200'000;
-/// The most spans that a call or a burst brings: those of a span_collector, and those of the call itself.
+/// The most spans that travel with a call or a burst: those of a span_collector, and those of the call itself.
 inline constexpr std::size_t most_of_call = 20'000 + 2;
 
 /// A log as bytes, to travel as an attribute. Names that repeat are written once; names are cut after 256 bytes. If the names

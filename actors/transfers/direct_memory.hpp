@@ -10,8 +10,9 @@
 
 namespace troupe::transfers {
 
-/// Which nodes read large tensors out of this process's memory, and which nodes' memory this process reads. Only one thread may
-/// use the object.
+/// Knows which nodes read large tensors out of this process's memory, and of which nodes this process reads the memory. The
+/// reader draws a mark of random bytes, which the other process keeps in its memory (memory_mark). Only one thread may use the
+/// object.
 ///   DM-1  a mark that another node drew is kept until the node is forgotten or can't read. The mark is then overwritten; its
 ///         memory is kept for another mark.
 ///   DM-2  a mark belongs to one process of the node that got it: for that node, this process reads the memory of no other
@@ -22,7 +23,7 @@ class direct_memory {
   direct_memory(const direct_memory&) = delete;
   direct_memory& operator=(const direct_memory&) = delete;
 
-  /// Keeps the mark that the node drew. No effect if it drew one before.
+  /// Keeps the mark that the node drew. No effect if a mark of the node is kept already.
   void keep(node_id reader, const memory_mark& drawn);
   /// Drops the mark of a node that can't read this process's memory.
   void refused(node_id reader);
@@ -37,7 +38,7 @@ class direct_memory {
 
   /// Draws a mark for a process whose memory this process will read; null if the system has no random numbers.
   const memory_mark* draw(node_id sender, std::uint64_t process);
-  /// What draw() drew for the node last; null if there is nothing.
+  /// The last mark that draw() drew for the node; null if there is none.
   const drawn_mark* drawn(node_id sender) const;
 
   void forget(node_id peer);

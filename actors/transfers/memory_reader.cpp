@@ -22,7 +22,7 @@ contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actor
     return std::tuple{[here](contracts::incoming_offer_ptr& job) {
       try {
         job->failure = here.network.arriving->read(job->offer, job->given);
-      } catch (const std::exception& reason) {  // no memory for the tensor
+      } catch (const std::exception& reason) {  // for example no memory for the tensor
         job->failure = error(errc::function_failed, reason.what());
       }
       caf::anon_send(here.actors.gateway, std::move(job));

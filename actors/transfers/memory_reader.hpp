@@ -14,7 +14,7 @@ namespace troupe::transfers {
 /// Spawns a memory reader. Throws std::system_error if the system gives no thread.
 contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here);
 
-/// The memory reader of a node. Any thread may use the object.
+/// The memory reader of a node. Any thread may use lazy_memory_reader.
 ///   MY-1  the first offer starts the reader. A reader that had nothing to read for `idle_time` ends, and its thread with it;
 ///         the next offer starts another one.
 class lazy_memory_reader {
@@ -40,9 +40,9 @@ class lazy_memory_reader {
   const std::chrono::nanoseconds idle_time_;
   std::mutex mutex_;  // guards reader_, guard_, offers_, not_read_, is_watched_ and stopped_
   contracts::memory_reader_actor reader_;
-  gate::own_actors::hold guard_;  // of the reader: other nodes send it nothing
-  std::uint64_t offers_ = 0;      // that were given to readers so far
-  std::uint64_t not_read_ = 0;    // that have not returned
+  gate::own_actors::hold guard_;  // keeps other nodes from sending to the reader
+  std::uint64_t offers_ = 0;      // offers that were given to readers so far
+  std::uint64_t not_read_ = 0;    // offers that have not returned
   bool is_watched_ = false;       // whether an alarm is set that ends the reader if it is not used
   bool stopped_ = false;
 };

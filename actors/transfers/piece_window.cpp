@@ -38,7 +38,7 @@ void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<
   if (of.ends_draining) drains_ = false;
   const auto delay = std::max<std::int64_t>(1, now_ns - of.left_ns);
   auto waited_ns = round_trip_.excess(delay);
-  auto without_answer_ns = delay;  // without what the answer waited
+  auto without_answer_ns = delay;  // without the wait of the answer
   if (taken_ns) {
     const auto answer_waited = waited_ns - std::min(waited_ns, way_there_.excess(difference(*taken_ns, of.left_ns)));
     waited_ns -= answer_waited;
@@ -75,7 +75,7 @@ void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   drains_ = drains_ || small;  // large pieces are still under way
 }
 
-/// At most once in a round trip: the pieces on their way left with the larger window.
+/// Shrinks the window. To be called at most once in a round trip, because the pieces under way left with the larger window.
 void piece_window::shrink(double by, std::int64_t now_ns) {
   window_ *= by;
   shrunk_ns_ = now_ns;

@@ -8,13 +8,13 @@
 
 namespace troupe::transfers {
 
-/// How many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as pieces do
-/// not wait in queues on the path, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So a path that is fast
-/// and long is used, and other messages do not wait behind many pieces. Pieces are small on a slow path: the smallest window is
-/// a few pieces, and a message that leaves between two pieces waits until the path has taken all pieces before it.
+/// Decides how many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as
+/// pieces do not wait in queues on the path, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So the window
+/// fills a fast and long path, and other messages do not wait behind many pieces. Pieces are small on a slow path: the smallest
+/// window is a few pieces, and a message that leaves between two pieces waits until the path has taken all pieces before it.
 /// The wait of a piece is the time that the piece took to its receiver, less the shortest such time of late. The receiver says
-/// by its own clock when it took the piece, so the wait of the answer, behind what the receiver sends, does not count. If the
-/// receiver says no time, the time of piece and answer together counts. Times are nanoseconds of one clock, unless said
+/// by its own clock when it took the piece, so the wait of the answer, behind other bytes of the receiver, does not count. If
+/// the receiver says no time, the time of piece and answer together counts. Times are nanoseconds of one clock, unless said
 /// otherwise; sizes are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a path of constant rate and delay the window grows to the product of both, or at least to half of it while the
@@ -44,7 +44,7 @@ class piece_window {
   /// How long a span is: the shortest delay is that of the current span and of the span before.
   static constexpr std::int64_t memory_ns = 10'000'000'000;
 
-  /// What has to be known of a piece when the answer to the piece comes.
+  /// The facts of a piece that the window needs when the answer to the piece comes.
   struct piece {
     std::int64_t left_ns;
     std::uint64_t bytes;
@@ -70,7 +70,7 @@ class piece_window {
    public:
     /// Takes a time into account. Returns by how much the time is longer than the shortest.
     std::int64_t excess(std::int64_t time_ns);
-    /// False, and no effect, if there was no time in this span.
+    /// Begins a span. False, without effect, if no time was seen in this span.
     bool begin_span();
     void forget() { this_span_ = span_before_ = unknown; }
     std::int64_t get() const { return std::min(this_span_, span_before_); }
@@ -92,7 +92,7 @@ class piece_window {
   bool is_small_ = false;
   bool starts_ = true;          // the window doubles with each round trip until pieces wait
   bool drains_ = false;         // few pieces leave, until one of them shows the delay without a queue
-  std::int64_t shrunk_ns_ = 0;  // pieces that left before tell of the window before it shrank
+  std::int64_t shrunk_ns_ = 0;  // answers to pieces that left before do not shrink the window again
   std::int64_t span_ns_ = 0;    // when the current span of memory_ns began; 0: no piece has left
   shortest_time round_trip_;    // from a piece to its answer
   shortest_time way_there_;     // from a piece, by the sender's clock, to its receiver, by the receiver's clock

@@ -19,7 +19,7 @@ struct transfer {
   std::uint64_t bytes;
 };
 
-// What happens.
+// Events.
 struct shipment_begun {  // a message has to leave for the node, and these transfers ahead of it
   node_id to;
   std::vector<transfer> ahead;
@@ -45,7 +45,7 @@ struct receiver_down {
 };
 using shipping_event = std::variant<shipment_begun, mark_drawn, piece_answered, offer_answered, receiver_down>;
 
-// What the desk has to do.
+// Effects, which the desk has to carry out.
 struct ask_for_mark {
   node_id of;
 };
@@ -66,33 +66,33 @@ struct send_message {
 struct drop_message {
   std::uint64_t message;
 };
-struct let_go {  // nobody needs the elements of the transfer here any more
+struct let_go {  // this node does not need the elements of the transfer any more
   std::uint64_t transfer;
 };
 using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_message, drop_message, let_go>;
 
-/// Which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces to a
-/// node that reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are in
-/// its cache, and small messages leave between two pieces. Decides; holds no tensor, sends nothing and reads no clock.
+/// Decides which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces
+/// to a node that reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are
+/// in its cache, and small messages leave between two pieces. Holds no tensor, sends nothing and reads no clock.
 ///
 ///   memory of a receiver   meaning                                    next state
-///   unknown                it was not asked                           shipment_begun, if it may read: asked
+///   unknown                the receiver was not asked                 shipment_begun, if the receiver may read: asked
 ///   asked                  transfers that begin leave in pieces       mark_drawn: reads
 ///   reads                  transfers that begin are offered           offer_answered (unreadable): can_not
 ///   can_not                transfers leave in pieces
 ///
 ///   transfer               next state
-///   waits                  its turn: offers, if the receiver reads; otherwise pieces
+///   waits                  in its turn: offers, if the receiver reads; otherwise pieces
 ///   pieces                 let go of when its last piece has left
 ///   offers                 let go of when its last offer was taken. offer_answered (refused): refused; if it was unreadable,
 ///                          all transfers in `offers` are refused
-///   refused                when no offer of it is without an answer: pieces, from its first byte on
+///   refused                when all its offers are answered: pieces, from its first byte on
 ///
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
-///         the last one. Messages to a node leave in the order of shipment_begun.
-///   OP-2  a piece leaves while fewer bytes than the window of the receiver have left in pieces and are not answered, an offer
-///         while fewer than `most_offers` offers are not answered.
-///   OP-3  offered elements are kept until no offer of their transfer is without an answer, or the receiver is down.
+///         the last offer. Messages to a node leave in the order of shipment_begun.
+///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
+///         while fewer than `most_offers` offers have no answer.
+///   OP-3  offered elements are kept until all offers of their transfer are answered, or the receiver is down.
 ///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
 class shipments {
@@ -123,9 +123,9 @@ class shipments {
   struct receiver {
     memory reads = memory::unknown;
     std::deque<std::variant<part, message>> queue;
-    int offers = 0;                                                 // without an answer, of all transfers
+    int offers = 0;                                                 // offers without an answer, of all transfers
     std::uint64_t under_way = 0;                                    // bytes in pieces without an answer
-    std::unordered_map<std::uint64_t, piece_window::piece> pieces;  // without an answer
+    std::unordered_map<std::uint64_t, piece_window::piece> pieces;  // pieces without an answer
     piece_window window;
   };
 

@@ -37,7 +37,7 @@ namespace {
 
 constexpr std::chrono::milliseconds looks_again_after{2};
 constexpr std::chrono::nanoseconds least_for_writer =
-  std::chrono::milliseconds(100);  // a wish without time asks whether there is room now
+  std::chrono::milliseconds(100);  // CAF's writer gets this time even if the deadline of the wish is nearer
 
 }  // namespace
 
@@ -69,8 +69,8 @@ void transfer_desk::call_off(node_id to, const sent_ahead& ahead) const {
     if (number != 0) caf::anon_send(gateway, tensor_piece{here_.self.id(), number, 0, 0, {}});
 }
 
-/// Asks, and calls then(error, answer) when the node has answered. `answer`: 0 if there is none. No effect if the node goes
-/// down before.
+/// Sends the question, and calls then(error, answer) when the node has answered. `answer`: 0 if the node sends no value. then()
+/// is not called if the node goes down before.
 template <class Question, class F>
 void transfer_desk::ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then) {
   const auto request = self_->request(gateway, caf::infinite, std::move(question));
@@ -158,8 +158,9 @@ std::int64_t transfer_desk::came(const tensor_piece& piece) {
   return support::steady_ns();
 }
 
-/// Why this node may not read the memory of this process of node `from`; no error if this node may. The kernel says which
-/// process is at the other end of the connection, and that it is of the same user (LD-1): what the node says would not do.
+/// The error if this node may not read the memory of `process`, a process of node `from`; empty if this node may. The kernel
+/// says which process is at the other end of the connection, and that it is of the same user (LD-1). The claim of the node
+/// would not be enough.
 caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) const {
   const auto refused = [&](const char* why) {
     return make_error(errc::refused,
@@ -187,7 +188,7 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
   TROUPE_EXPECT(here_.network.arriving != nullptr);
   const auto* given = direct_.drawn(offer.from);
   if (given == nullptr || given->process != offer.process) {
-    here_.network.arriving->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops what has come of the transfer
+    here_.network.arriving->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops the pieces of the transfer that have come
     return make_error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
                                        std::to_string(offer.process) + ", which has no mark");
   }

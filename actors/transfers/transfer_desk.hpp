@@ -24,8 +24,8 @@
 namespace troupe::transfers {
 
 /// The desk of the `gateway` actor for large tensors. Large tensors leave ahead of their messages (GW-6), in pieces or as
-/// offers. They come as pieces, or this node reads them out of the memory of the process that offers them (GW-8). `shipments`
-/// decides what leaves.
+/// offers. They come as pieces, or this node reads them out of the memory of the process that offers them (GW-8). Its core is
+/// `shipments`.
 class transfer_desk {
  public:
   using parts = uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
@@ -42,8 +42,8 @@ class transfer_desk {
   /// Sends gradients. Gradients that count for the send limit leave as a question: the other node answers when it has taken
   /// them (GW-14).
   void send(const contracts::outgoing_gradients_ptr& what);
-  /// Calls `taken` when the node has taken what was sent to it before: asks by a piece of no transfer, which changes nothing.
-  /// No effect if the node goes down before.
+  /// Calls `taken` when the node has taken all messages that were sent to it before. Asks with a piece of transfer 0, which
+  /// changes nothing. `taken` is not called if the node goes down before.
   void when_taken(node_id by, std::function<void()> taken);
 
   /// To be called when a piece has come. The elements are in arriving_tensors already, because reading the message put them
@@ -79,7 +79,7 @@ class transfer_desk {
   lazy_memory_reader& reader_;
   shipments shipments_;
   std::unordered_map<std::uint64_t, at::Tensor> elements_;             // of transfers, by number
-  std::unordered_map<std::uint64_t, std::function<void()>> messages_;  // that follow transfers, by number
+  std::unordered_map<std::uint64_t, std::function<void()>> messages_;  // messages that follow transfers, by number
   std::deque<shipping_effect> due_;                                    // not empty while effects are carried out
   support::open_requests asked_;
   direct_memory direct_;

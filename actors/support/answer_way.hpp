@@ -13,14 +13,14 @@
 
 namespace troupe::support {
 
-/// Where the answer to a request goes. A promise of CAF belongs to the thread of its actor; this way may be used by one thread
-/// after another.
-///   AY-1  the first deliver() sends the answer, later ones do nothing. After the first one the way holds no actor.
+/// Where the answer to a request goes. A promise of CAF belongs to the thread of its actor. An answer_way may be used by one
+/// thread after another.
+///   AY-1  the first deliver() sends the answer, later ones do nothing. After the first deliver() the way holds no actor.
 class answer_way {
  public:
   answer_way() = default;
   /// The way for the message that the actor handles now. The actor has to make a promise for the message afterwards, so that
-  /// CAF does not answer it.
+  /// CAF does not answer the message itself.
   explicit answer_way(const desk_actor& self) : asked_(self.ctrl()) {
     const auto& came = *self.get()->current_mailbox_element();
     if (came.mid.is_request()) to_ = came.sender;

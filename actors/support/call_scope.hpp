@@ -24,22 +24,22 @@ struct burst;
 
 namespace troupe::support {
 
-/// What a thread that runs a call of another node hands on to the calls that it makes itself.
+/// Facts about the call that a thread runs. The thread hands them on to the calls that it makes itself.
 struct call_bounds {
-  std::size_t depth = 0;      // how many calls led here
+  std::size_t depth = 0;      // how many calls, one inside the other, led to this work
   std::int64_t until_ns = 0;  // steady clock: when the caller gives up; 0: never
-  bool for_peer = false;      // whether a call of another node led here
-  bool autocast = false;      // whether the autocast of the thread goes with its calls, because a call has brought it
+  bool for_peer = false;      // whether a call of another node led to this work
+  bool autocast = false;      // whether calls of the thread carry its autocast, because the call that it runs has brought it
 };
 
-/// The context and the place in its program that the calls of a thread belong to. A thread has one current scope; the end of a
+/// The context and the place in its program to which the calls of a thread belong. A thread has one current scope; the end of a
 /// nested scope restores the outer one. The threads on which functions of a pass run share the scope of the thread of the pass
 /// (SR-1).
 class call_scope : engine::surroundings {
  public:
   /// `here`: the node for which the thread works. `context`, `place`: those to which the calls of the thread belong. `calls`:
   /// in anomaly mode, a text about the calls that led to this work. `bounds`: those of the outer scope if not given. `format`:
-  /// of the calls that the thread makes.
+  /// the wire format of the calls that the thread makes.
   call_scope(node_id here, context_id context, program_place place, std::string calls = {},
              std::optional<call_bounds> bounds = std::nullopt, wire_format format = wire_format::exact)
       : outer_(current_scope()),
@@ -63,9 +63,9 @@ class call_scope : engine::surroundings {
     while (each != nullptr && each->outer_ != this) each = each->outer_;
     if (each != nullptr) each->outer_ = outer_;
   }
-  /// Whether this thread made the scope. libtorch gives the number of a thread once.
+  /// Whether this thread made the scope. libtorch never gives the number of a thread to another thread.
   bool is_of_this_thread() const noexcept { return recording_.thread == engine::recording_from_now({}).thread; }
-  /// Ends a scope that another thread made. That thread then is in the scope around it.
+  /// Ends a scope that another thread made. After that the other thread is in the outer scope.
   static void leave_behind(std::unique_ptr<call_scope> scope) {
     scope.release()->is_left_ = true;  // not freed: the other thread may be reading it
   }
@@ -86,8 +86,8 @@ class call_scope : engine::surroundings {
   static bool runs_pass_of(node_id here) noexcept {
     return around([&](const call_scope& each) { return each.burst_ != nullptr && each.here_ == here; }) != nullptr;
   }
-  /// Whom to tell when this thread waits: its observer, or the observer of the thread for which this thread runs functions of a
-  /// pass. Null: nobody.
+  /// The observer to call when this thread waits: its own, or that of the thread for which this thread runs functions of a
+  /// pass. Null if there is none.
   static blocking_observer* observer() noexcept {
     if (auto* own = blocking_observer::current()) return own;
     const auto* found = around([](const call_scope& each) { return each.burst_ != nullptr; });
@@ -106,7 +106,7 @@ class call_scope : engine::surroundings {
   /// The place of the next call. Each use returns another place.
   static program_place next_place() { return current_scope() == nullptr ? program_place{} : current_scope()->next(); }
 
-  /// What the innermost scope has recorded so far. Nothing in a pass, which notes itself what it records, and nothing on a
+  /// The functions that the innermost scope has recorded so far. None in a pass, which keeps its own recordings, and none on a
   /// thread that shares the scope of another thread.
   static engine::recording recorded() {
     auto result = current_scope() == nullptr ? engine::recording{} : current_scope()->recording_;
@@ -116,7 +116,7 @@ class call_scope : engine::surroundings {
     return result;
   }
 
-  /// What this scope records from its beginning on.
+  /// The recording that began with this scope.
   const engine::recording& recording() const noexcept { return recording_; }
 
   /// The text about the calls that led to this work; empty unless in anomaly mode.
@@ -149,7 +149,7 @@ class call_scope : engine::surroundings {
   wire_format format_;
   call_bounds bounds_;
   engine::recording recording_;
-  std::atomic<std::uint64_t> made_{0};  // context::backward may come from another thread
+  std::atomic<std::uint64_t> made_{0};  // another thread may call context::backward
   std::atomic<bool> is_left_{false};
   const passes::burst* burst_ = nullptr;
   blocking_observer* observer_ = nullptr;  // of the thread that runs the burst

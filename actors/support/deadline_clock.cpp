@@ -79,7 +79,7 @@ void deadline_clock::advance(std::chrono::nanoseconds by) {
   while (!stopped_ && !alarms_.empty() && alarms_.begin()->first.first <= *stands_at_) ring_first(lock);
 }
 
-/// Rings without the lock: an alarm may set other alarms.
+/// Rings the first alarm, without the lock: an alarm may set other alarms.
 void deadline_clock::ring_first(std::unique_lock<std::mutex>& lock) {
   {
     const auto ring = std::move(alarms_.begin()->second);

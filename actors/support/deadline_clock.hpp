@@ -23,7 +23,7 @@ namespace troupe::support {
 class deadline_clock {
  public:
   using time = std::chrono::steady_clock::time_point;
-  /// The id of an alarm. A default-constructed id is that of no alarm.
+  /// The id of an alarm. A default-constructed id belongs to no alarm.
   using alarm = std::pair<time, std::uint64_t>;
 
   deadline_clock() = default;

@@ -20,8 +20,8 @@
 namespace troupe::support {
 
 /// The actor that a desk belongs to. A desk holds the handlers of one room for the messages of its actor. The desk is compiled
-/// once, because a broker and an actor of CAF's scheduler look the same here. A `desk_actor` is a pointer: cheap to copy, and
-/// valid while the actor lives.
+/// once, because a broker and an actor of CAF's scheduler look the same through desk_actor. A `desk_actor` is a pointer: cheap
+/// to copy, and valid while the actor lives.
 ///   DK-1  request(), send(), delayed_send(), delegate() and response_promise() do what CAF's functions of the same names do
 ///         for the actor.
 class desk_actor {

@@ -60,8 +60,9 @@ class durable_file {
   /// Writes bytes. Never throws: after a failure bytes are dropped, and commit() reports the failure.
   void write(const void* data, std::size_t size) noexcept;
 
-  /// Renames the temporary file to `place`. `replaces`: also if there is a file by now. Throws troupe::error with the path and
-  /// the reason if a byte could not be written, or if there is a file that must not be replaced.
+  /// Renames the temporary file to `place`. `replaces`: whether `place` may be replaced if there is a file by now. Throws
+  /// troupe::error with the path and the reason if a byte could not be written, or if there is a file that must not be
+  /// replaced.
   file_digest commit(bool replaces = true);
 
  private:

@@ -14,7 +14,7 @@ namespace troupe::support {
 bool ends_by(std::chrono::steady_clock::time_point until, std::function<void()> work) {
   struct shared {
     void run() {
-      std::exchange(work, nullptr)();  // destroyed before `ended` says that it is over
+      std::exchange(work, nullptr)();  // the work is destroyed before `ended` is set
       ended.set_value();
     }
     std::function<void()> work;

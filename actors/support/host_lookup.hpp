@@ -27,8 +27,8 @@ struct host_lookup {
   bool failed() const noexcept { return !problem.empty(); }
 };
 
-/// The first address, as numbers, if all addresses of the host are loopback; otherwise empty. A host whose name stands for
-/// 127.0.1.1 in its own /etc/hosts is such a case. Looks the name up.
+/// The first address, as numbers, if all addresses of the host are loopback; otherwise empty. For example, the /etc/hosts of
+/// many hosts gives their own name the address 127.0.1.1. Takes as long as look_up().
 std::string only_loopback(const std::string& host);
 
 /// Looks the host name up. The system may ask a name server, so look_up() may take seconds.
@@ -37,7 +37,7 @@ host_lookup look_up(const std::string& host, std::uint16_t port);
 /// The address that the text stands for, if the text is an address and no name. Never waits.
 std::optional<host_lookup> read_address(const std::string& text, std::uint16_t port);
 
-/// Looks host names up on threads of its own, because a look-up may block for seconds. Any thread may use it.
+/// Looks host names up on threads of its own, because a look-up may block for seconds. Any thread may use name_lookups.
 ///   NU-1  at most `most_threads` names are looked up at once. The other names wait in the order in which they came.
 ///   NU-2  a thread ends when no name waits.
 ///   NU-3  `done` of a name is called at most once, on a thread of this object, also after the end of this object. `done` must
@@ -48,7 +48,7 @@ class name_lookups {
 
   struct outcome {
     host_lookup found;
-    std::exception_ptr failure;  // what the look-up threw, for example for want of memory
+    std::exception_ptr failure;  // the exception of the look-up, for example if there is no memory
   };
   using ticket = std::uint64_t;
 
@@ -66,7 +66,7 @@ class name_lookups {
   struct state;
   static void run(const std::shared_ptr<state>& all);
 
-  std::shared_ptr<state> state_;  // each thread holds it
+  std::shared_ptr<state> state_;  // shared with the threads
 };
 
 }  // namespace troupe::support

@@ -5,7 +5,7 @@
 
 namespace troupe::support {
 
-/// Says on stderr that nobody gets the exception.
+/// Writes to stderr an exception that no caller gets.
 inline void report_lost_exception(const char* where, const char* text) noexcept {
   std::fprintf(stderr, "troupe: %s threw: %s\n", where, text);
 }

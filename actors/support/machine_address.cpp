@@ -36,7 +36,7 @@ bool any_of_interfaces(F look) {
   return false;
 }
 
-/// The address of the other end of a connected socket. Of no family if the connection is over.
+/// The address of the other end of a connected socket. The family is AF_UNSPEC if the connection is over.
 sockaddr_storage other_address_of(int socket) {
   sockaddr_storage other{};
   socklen_t size = sizeof other;
@@ -49,8 +49,8 @@ bool is_of_link(const sockaddr_storage& address) {
   return (ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 16) == 0xA9FE;  // 169.254.0.0/16
 }
 
-/// Where packets to far machines would leave. Connecting a datagram socket sends nothing; the far address is one that only
-/// documents use.
+/// The address of the interface by which packets to far machines would leave. Connecting a datagram socket sends nothing; the
+/// far address is reserved for documentation.
 std::string address_of_default_route(int family) {
   sockaddr_storage far{};
   far.ss_family = static_cast<sa_family_t>(family);

@@ -7,9 +7,8 @@
 
 namespace troupe::support {
 
-/// The IP address as numbers, without the port: "10.0.0.1", "fd00::1". An IPv4 address that stands in an IPv6 address
-/// (::ffff:10.0.0.1) is given as IPv4. An address that counts on one link alone has its interface: "fe80::1%eth0". Empty for
-/// addresses of other families.
+/// The IP address as numbers, without the port: "10.0.0.1", "fd00::1". An IPv4-mapped IPv6 address (::ffff:10.0.0.1) is given
+/// as IPv4. A link-local IPv6 address has its interface: "fe80::1%eth0". Empty for addresses of other families.
 std::string numeric_address(const sockaddr_storage& address);
 
 /// The IP address and the port as numbers: "10.0.0.1:4001", "[fd00::1]:4001". Empty for addresses of other families.
@@ -25,8 +24,8 @@ std::string network_of_other_end(int socket);
 /// Whether an interface of this machine has the address. Loopback addresses count too.
 bool is_of_this_machine(const std::string& numeric);
 
-/// An address of this machine for other machines: that of the default route, else that of the first interface with an address
-/// beyond loopback and link. `family` is AF_INET or AF_INET6. Empty if there is none.
+/// An address of this machine for other machines: that of the default route, else the first address that is neither loopback
+/// nor link-local. `family` is AF_INET or AF_INET6. Empty if there is none.
 std::string address_for_others(int family);
 
 }  // namespace troupe::support

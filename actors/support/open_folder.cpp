@@ -29,8 +29,8 @@ constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   throw refused_request("'" + text + "' is a symbolic link, and links are not followed; name a path without links");
 }
 
-/// Not every file system can refuse to replace a file. On such a file system, a file that came after the caller has looked is
-/// replaced.
+/// Renames a file. Some file systems can't refuse to replace a file: they replace a file that came after the caller has looked,
+/// even without `replaces`.
 bool renamed(int folder, const std::string& from, const std::string& to, bool replaces) noexcept {
   if (!replaces && ::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (!replaces && errno != EINVAL && errno != ENOSYS) return false;

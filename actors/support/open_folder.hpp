@@ -14,11 +14,11 @@
 
 namespace troupe::support {
 
-/// A folder that this process holds open: for folders and files that other nodes name. What lies in the folder is reached by
-/// its name alone, from the open folder on. A name that is not plain (see is_plain_name) fails with EINVAL. Copies are the same
+/// A folder that this process holds open, for folders and files that other nodes name. A file or folder in it is opened by its
+/// name, relative to the open folder. A name that is not plain (see is_plain_name) fails with EINVAL. Copies share the open
 /// folder.
 ///   OF-1  no symbolic link is followed, neither to a folder nor to a file, whenever the link was put there.
-///   OF-2  a file that is made is new: nothing is written to what had its name before. Files that are read are regular files.
+///   OF-2  a file that is made is new: nothing is written to an older file of this name. Files that are read are regular files.
 ///   OF-3  no error text holds more of a path than the text that the other node has sent.
 class open_folder {
  public:
@@ -28,22 +28,22 @@ class open_folder {
   /// Throws troupe::error (function_failed) with the reason.
   explicit open_folder(const std::string& path, std::string text);
 
-  /// The folder `name` in this one; empty if nothing has this name. Throws refused_request if it is a link, else troupe::error
-  /// (function_failed) with the reason.
+  /// The folder `name` in this folder; empty if nothing has this name. Throws refused_request if `name` is a link. Throws
+  /// troupe::error (function_failed) with the reason if the folder can't be opened.
   std::optional<open_folder> find(const std::string& name) const;
   /// As find(), and makes the folder if nothing has this name.
   open_folder find_or_make(const std::string& name) const;
 
-  /// The names of all that lies in the folder. Throws troupe::error (function_failed).
+  /// The names of all files and folders in the folder. Throws troupe::error (function_failed).
   std::vector<std::string> names() const;
   bool is_link(const std::string& name) const noexcept;
-  /// The name in error texts of what lies in the folder.
+  /// The name, in error texts, of a file or folder in this folder.
   std::string text_of(const std::string& name) const { return text_.empty() ? name : text_ + "/" + name; }
 
   /// Opens a regular file to read, or makes a file to write. Empty if that fails; errno then says why (ELOOP for a link).
   owned_descriptor read(const std::string& name) const noexcept;
   owned_descriptor create(const std::string& name, mode_t mode = usual_mode) const noexcept;
-  /// `replaces`: also if there is a file with the name `to`. False if that fails; errno then says why.
+  /// Renames a file. `replaces`: whether a file with the name `to` may be replaced. False if that fails; errno then says why.
   bool rename(const std::string& from, const std::string& to, bool replaces = true) const noexcept;
   void remove(const std::string& name) const noexcept;
   /// Returns when the names of the files would survive a loss of power.
@@ -79,10 +79,10 @@ class file_place {
 
   /// Opens the file. Throws refused_request for a link in an open folder, else troupe::error (function_failed) with the reason.
   owned_descriptor read() const;
-  /// Makes the file. `mode`: who may read and write it, as for open(2); with another mode than usual_mode, nothing is written
-  /// to a file that had this name before. Empty if that fails; errno then says why.
+  /// Makes the file. `mode`: who may read and write it, as for open(2). With another mode than usual_mode, nothing is written
+  /// to an older file of this name. Empty if that fails; errno then says why.
   owned_descriptor create(mode_t mode = open_folder::usual_mode) const noexcept;
-  /// Gives the file the name of `other`, a place in the same folder. `replaces`: also if there is a file of that name already.
+  /// Gives the file the name of `other`, a place in the same folder. `replaces`: whether a file of that name may be replaced.
   /// False if that fails; errno then says why.
   bool rename_to(const file_place& other, bool replaces = true) const noexcept;
   void remove() const noexcept;

@@ -47,12 +47,12 @@ inline pipe_ends make_pipe() noexcept {
 /// A descriptor that is readable from ring() on until quiet(). If the system gives none, the result is empty and errno says
 /// why.
 inline owned_descriptor make_bell() noexcept { return owned_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
-/// A handler of a signal may call it, too.
+/// Makes the bell readable. The handler of a signal may call ring() too.
 inline void ring(int bell) noexcept {
   const std::uint64_t once = 1;
   static_cast<void>(!::write(bell, &once, sizeof once));  // fails only if the bell rings already
 }
-/// Returns whether the bell was ringing.
+/// Ends the ringing of the bell. Returns whether the bell was ringing.
 inline bool quiet(int bell) noexcept {
   std::uint64_t rings = 0;
   return ::read(bell, &rings, sizeof rings) > 0;

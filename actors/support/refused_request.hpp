@@ -8,8 +8,8 @@
 
 namespace troupe::support {
 
-/// Thrown by what runs a call, if the caller asks for what this node does not allow. The worker that runs the call adds who
-/// called, logs and counts the refusal.
+/// Thrown while a call runs, if the caller asks for something that this node does not allow. The worker of the call adds the
+/// name of the caller to the text, and logs and counts the refusal.
 class refused_request : public error {
  public:
   explicit refused_request(const std::string& why) : error(errc::refused, why) {}

@@ -27,8 +27,8 @@ owned_descriptor make_event() {
   return event;
 }
 
-// The descriptors of the handlers. That of told_by_signal stays readable from the first SIGTERM or SIGINT until no thread waits
-// any more.
+// The descriptors to which the signal handlers write. told_by_signal stays readable from the first SIGTERM or SIGINT until no
+// thread waits any more.
 std::atomic<int> told_by_signal{-1};
 std::atomic<int> told_by_hangup{-1};
 
@@ -38,11 +38,11 @@ void on_signal(int number) {
   errno = before;
 }
 
-/// The handlers of the signals, which all threads share that wait. The thread that makes one lets the signals that stop
-/// through: a program may have blocked them in all of its threads.
+/// The signal handlers, which all waiting threads share. While an object of this class lives, its thread does not block SIGTERM
+/// and SIGINT: the program may have blocked both on all of its threads.
 class signal_handlers {
  public:
-  /// `on_hangup` lives longer.
+  /// `on_hangup` has to outlive the object.
   explicit signal_handlers(const std::function<void()>& on_hangup) {
     std::list<const std::function<void()>*> mine{&on_hangup};
     mine_ = mine.begin();
@@ -67,7 +67,7 @@ class signal_handlers {
 
   int event() const noexcept { return told_by_signal; }
   int hangup() const noexcept { return told_by_hangup; }
-  /// Runs what is to run at SIGHUP, unless another thread has done so.
+  /// Runs the `on_hangup` of all waiting threads, unless another thread has done so.
   static void hear_hangup() {
     const std::lock_guard lock(mutex_);
     if (!quiet(told_by_hangup)) return;

@@ -12,11 +12,11 @@ namespace troupe::support {
 ///   SE-2  after wait() signals do what they did before: a second signal ends the process.
 ///   SE-3  several threads may wait at once; a signal wakes all of them.
 ///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the waiting threads runs the `on_hangup`
-///         of all of them, and the other waits end after that. A program with a handler of its own for SIGHUP, or that blocks
-///         SIGHUP on all threads, keeps the signal.
+///         of all of them, and no other wait() returns meanwhile. A program with a handler of its own for SIGHUP, or that
+///         blocks SIGHUP on all threads, keeps the signal.
 class service_end {
  public:
-  /// Any thread may call it.
+  /// Ends the waiting. Any thread may call ask().
   void ask() noexcept;
   /// Throws std::system_error if the system gives no descriptor. `on_hangup`: empty for nothing; it must not throw.
   void wait(const std::function<void()>& on_hangup = {});

@@ -43,7 +43,7 @@ std::string read_small_file(const std::string& path, const std::string& what) {
 
 namespace {
 
-/// Looks through a text before it becomes values. json::parse() with a callback would look at all values of an object again
+/// Checks a text before it is parsed into values. json::parse() with a callback would look at all values of an object again
 /// whenever one of them ends.
 class strict_reader final : public nlohmann::json_sax<json> {
  public:
@@ -65,7 +65,7 @@ class strict_reader final : public nlohmann::json_sax<json> {
       fail_at(origin_, "the field \"" + name + "\" is written twice in one object; expected it once");
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }  // parse() tells it
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }  // parse() reports it
 
  private:
   bool count() {
@@ -87,7 +87,7 @@ class strict_reader final : public nlohmann::json_sax<json> {
   const std::string& origin_;
   const std::size_t most_nested_;
   std::size_t values_ = 0;
-  std::vector<std::set<std::string>> names_;  // of the fields of what is open
+  std::vector<std::set<std::string>> names_;  // of the fields of each open object or list
 };
 
 }  // namespace

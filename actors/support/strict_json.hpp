@@ -20,8 +20,8 @@ std::string shown(const nlohmann::json& value);
 /// The bytes of a file of at most 1 MiB. `what`: what the file should be, for errors.
 std::string read_small_file(const std::string& path, const std::string& what);
 
-/// Parses JSON. Refuses a field that is written twice, of which the JSON library alone would keep the last one, and objects and
-/// lists that are nested deeper than `most_nested`, and more than a million values. `origin`: the name of the file, for errors.
+/// Parses JSON. Refuses a field that is written twice (the JSON library would keep the last one), objects and lists nested
+/// deeper than `most_nested`, and more than a million values. `origin`: the name of the file, for errors.
 nlohmann::json parse_strictly(const std::string& text, const std::string& origin, std::size_t most_nested = 32);
 
 /// Refuses a field that is not in `known`.

@@ -25,7 +25,7 @@
 
 namespace troupe::support {
 
-/// Ends the thread of an actor without its actor system, which may be gone.
+/// Thrown to end the thread of an actor without use of the actor system, which may be gone.
 struct left_alone {};
 
 /// Where the thread of an actor is: in its actor, or in work of the user, which may run for long. Lets the actor system end
@@ -38,14 +38,14 @@ class thread_stay {
   /// Runs work of the user on the thread of the actor. `work` must not throw.
   template <class F>
   void outside(F&& work) {
-    let_go_of_logger();  // the system would wait for it
+    let_go_of_logger();  // the end of the system would wait for the logger
     where_ = place::outside;
     work();
     auto expected = place::outside;
     if (!where_.compare_exchange_strong(expected, place::inside)) throw left_alone();
   }
 
-  /// For another thread. `actor`: that of the thread; it has been told to end.
+  /// To be called by another thread. `actor`: the actor of the thread, which has been told to end.
   bool leave_alone(caf::actor_system& system, const caf::actor& actor) noexcept {
     auto expected = place::outside;
     if (!where_.compare_exchange_strong(expected, place::left)) return false;

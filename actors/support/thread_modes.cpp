@@ -24,7 +24,7 @@ modes_scope::modes_scope(const compute_modes& modes) : grad_(!modes.no_grad) {
     c10::GradMode::set_enabled(!modes.no_grad);
   }
   for (const auto& each : modes.autocast) {
-    if (!is_autocast_available(each.device)) continue;  // a device of another node
+    if (!is_autocast_available(each.device)) continue;  // this node has no such device
     before_.push_back({{each.device, get_autocast_dtype(each.device)}, is_autocast_enabled(each.device)});
     set_autocast_dtype(each.device, each.dtype);
     set_autocast_enabled(each.device, true);

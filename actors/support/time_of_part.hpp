@@ -11,9 +11,9 @@
 
 namespace troupe::support {
 
-/// The time for a part of work that ends in `left`: a hundredth less, and at most 100 ms less. So the reason why the part
-/// failed comes before the work ends. `depth`: how many pieces of work, one inside the other, are around the part; deep inside,
-/// less is taken off, so that thousands fit.
+/// The time for a part of some work, if the work has the time `left`: a hundredth less, and at most 100 ms less. So the error
+/// of a part comes before the work has to end. `depth`: how many pieces of work, one inside the other, are around the part. At
+/// great depth less is taken off, so that thousands of levels fit.
 inline std::chrono::milliseconds time_of_part(std::chrono::milliseconds left, std::size_t depth = 0) {
   using std::chrono::milliseconds;
   constexpr std::size_t shallow = 8;
@@ -22,7 +22,7 @@ inline std::chrono::milliseconds time_of_part(std::chrono::milliseconds left, st
   return std::max(left - for_reason, milliseconds(1));
 }
 
-/// The deadline of a call, a pass or a look-up: what runs on behalf of another call ends shortly before that call does.
+/// The deadline of a call, a pass or a look-up: work on behalf of another call ends shortly before the deadline of that call.
 inline std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadline) {
   const auto bounds = call_scope::current_bounds();
   if (bounds.until_ns == 0) return deadline;

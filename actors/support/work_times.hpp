@@ -10,7 +10,7 @@
 
 namespace troupe::support {
 
-/// How long each kind of work took lately. Two kinds may share an entry. Any thread may use it.
+/// How long each kind of work took lately. Two kinds may share an entry. Any thread may use work_times.
 class work_times {
  public:
   explicit work_times(std::int64_t short_ns) noexcept : short_ns_(short_ns) {}

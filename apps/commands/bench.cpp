@@ -153,7 +153,8 @@ class cluster_bench {
     return result;
   }
 
-  /// Measures all nodes of a cluster that are up. Of the others, lists those that are unreachable for the node at `address`.
+  /// Joins the cluster of the node at `address`. All nodes that are up are measured later. Nodes that are unreachable for the
+  /// node at `address` are listed with the reason.
   void join(const std::string& address) {
     const auto [host, port] = parse_address(address);
     const auto first = here_.join(host, port, time_to_join);
@@ -162,7 +163,8 @@ class cluster_bench {
       if (!each.up && !each.gone) nodes_.push_back({each.who.name, {}, "it is unreachable: " + each.reason});
   }
 
-  /// Measures the nodes of a file. A node that can't be reached is listed, and the others are measured.
+  /// Joins the nodes of a file, which are measured later. A node that can't be joined is listed with the reason, and is not
+  /// measured.
   void join(const cluster_file& file) {
     for (const auto& each : file.nodes) {
       charlm::check_has_port(file, each);

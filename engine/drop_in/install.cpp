@@ -30,9 +30,9 @@ class installed_engine final : public Engine {
  public:
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
 
-  // libtorch starts its threads once per process, for the engine that asks first. That may be this engine, because libtorch's
-  // distributed autograd uses the default engine. This function gives the threads to the other engine too. Precondition: no
-  // other thread is starting libtorch's threads.
+  // libtorch starts its threads once per process, for the first engine that asks. The first engine may be this one: after
+  // install_engine() this engine is the default engine, which libtorch's distributed autograd uses. The function gives the
+  // threads of one engine, this one or `libtorch_`, to the other. Pre: no other thread is starting libtorch's threads.
   void share_started_threads() {
     const std::scoped_lock lock(sharing_);
     auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);

@@ -62,8 +62,8 @@ contracts::gateway_actor gateway_of(nodes::node_parts& here, node_id who, const 
   throw error(errc::peer_down, what + ": it is down");
 }
 
-/// Runs the rest of a node's constructor. If `rest` throws, the link forgets the node: a peer that settings::prepare has kept
-/// then throws instead of using the node.
+/// Runs the rest of a node's constructor. If `rest` throws, the link forgets the node. A program may have kept a `peer` object
+/// that it got in settings::prepare: the functions of this object then throw, and do not use the destroyed node.
 template <class Rest>
 void construct(nodes::node_link& link, Rest rest) {
   try {

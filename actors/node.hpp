@@ -85,7 +85,8 @@ class peer {
   /// For programs that send messages to actors of the peer: CAF keeps any number of messages in memory until the peer reads
   /// them. The future completes once all messages that the calling thread has sent before are written, and less than
   /// settings::send_limit bytes wait to leave for the peer. (Calls and passes wait by themselves.) With settings::network
-  /// `caf`, the future waits only for CAF's mailbox. Fails with deadline_passed or peer_down.
+  /// `caf`, the future does not wait until bytes leave: it completes once CAF has written the messages into its buffer. Fails
+  /// with deadline_passed or peer_down.
   future<done> room(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
   /// What the peer does now and has done so far. The peer answers even while all its workers compute. Blocks; throws
@@ -200,7 +201,7 @@ class node {
   /// process of the trace.
   std::string collect_trace(const std::vector<std::string>& peers);
 
-  /// Tells this node that `other` is up. Both nodes must run on the same actor system of the caller.
+  /// Tells this node that `other` is up. Pre: both nodes were constructed with the same actor system as `host`.
   void introduce(node& other);
 
   /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that

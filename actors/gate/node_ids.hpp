@@ -98,7 +98,8 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
 
   /// Counts a connection with the certificate of this name. Null: the certificate has `most_connections` connections already.
   place add_connection(const std::string& node);
-  /// `id`: the bytes of the id. Null: a connection with the certificate of another node has the id.
+  /// Holds the id for a connection with the certificate `who`. `id`: the id as CAF writes it (bytes_of). Null: a connection
+  /// with the certificate of another node holds the id.
   hold take(const std::string& id, const certificates::identity& who);
   /// The id of this process itself; empty until set_own() is called.
   void set_own(std::string id);

@@ -371,7 +371,8 @@ void greetings::judge(incoming from) {
   using state = incoming::state;
   const auto patience = 2 * how_.heartbeat;
   if (const auto* rival = living_rival(from.who); rival != nullptr && rival->is_up) {
-    // The holder of the name may have ended just now: a sign of life decides.
+    // The holder of the name may have ended just now. So this node asks the holder. If the holder answers, the greeting is
+    // refused. Otherwise the holder is suspected, and the greeting is judged again.
     from.held_by = rival->who;
     from.is = state::asks_rival;
     out_.emplace_back(ask_rival{put(std::move(from)), rival->who.id, patience});

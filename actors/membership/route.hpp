@@ -18,8 +18,8 @@ struct route {
   bool within_machine = false;  // whether the other end is on this machine
 };
 
-/// The host that this node tells the node at the other end as its own. `host` is where this node listens, or its advertised
-/// host. A wildcard becomes the address of this machine.
+/// The host under which this node introduces itself to the node at the other end. `host`: the host on which this node listens,
+/// or its advertised host. If `host` is a wildcard and `to` is known, the result is the address of this machine.
 std::string host_to_tell(const std::string& host, const std::optional<route>& to);
 
 /// The host by which this node reaches the node at the other end, which has told `host` as its own. Never a wildcard, and

@@ -28,9 +28,9 @@ namespace troupe::network {
 ///         nodes.
 ///   BN-3  CAF makes an actor that asks a new node for its service (see message_rules). This actor ends once it has asked.
 ///         Otherwise CAF would keep one such actor for each node, and the other end could fill its mailbox, or end it.
-///   BN-4  no other limit counts the bytes of some answers of CAF and of `gateway`. While bytes wait to leave, at most
-///         `most_owed` bytes of such answers are expected. Otherwise a peer that asks questions and reads no answers would fill
-///         the memory.
+///   BN-4  no other limit counts the bytes of some answers of CAF and of `gateway` (message_rules::owed). The connection ends
+///         if the expected bytes of such answers that have not left yet are more than `most_owed`. Otherwise a peer that asks
+///         questions and reads no answers would fill the memory.
 class broker_notes {
  public:
   static constexpr std::size_t most_actors = std::size_t{1} << 17;

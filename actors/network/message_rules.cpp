@@ -63,8 +63,8 @@ bool is_one_of_troupe(const message_outline& of) {
          of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos;
 }
 
-/// When an actor of the other end links to an actor of this node, or unlinks from it, CAF at the other end sends this message
-/// in the name of the actor of this node.
+/// Whether the message links two actors or unlinks them. When an actor of the other end links to an actor of this node, or
+/// unlinks from it, CAF at the other end sends such a message in the name of the actor of this node.
 bool is_link(const std::optional<message_outline>& of) {
   return of && of->types == types_of_link &&
          (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
@@ -231,8 +231,8 @@ std::string message_rules::not_for_program() const {
 /// Why CAF must not read a message to an actor; empty if CAF may read it. Pre: the connection has certificates.
 std::string message_rules::why_not_read(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (!outline) {
-    // CAF writes only this byte of a message with a type that the sender's program has not registered. CAF reads an empty
-    // message from this byte.
+    // If the sender's program has not registered a type of the message, CAF writes only one byte: the empty list of further
+    // actors. CAF reads an empty message from this byte.
     const std::size_t begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;
     return bytes.size() == begin + 1 && !is_for_node() ? "" : "a message that is not as CAF writes it";
   }

@@ -33,9 +33,9 @@ namespace troupe::network {
 ///         more than `most_small` bytes.
 ///   BR-4  messages within messages nest at most `most_nested` deep: CAF reads an inner message while it reads the outer one,
 ///         and the stack is finite.
-///   BR-5  with certificates, each message, and each report that an actor has ended, is from the node of the certificate and
-///         for this node (see node_ids). This node passes nothing on to other nodes. The message by which an actor links
-///         (BR-12) is an exception.
+///   BR-5  with certificates, each message, and each report that an actor has ended, is for this node and from the node of the
+///         certificate (see node_ids). Only the message by which an actor links (BR-12) names this node as its sender. This
+///         node passes nothing on to other nodes.
 ///   BR-6  the actors that a node is made of (own_actors) get only answers. The gateway also gets messages with one struct of
 ///         troupe each, and questions about its status and about published actors. Messages that end an actor, or that only
 ///         actors of one node send each other, are refused.

@@ -19,9 +19,9 @@ namespace troupe::network {
 ///   MV-2  a message is wrong if a value is not complete, if values nest deeper than `most_nested`, or if the id of a node is
 ///         not that of an actor system. A pointer to an actor names both an actor and a node, or neither. The last types of the
 ///         list may have no values.
-///   MV-3  behind the first value of an own type, and behind an inner message that CAF might not read to its end, the layout is
-///         not known. These bytes are searched for the names of types that MV-1 forbids and, if ids of nodes may follow, for
-///         the mark of a URI. A `std::vector<char>` behind such a value is wrong.
+///   MV-3  behind the first value of an own type, and behind an inner message that CAF might not read to its end, the layout
+///         of the bytes is not known. A message is wrong if these bytes hold the name of a type that MV-1 forbids or, where ids
+///         of nodes may follow, the number that marks an id as a URI. No `std::vector<char>` may follow there.
 ///   MV-4  a message is wrong if it has more than `most_parts` values and elements of lists, or more than `most_pointers`
 ///         pointers to actors. Elements and pointers behind a value of an own type are not counted (MV-3).
 struct message_values {

@@ -19,8 +19,8 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 
 /// A handle of a module that lives on another node, or on this node.
 ///   RM-1  the module lives as long as a handle on this node or on a node to which the module was lent; handles on a node that
-///         goes down do not count. When the last handle is gone the module is dropped. The destructor of the handle does not
-///         wait for the drop.
+///         is gone do not count. When the last handle is gone the module is dropped. The destructor of the handle does not wait
+///         for the drop.
 ///   RM-2  a handle may outlive the peer and the node.
 ///   RM-3  set_state() and set_parameters() accept the result of state(), buffers included.
 ///   RM-4  in a continuation, which can't wait, functions that block throw troupe::error (misuse) before they send anything.

@@ -18,7 +18,7 @@ namespace troupe {
 class context;
 
 /// Owns an object on a node, alone or with other owners. The destructor gives up this ownership, and neither waits nor throws.
-/// If this node has stopped, the destructor sends nothing: the object's node drops objects whose owner went down.
+/// If this node has stopped, the destructor sends nothing: the object's node drops objects whose owner is gone.
 class remote_object {
  public:
   remote_object(peer where, object_id id);

@@ -91,7 +91,7 @@ class node_tether {
 ///         found the object before may still use it after that.
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
-///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node goes down.
+///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node is gone.
 ///   OS-5  a change that comes late does nothing: with each change a caller names the first change for which it still waits.
 ///         Changes of an object are made one after the other.
 ///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is
@@ -135,7 +135,7 @@ class object_store {
 
   /// Ends one ownership. Returns whether the object was dropped.
   bool drop(object_id id, node_id owner);
-  /// Ends all ownerships and loans of a node that went down. Returns the objects that were dropped, as settle() does.
+  /// Ends all ownerships and loans of a node that is gone. Returns the objects that were dropped, as settle() does.
   std::shared_ptr<void> drop_owned_by(node_id owner);
   /// Leaves the node only the ownerships of the objects with these numbers (an object that the node owns twice is listed
   /// twice). Returns the objects that were dropped; the caller frees them where long work is allowed.

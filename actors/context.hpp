@@ -76,7 +76,7 @@ class context {
 
   /// Runs backward from the roots on every node that took part. Gradients gather in the context, never in `.grad`. The first
   /// functions, from the roots to the edges to other nodes, run on the calling thread before backward() returns. They run on
-  /// another thread if a continuation calls backward(), or while gradients of an earlier pass are being gathered. Later
+  /// another thread if a continuation calls backward(), or if gradients of an earlier pass are not gathered yet. Later
   /// functions of this node run on the thread that waits in `get()`, or on a thread of the node. Misuse (for example a root
   /// that is undefined, or that is not scalar and has no gradient) throws at once. Errors during the pass fail the future.
   future<done> backward(std::vector<at::Tensor> roots, backward_options options = {});

@@ -16,8 +16,8 @@ namespace troupe::calls {
 /// that left before the question. Several small answers share a question.
 ///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start. So
 ///         only the answers of calls that ran already can exceed `limit`.
-///   AU-2  a question follows as soon as `step()` bytes have left since the last question. So at most `step()` bytes, less than
-///         `limit`, still count although the caller has taken them.
+///   AU-2  a question follows as soon as `step()` bytes have left since the last question. So fewer than `step()` bytes still
+///         count although the caller has taken them. `step()` is at most `limit`.
 class answers_under_way {
  public:
   explicit answers_under_way(std::uint64_t limit = 1) : limit_(limit) {}

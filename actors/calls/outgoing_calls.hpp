@@ -26,7 +26,8 @@ namespace troupe::calls {
 /// thread may use outgoing_calls.
 ///   OG-1  the first finish() or fail() of a call completes the future of the call; later ones do nothing.
 ///   OG-2  the calls of one depth to one node have at most settings::send_limit bytes under way, or only one such call is under
-///         way (see credit_accounts). send() waits before it would send more.
+///         way (see credit_accounts). send() waits before it would send more. Drops, and calls of a node to itself, do not
+///         count.
 ///   OG-3  calls of one depth on one object arrive in the order in which they were sent. Other calls may overtake each other.
 ///   OG-4  the error of a failed call has the code of its reason, the name of the node and the text of the reason (FT-1).
 class outgoing_calls {

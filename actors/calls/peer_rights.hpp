@@ -36,7 +36,8 @@ namespace troupe::calls {
 ///   RB-2  with a policy, a node whose certificate this node does not know may do nothing.
 ///   RB-3  with certificates a node acts for itself alone: it takes, lends and drops objects in its own name. With a policy it
 ///         uses only objects that it owns.
-///   RB-4  the code names for each type of request the right that it needs; a type without one does not compile.
+///   RB-4  the code says for each type of request which right it needs, or that it needs none. A type of which the code says
+///         nothing does not compile.
 ///   RB-5  with a policy, a request that needs no right may only be in a context in which the caller has a part. So nobody
 ///         opens a context, or gets a part in one, without a right.
 class peer_rights {

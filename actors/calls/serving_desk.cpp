@@ -66,7 +66,7 @@ passes::open_context serving_desk::context_of(const contracts::incoming_call& jo
 }
 
 /// Finds or opens the context of the call. A context opens here only while its caller and its opener are up here (GW-1, GW-5).
-/// If one of them is not up, the call waits until that node is up (GW-19).
+/// If the context is not open and one of them is not up, the call waits until that node is up (GW-19).
 void serving_desk::find_context(const call& job) {
   const auto& payload = job->request.payload;
   const auto context = context_of(*job);

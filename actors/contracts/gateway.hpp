@@ -23,7 +23,7 @@ namespace troupe::contracts {
 ///   GW-1  a message for a context that is not open on this node starts nothing. Only a call, or a message to an actor, opens
 ///         the context.
 ///   GW-2  a late call does not open a released context again (see released_contexts).
-///   GW-3  contexts of a node that went down are released on this node.
+///   GW-3  contexts of a node that is gone are released on this node.
 ///   GW-4  calls leave and answers return through this actor only: other nodes know one actor of a node, whatever the number of
 ///         contexts. The thread that has run a call sends a small answer itself, in the name of this actor.
 ///   GW-5  a call from a node that is down opens no context: the contexts of that node may be released already.
@@ -45,7 +45,7 @@ namespace troupe::contracts {
 ///         starts. Nothing else waits for room.
 ///   GW-15 a wish for room is fulfilled once the messages that were sent before the wish are written, and less than
 ///         settings::send_limit bytes wait to leave for the peer. The wish fails when the peer is down, and at its deadline.
-///         These messages have at least 100 ms to be written, even if the deadline is nearer.
+///         The earlier messages have at least 100 ms to be written, even if the deadline is nearer.
 ///   GW-16 the actor ends only when its node stops. It does not end with an actor of a context or of a pass, however that actor
 ///         ends.
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
@@ -53,8 +53,9 @@ namespace troupe::contracts {
 ///   GW-18 with a policy, a node believes what a call says about the passes of the call's context if the caller opened the
 ///         context. A caller that had a part in the context before (RB-5) is believed if the passes are possible. Otherwise the
 ///         node asks the opener, but only if gradients may wait here.
-///   GW-19 a call waits until its caller and the opener of its context are up here, for services::meeting_patience at most. A
-///         report to an initiator that is not up here waits as long as the pass lives here.
+///   GW-19 a call whose context is not open here waits until its caller, and then the opener, is up here: for each of them
+///         services::meeting_patience at most. A report to an initiator that is not up here waits for the same time, unless its
+///         graph task ends before.
 using gateway_actor = caf::typed_actor<
   // from other nodes
   caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>, caf::replies_to<heartbeat>::with<heartbeat_seen>,

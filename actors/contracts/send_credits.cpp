@@ -129,7 +129,7 @@ send_credits::outcome send_credits::wait(const wish& what) {
 }
 
 void send_credits::wake() {
-  { const std::lock_guard lock(ledger_->mutex); }  // a thread that has read its `stop` as false is in wait_until() by now
+  { const std::lock_guard lock(ledger_->mutex); }  // a thread that has read its `stop` as false waits by now
   ledger_->changed.notify_all();
 }
 

@@ -28,9 +28,9 @@ namespace troupe::membership {
 ///   PD-2  for the last 64 nodes that went away, peers or not, the directory keeps the traffic, the state, and since when and
 ///         why the node is in this state.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
-///   PD-4  if no message was sent or received within `rest_after`, is_used() asks once in each `rest_after` whether this node
-///         shares work with the peer. So it notices work that began without a message between the two nodes: a third node may
-///         bring a peer into a context.
+///   PD-4  if no call is under way, and no message was sent or received within `rest_after`, is_used() asks once in each
+///         `rest_after` whether this node shares work with the peer. So it notices work that began without a message between
+///         the two nodes: a third node may bring a peer into a context.
 ///   PD-5  besides the listed nodes, the directory keeps the last 64 nodes that went away and, for PD-1, the ids of the last
 ///         4,096 peers that went down. An id that only a message names leaves no entry.
 ///   PD-6  each of the first 64 members that this node can't connect to has an entry in traffic.report(), from

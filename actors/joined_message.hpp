@@ -45,8 +45,9 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 ///   JS-1  functions recorded in the scope have the message's place in the program: the order of sums does not depend on when
 ///         messages arrive.
 ///   JS-2  a message without a context, or without tensors that require grad, is plain: its tensors join nothing.
-///   JS-3  in the scope the thread has the modes that the sender's thread had when it made the message. These are the grad
-///         mode, the inference mode and, if the sender carries it (settings::carry_autocast), the autocast.
+///   JS-3  if the sender's thread was in no-grad mode, in inference mode or under an autocast that it carries
+///         (settings::carry_autocast) when it made the message, the thread has these modes in the scope. Otherwise the thread
+///         keeps its own modes.
 class joined_scope {
  public:
   joined_scope(node& here, autograd_message message);

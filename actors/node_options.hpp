@@ -15,8 +15,9 @@ namespace troupe {
 
 /// A setting of a node as an option of a command line: `--heartbeat-ms=250`. One table (node_options()) names all options.
 /// settings(argc, argv), check(), `troupe node`, the fields of a cluster file and docs/options.md are made from this table.
-///   NO-1  check() accepts each value that set() accepts. So the bounds of a value do not depend on where the value comes from.
-///   NO-2  set() is the inverse of texts(): set() with the texts of one `settings` gives another `settings` the same value.
+///   NO-1  command lines and cluster files have the same bounds, those of set(). check() accepts each value that set() accepts,
+///         but may refuse a combination of values.
+///   NO-2  texts() gives back each value that set() has made: set() with these texts gives new `settings` the same value.
 struct node_option {
   /// A whole number. The setting is `unit` times the number of the option.
   struct number {

@@ -23,8 +23,8 @@ namespace troupe::gate {
 ///
 ///   IO-1  an id has one name: as long as a name has an id, no other name gets it. A name has at most one id of each state.
 ///   IO-2  the owner learns which id a name gives up, and then drops what has come from that id.
-///   IO-3  a greeting does not change the accepted id of its name. If a second process has the kit of a node, its greeting is
-///         refused, and the node keeps its id.
+///   IO-3  a greeting does not change the accepted id of its name. If a second process with the kit of a node greets and is
+///         refused, the node keeps its id.
 class introduced_nodes {
  public:
   /// `give_up` is called with each id that a node has given up, by the thread that calls introduce() or accept().

@@ -101,7 +101,7 @@ struct tls_session::bio_functions {
     return 1;
   }
 
-  /// OpenSSL calls this function for each message of TLS that comes or leaves.
+  /// OpenSSL calls this function for each message of TLS, and for the header of each record, that comes or leaves.
   static void saw(int leaves, int, int kind, const void*, std::size_t, SSL*, void* session) {
     auto& of = *static_cast<tls_session*>(session);
     if (leaves == 0 && kind == SSL3_RT_HANDSHAKE && of.is_proven()) ++of.extra_messages_;

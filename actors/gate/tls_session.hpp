@@ -32,7 +32,7 @@ namespace troupe::gate {
 ///   refused    the connection is over, without a proof              none
 ///   broken     the connection is over, after the proof              none
 ///
-///   TL-1  before the state is `proven`, read() returns no byte of the other end, and write() takes no byte.
+///   TL-1  before the state is `proven`, read() and peek() return no byte of the other end, and write() takes no byte.
 ///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at
 ///         most `most_unsent` with all that TLS adds.
 ///   TL-3  bytes that wait here leave by flush(). write() and shake_hands() begin with a flush().

@@ -193,7 +193,7 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
 }
 
 /// The peers to which news are passed on: connected neighbours, and peers that are up here while other nodes suspect them or
-/// take them for gone. Such peers are nobody's neighbours. A neighbour that is not connected hears the news when it is met.
+/// take them for gone. Such peers may be nobody's neighbours. A neighbour that is not connected hears the news when it is met.
 std::vector<node_id> member_table::listeners() const {
   std::vector<node_id> result;
   for (const auto& [id, peer] : peers_)

@@ -82,8 +82,9 @@ struct member_steps {
 ///         here is told that others suspect it, until it contradicts.
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
 ///         after `intervals_to_meet`. A new neighbour is up here once this node is connected to it, whatever other nodes say.
-///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. The failure of the first such
-///         dial tells nothing about the member: the member may have dialled this node at the same moment.
+///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. If the first such dial fails,
+///         this tells nothing about the member, unless no program or another one listens at its address. The member may have
+///         dialled this node at the same moment.
 ///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one
 ///         `lost` that is not `is_gone`, and at most one that is.
 ///   MT-8  this node says that a member is gone only if no program listens at the member's address, and the connection has

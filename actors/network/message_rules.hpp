@@ -40,8 +40,8 @@ namespace troupe::network {
 ///         troupe each, and questions about its status and about published actors. Messages that end an actor, or that only
 ///         actors of one node send each other, are refused.
 ///   BR-7  a role without the right to actors sends messages to the actors that a node is made of, answers to any actor, and
-///         one answer to CAF's own question after the handshake. Other messages are refused before CAF reads their values. A
-///         message that is larger than the answer to CAF's question is refused by its header.
+///         one answer to CAF's own question after the handshake. Other messages are refused before CAF reads their values, and
+///         by their header if they are larger than that answer.
 ///   BR-8  a message that is marked as part of a stream of CAF has the one type that CAF sends in a stream, and is no answer.
 ///         It is not for the actors that a node is made of.
 ///   BR-9  with certificates, an answer comes from the node that was asked, once for each question (see open_questions).

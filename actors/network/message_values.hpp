@@ -17,8 +17,8 @@ namespace troupe::network {
 ///   MV-1  a message is wrong if it names a type of CAF that no node sends: `@config_value`, `settings`, `@group`, messages of
 ///         streams and of brokers, and so on. Of CAF's types, only those whose layouts were reviewed may come.
 ///   MV-2  a message is wrong if a value is not complete, if values nest deeper than `most_nested`, or if the id of a node is
-///         not that of an actor system. A pointer to an actor names both an actor and a node, or neither. The last types of the
-///         list may have no values.
+///         neither that of an actor system nor CAF's id for no node. A pointer to an actor names both an actor and a node, or
+///         neither. The last types of the list may have no values.
 ///   MV-3  behind the first value of an own type, and behind an inner message that CAF might not read to its end, the layout
 ///         of the bytes is not known. A message is wrong if these bytes hold the name of a type that MV-1 forbids or, where ids
 ///         of nodes may follow, the number that marks an id as a URI. No `std::vector<char>` may follow there.

@@ -30,8 +30,8 @@ namespace troupe {
 ///   OM-5  gathered gradients serve one step: the step drops them on every node, also if the step throws, unless it throws
 ///         unsure_step. A gather that fails and a load drop them too. Sums have the order of the calls of gather().
 ///   OM-7  step() throws unsure_step if nobody knows whether a node has made the step. No node makes a step twice: the same
-///         step again, or another change, completes the step on all nodes or says which nodes have made it. A late message of
-///         an earlier step or load changes nothing.
+///         step again, or another change, completes the step on all nodes, gives up a step that no node has made, or says which
+///         nodes have made it. A late message of an earlier step or load changes nothing.
 ///   OM-8  parameter groups give the same bits as those of torch::optim. Each group has its options; the norm and the
 ///         checkpoint are over all groups.
 /// A node may go down or be cut off during a step: then nobody knows whether the node has made the step. After unsure_step a

@@ -74,7 +74,7 @@ class context_record {
     std::vector<engine::send_source> sends;
     std::set<node_id> peers;
     std::vector<engine::recording> recordings;
-    protocol::call_tree_place_ptr place;  // in the tree of calls; null on the initiator
+    protocol::call_tree_place_ptr place;  // see context_members::place()
   };
   /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier
   /// passes are not gathered yet.

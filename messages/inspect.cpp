@@ -167,8 +167,8 @@ caf::error not_its_own(const sender_check& other, const context_id& context) {
                                      ", and the policy lets its role end only contexts that it opened");
 }
 
-/// Whether the message comes from the node that opened the context. Another node may send it only if its role may end contexts
-/// (sender_check::may_end).
+/// Whether messages of this type come from the node that opened the context. Another node may send them only if its role may
+/// end contexts (sender_check::may_end).
 template <class T>
 constexpr bool is_of_opener =
   std::same_as<T, release_context> || std::same_as<T, abort_pass> || std::same_as<T, prune> || std::same_as<T, discover>;

@@ -13,8 +13,8 @@
 /// How messages travel. On the wire a message is: the length of its header (4 bytes) and of its payload (8 bytes), both
 /// little-endian; the header (messages/troupe.proto); the elements of its tensors. Promises to every reader:
 ///   WI-1  reading never throws and never crashes, whatever the bytes are; a bad message gives malformed_message,
-///   WI-2  sizes and counts (message_size.hpp) are checked before memory is allocated: a message takes at most 48 bytes for
-///         each byte of its header, less than 256 MiB in all, and the bytes of its elements once,
+///   WI-2  sizes and counts (message_size.hpp) are checked before memory is allocated: a message takes for its header at most
+///         48 bytes a byte, and less than 256 MiB; for its elements it takes their bytes once,
 ///   WI-3  header fields and payload that this version does not know are skipped,
 ///   WI-4  the message that is read equals the message that was sent, bit for bit, including the strides of dense tensors,
 ///   WI-5  a message with a tensor that cannot travel (see check_can_travel) is not written at all,

@@ -123,7 +123,7 @@ host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(st
   shelf_->budget = budget;
 }
 
-// Takes the first idle buffer of `bytes` bytes that no transfer fills any more. Precondition: the lock is held.
+// Takes the first idle buffer of `bytes` bytes that no transfer fills any more. Pre: the lock is held.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
   if (some == idle.end()) return false;
@@ -138,7 +138,7 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
 }
 
 // Removes idle buffers, the largest first, until there is room. The caller frees these buffers without the lock, because
-// freeing is slow. Precondition: the lock is held.
+// freeing is slow. Pre: the lock is held.
 std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::size_t bytes) {
   std::vector<buffer> gone;
   for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {

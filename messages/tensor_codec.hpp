@@ -23,7 +23,7 @@ class Tensors;
 using travelling_tensors = c10::SmallVector<at::Tensor, 8>;
 
 /// The tensor in travelling form. The result shares the storage, unless the tensor has gaps, overlaps or a lazy bit: then the
-/// result is a copy. A sparse tensor is returned unchanged. Precondition: the tensor can travel.
+/// result is a copy. A sparse tensor is returned unchanged. Pre: the tensor can travel.
 at::Tensor travelling_form(const at::Tensor& tensor);
 
 /// The travelling forms of all tensors, detached. A tensor that occurs twice has one form.

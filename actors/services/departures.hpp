@@ -43,8 +43,8 @@ class departures {
 
   devices::staging stage;
 
-  /// Precondition: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of
-  /// the first of these devices.
+  /// Pre: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of the first
+  /// of these devices.
   void post(devices::staged what, std::function<void()> finish_contents, std::function<void(std::exception_ptr failure)> send);
   /// Returns when all parcels posted so far are sent, or at `until`.
   void finish(std::chrono::steady_clock::time_point until);

@@ -13,7 +13,7 @@ namespace troupe::calls {
 
 /// Counts, for each caller, the bytes of answers that this node has sent and that the caller has not taken yet. After an answer
 /// this node may send the caller a question (see worker_desk). When the caller answers the question, it has taken all answers
-/// that left before the question. Several small answers share a question.
+/// that left before the question. One question may follow several small answers.
 ///   AU-1  a caller has room while less than `limit` bytes are under way to it. Calls of a caller without room do not start. So
 ///         only the answers of calls that ran already can exceed `limit`.
 ///   AU-2  a question follows as soon as `step()` bytes have left since the last question. So fewer than `step()` bytes still
@@ -44,7 +44,7 @@ class answers_under_way {
     found->second.bytes -= std::min(bytes, found->second.bytes);
     if (found->second.bytes == 0) all_.erase(found);
   }
-  /// To be called when the caller went down: its answers are dropped.
+  /// To be called when the caller went down. The answers to the caller count no longer.
   void forget(node_id caller) { all_.erase(caller); }
 
   std::uint64_t bytes(node_id caller) const {
@@ -58,7 +58,7 @@ class answers_under_way {
 
   struct balance {
     std::uint64_t bytes = 0;
-    std::uint64_t not_asked = 0;  // part of `bytes`: has left, and no question was sent since
+    std::uint64_t not_asked = 0;  // the part of `bytes` that has left since the last question
   };
 
   std::uint64_t limit_;

@@ -27,7 +27,7 @@ namespace troupe::calls {
 ///         depth or caller is held back (PW-1) may start later.
 ///   PW-3  surplus() hands out idle workers until `most_idle` are left, or `limit` if that is more. unneeded() hands out the
 ///         workers that were idle all the time since the last unneeded().
-///   PW-4  a call that take() has taken never starts; the other calls keep their order.
+///   PW-4  a call that take() has removed never starts; the other calls keep their order.
 ///   PW-5  add(), take() and idle() take at most a time that grows with the logarithm of the number of calls. The time of
 ///         next() grows with the number of callers, and with the number of depths that are held back. For a caller without
 ///         room, next() only asks `has_room`.
@@ -39,7 +39,7 @@ class call_pool {
   explicit call_pool(std::size_t limit, std::size_t most_idle = 0, std::size_t most_begun = no_bound)
       : limit_(limit == 0 ? 1 : limit), most_idle_(std::max(limit_, most_idle)), most_begun_(std::max(limit_, most_begun)) {}
 
-  /// A call and an idle worker for it. If `worker` is empty the caller has to make a worker.
+  /// The call to start, and an idle worker for the call. If `worker` is empty, the caller has to make a worker.
   struct start {
     std::optional<Worker> worker;
     Call call;
@@ -53,7 +53,7 @@ class call_pool {
     queue.emplace(++last_, std::move(call));
     return last_;
   }
-  /// Takes a call out of the queue. `depth`, `caller`: as add() got them. False if the call is not in the queue.
+  /// Removes a call from the queue. `depth`, `caller`: as add() got them. False if the call is not in the queue.
   bool take(std::uint64_t number, std::size_t depth = 0, node_id caller = {}) {
     const auto of = callers_.find(caller);
     if (of == callers_.end()) return false;
@@ -78,11 +78,11 @@ class call_pool {
   void blocked() { --computing_; }
   void resumed() { ++computing_; }
 
-  /// The next call that may start, if any.
+  /// Removes and returns the next call that may start; empty if no call may start.
   std::optional<start> next() {
     return next([](node_id) { return true; });
   }
-  /// As next(). Calls of a node for which `has_room` returns false do not start.
+  /// As next(), but calls of a node for which `has_room` returns false do not start.
   template <class Predicate>
   std::optional<start> next(const Predicate& has_room) {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
@@ -111,7 +111,7 @@ class call_pool {
     return result;
   }
 
-  /// If more workers are idle than PW-3 keeps, takes one of them; the caller ends that worker.
+  /// If more workers are idle than PW-3 allows, removes and returns one of them; the caller ends that worker.
   std::optional<Worker> surplus() {
     if (idle_.size() <= most_idle_) return std::nullopt;
     auto result = std::move(idle_.back());
@@ -120,7 +120,7 @@ class call_pool {
     return result;
   }
 
-  /// Takes the workers that were idle all the time since the last call of this function; the caller ends them.
+  /// Removes and returns the workers that were idle all the time since the last unneeded(); the caller ends them.
   std::vector<Worker> unneeded() {
     const auto end = idle_.begin() + static_cast<std::ptrdiff_t>(std::min(least_idle_, idle_.size()));
     std::vector<Worker> result(std::make_move_iterator(idle_.begin()), std::make_move_iterator(end));
@@ -178,7 +178,7 @@ class call_pool {
   std::uint64_t last_ = 0;
   callers callers_;
   std::map<std::size_t, std::size_t> begun_;  // calls that have started and have not ended, by depth
-  std::vector<Worker> idle_;                  // the one at the end was used last
+  std::vector<Worker> idle_;                  // the last element was used last
   std::size_t least_idle_ = 0;                // the smallest size of idle_ since the last unneeded()
 };
 

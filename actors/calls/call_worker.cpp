@@ -113,9 +113,9 @@ std::string description(const contracts::incoming_call& job, const std::string& 
          (payload.context ? " in context " + to_string(payload.context) : "");
 }
 
-/// The `about` of log lines (NL-3): a number for the peer that calls and the function. A peer can call any number of function
-/// names, so all names of a peer share 64 numbers. The salt is secret: no peer knows which names share a number, and no peer
-/// can choose the numbers of another peer.
+/// The `about` of log lines (NL-3): a number made from the calling peer and the name of the function. A peer can call any
+/// number of function names, so all names of a peer share 64 numbers. The salt is secret: no peer knows which names share a
+/// number, and no peer can choose the numbers of another peer.
 auto subject_of(const contracts::incoming_call& job) {
   return [&job] {
     static const auto salt = std::to_string(std::random_device()());
@@ -149,7 +149,7 @@ error refusal(const contracts::incoming_call& job, const std::string& label, con
   return {why.code(), "refused to " + name_and_role(request.payload.message.node, here) + ": " + why.what()};
 }
 
-/// Answers the call, unless its result has large tensors: `gateway` sends these ahead of the answer.
+/// Answers the call, unless the result has large tensors. In that case `gateway` sends the large tensors, and then the answer.
 void answer_unless_large(contracts::incoming_call& job) {
   if (job.failure) return job.answer.deliver(make_error(job.failure->code(), job.failure->what()));
   job.answer_bytes = bytes_of(job.result.payload.tensors, job.result.values);

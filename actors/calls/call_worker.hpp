@@ -25,15 +25,15 @@ using call_parts = uses<with_log, with_self, with_counts, with_directory, with_r
 /// The parts of the node that the refusal of a call uses.
 using refusal_parts = uses<with_log, with_counts, with_directory, with_network>;
 
-/// What a call needs while it runs on this node.
+/// The objects that a call uses while it runs on this node.
 struct call_surroundings {
   node* handle;  // null only in tests in which no call runs
   call_parts parts;
   std::function<call_reply(const request&, call_arguments&)> serve;  // runs the request
 };
 
-/// Spawns a worker: with a thread of its own if the node has a network, else on the scheduler. Throws std::system_error if the
-/// system gives no thread.
+/// Spawns a worker: with a thread of its own, or on the scheduler if the actor system has_no_threads(). Throws
+/// std::system_error if the system gives no thread.
 contracts::call_worker_actor make_call_worker(const call_surroundings& here);
 
 /// The error for a call that waited for a worker until its deadline.
@@ -45,7 +45,8 @@ void refuse_call(contracts::incoming_call& job, const error& why, refusal_parts 
 /// Refuses a call that this node does not allow: answers the call with the error, counts and logs the refusal.
 void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_parts here);
 
-/// Runs the call on this thread, answers and returns it (see CW-1), and tells `gateway` that `worker` is free.
+/// Runs the call on this thread and answers the call (see CW-1). Then returns the call to `gateway`, and with it the news that
+/// `worker` is free.
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& here, const contracts::call_worker_actor& worker);
 
 }  // namespace troupe::calls

@@ -23,7 +23,8 @@ class call_workers {
 
   /// Makes a worker. Throws troupe::error: function_failed if the system gives no thread, stopping after stop().
   contracts::call_worker_actor spawn();
-  /// The worker with this id, for which let_go() was not called. Throws troupe::error (stopping) after stop().
+  /// Returns the worker with this id. Throws troupe::error (stopping) after stop(). Pre: let_go() was not called for the
+  /// worker.
   contracts::call_worker_actor find(caf::actor_id worker);
   /// Ends the worker.
   void let_go(caf::actor_id worker);

@@ -118,8 +118,8 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {
     },
     [this, job](const caf::error& why) {
       job->asked = std::nullopt;
-      // CAF's timeout comes only from the alarm of this node. If the deadline passes on the other node, the error is one of
-      // troupe's.
+      // A request_timeout comes only from the alarm of this node. If the deadline passes on the called node, that node answers
+      // with an error of troupe.
       on(calls_made::failed{job->number, why == caf::sec::request_timeout ? no_answer(*job) : to_exception(why)});
     });
   job->request.payload.tensors.clear();

@@ -121,7 +121,7 @@ void calls_made::take(const context_closed& what) {
   end(lost, &what.why);
 }
 
-/// Calls that still ship are forgotten at once: no tensor leaves to the node any more.
+/// Calls that still ship are forgotten at once, because no tensor leaves for the node any more.
 void calls_made::take(const node_down& what) {
   std::vector<number> lost;
   for (const auto& [which, it] : calls_)
@@ -131,7 +131,8 @@ void calls_made::take(const node_down& what) {
     if (calls_.erase(which) > 0) out_->emplace_back(forget{which});
 }
 
-/// Ends the calls: with their answers if `why` is null, otherwise with a failure. Then lets calls go on that waited for them.
+/// Ends the calls: with their answers if `why` is null, otherwise with a failure. Then lets the calls go on that waited for the
+/// ended calls.
 void calls_made::end(std::span<const number> those, const error* why) {
   places left;
   for (const auto which : those) take_out(which, why, left);
@@ -165,7 +166,7 @@ void calls_made::take_out(number which, const error* why, places& left) {
   calls_.erase(found);
 }
 
-/// Lets calls go on that have waited for a call of this object and depth.
+/// Lets the calls go on that waited for the end of a call on this object and of this depth.
 void calls_made::release(const place& left) {
   if (const auto found = bulks_.find(left); found != bulks_.end() && found->second.leaving == 0) {
     const auto over = bulks_.extract(found);

@@ -15,7 +15,7 @@
 
 namespace troupe::calls {
 
-/// The calls that a node makes: when each leaves, and how it ends. Decides; sends no message and reads no clock.
+/// Decides when each call that a node makes leaves, and how the call ends. Sends no message and reads no clock.
 ///
 ///   a call    waits for                                                  next
 ///   meets     a connection to its node                                   met: lines_up or ships
@@ -34,8 +34,8 @@ namespace troupe::calls {
 ///   LC-1  calls on one object leave in the order in which they were made. A call on no object waits only for its own tensors.
 ///   LC-2  a call that has ended delays no other call.
 ///   LC-3  a call leaves once, and only after its tensors have been copied from their devices.
-///   LC-4  a call ends once: with its answer, or with one failure. Then nothing of the call is kept, except while its tensors
-///         still leave.
+///   LC-4  a call ends once: with its answer, or with one failure. After the end calls_made stores nothing of the call, except
+///         while its tensors still leave.
 ///   LC-5  calls to one node that is not connected yet begin in the order in which they were made.
 ///   LC-6  a call waits for the end of another call only if both have the same depth. A deeper call never waits for the end of
 ///         a call that is less deep, because that call may itself wait for the deeper one.
@@ -76,24 +76,24 @@ class calls_made {
   };
   using event = std::variant<made, met, tensors_came, shipped, answered, failed, context_closed, node_down>;
 
-  struct meet : of_call {};   // ends with met or failed
+  struct meet : of_call {};   // met or failed follows
   struct limit : of_call {};  // fails the call at its deadline, unless the call has left by then
-  struct ship : of_call {};   // ends with shipped: at once if no tensor leaves ahead. Otherwise the call also gets a limit
-  struct ask : of_call {};    // ends with answered, or with failed: at the deadline at the latest
+  struct ship : of_call {};   // shipped follows: at once if no tensor leaves ahead. Otherwise the call also gets a limit
+  struct ask : of_call {};    // answered or failed follows, at the deadline at the latest
   struct finish : of_call {};
   struct fail {
     number call;
     error why;
   };
-  struct call_off : of_call {};  // calls off the tensors that have left ahead
+  struct call_off : of_call {};  // makes the receiver drop the tensors that have left ahead
   struct forget : of_call {};
   using effect = std::variant<meet, limit, ship, ask, finish, fail, call_off, forget>;
-  /// What to do after an event, in this order.
+  /// The effects of an event, in the order in which the desk has to carry them out.
   using effects = boost::container::small_vector<effect, 3>;
 
   /// An event of a call that has ended changes nothing.
   effects on(const event& what);
-  /// Whether nothing is kept of any call.
+  /// Whether no call is stored.
   bool is_empty() const noexcept {
     return calls_.empty() && in_contexts_.empty() && meeting_.empty() && lines_.empty() && bulks_.empty();
   }
@@ -110,7 +110,7 @@ class calls_made {
     number last_shipped = 0;
   };
   struct bulk {          // the calls on an object at one depth
-    number leaving = 0;  // the call that asks, in fragments; 0: it has ended
+    number leaving = 0;  // the call that asks and leaves in fragments; 0: this call has ended
     std::set<number> held;
   };
   using place = std::pair<object_id, std::uint32_t>;

@@ -19,14 +19,14 @@
 
 namespace troupe::calls {
 
-/// The calls of other nodes that a node has taken: which calls wait, which worker runs which call, and which answers are under
-/// way. Decides; sends no message and reads no clock. call_pool decides which call starts next, and answers_under_way which
-/// caller has room for an answer.
+/// For the calls that a node has accepted from other nodes: decides which calls wait and which worker runs which call, and
+/// counts the answers under way. Sends no message and reads no clock. call_pool decides which call starts next, and
+/// answers_under_way which caller has room for an answer.
 ///
 ///   a call      is, or waits for                                 next
 ///   has_come    looked at by the desk                            held: waits. ready: runs, or is_queued. dropped: the end
 ///   waits       its context, or gradients of earlier passes      wait_over: has_come. refused: the end
-///   is_queued   a worker                                         what frees a worker: runs. refused: the end
+///   is_queued   a worker                                         a worker is free: runs. refused: the end
 ///   runs        run, or its result still comes from a device     answered: answers. answer_left: the end. no_worker: the end
 ///   answers     room for its answer on the way to the caller     answer_left, or node_down: the end
 ///
@@ -35,7 +35,7 @@ namespace troupe::calls {
 ///   HW-2  calls of a context are refused in the order in which they came.
 ///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes.
 ///         A call that runs goes on.
-///   HW-4  a call ends once: refused, or with its answer. Then nothing of the call is kept.
+///   HW-4  a call ends once: refused, or with its answer. After the end calls_taken stores nothing of the call.
 ///   QL-1  the calls of one caller that wait have at most `waiting_bytes` bytes. If no call of a caller waits, its next call is
 ///         taken whatever its size.
 class calls_taken {
@@ -102,7 +102,7 @@ class calls_taken {
   struct turn_away : of_call {};  // refuses the call: too many bytes of its caller wait
   struct limit : of_call {};      // refuses the call at its deadline, unless the call has started by then
   struct go_on : of_call {};      // the wait of the call is over
-  struct start {                  // ends with is_free and answer_left, or with no_worker
+  struct start {                  // the events is_free and answer_left follow, or no_worker
     number call;
     std::optional<worker> on;  // none: on a new worker
   };
@@ -110,14 +110,14 @@ class calls_taken {
   struct let_go {
     worker who;
   };
-  struct tick_later {};  // ends with tick
-  struct ask_taken {     // asks the caller whether it has taken its answers. Ends with answers_taken, unless the caller goes
+  struct tick_later {};  // the event tick follows
+  struct ask_taken {     // asks the caller whether it has taken its answers. answers_taken follows, unless the caller goes
                          // down
     node_id caller;
     std::uint64_t bytes;
   };
   using effect = std::variant<turn_away, limit, go_on, start, refuse, let_go, tick_later, ask_taken>;
-  /// What to do after an event, in this order.
+  /// The effects of an event, in the order in which the desk has to carry them out.
   using effects = boost::container::small_vector<effect, 2>;
 
   /// An event of a call that has ended changes nothing.
@@ -128,7 +128,7 @@ class calls_taken {
   /// Bytes of the calls of the caller that have not started.
   std::uint64_t bytes_of(node_id caller) const;
   std::uint64_t most_bytes() const noexcept { return limit_; }
-  /// Whether nothing is kept of any call.
+  /// Whether no call is stored.
   bool is_empty() const noexcept { return calls_.empty() && waiting_.empty() && bytes_.empty(); }
 
  private:

@@ -11,8 +11,8 @@ namespace troupe::calls {
 /// The most nested calls that the text of an error names.
 inline constexpr std::size_t most_calls_told = 8;
 
-/// The text of the error of a call of `label` on node `node`. If the call failed because of a call that it made, `reason` is
-/// itself such a text.
+/// The text of the error of a call of `label` on node `node`. If a nested call made the call fail, `reason` is the
+/// failure_text() of the nested call.
 ///   FT-1  of nested calls the text names at most `most_calls_told`. If there are more, the text names the outermost and the
 ///         innermost call, and the number of calls between the two. The innermost reason stays whole.
 inline std::string failure_text(const std::string& label, const std::string& node, const std::string& reason) {
@@ -22,7 +22,7 @@ inline std::string failure_text(const std::string& label, const std::string& nod
   constexpr std::string_view gap_end = " more: ";
   const std::string_view all = reason;
   std::uint64_t told = 0;    // calls that `reason` names
-  std::uint64_t untold = 0;  // calls that `reason` counts
+  std::uint64_t untold = 0;  // calls that `reason` counts but does not name
   std::size_t innermost = 0;
   for (std::size_t at = 0; all.substr(at).starts_with(head);) {
     const auto end = all.find(tail, at);

@@ -72,7 +72,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     auto& payload = job->request.payload;
     here.outbox.compress(payload.tensors, payload.packings, job->to, payload.format);
   };
-  // After a failure the node may have ended, so `send` does not use its parts then.
+  // When a copy has failed, the node may have ended. So `send` then does not use the parts of the node.
   auto send = [here = uses<with_directory>(here_), gateway = here_.actors.gateway, job = std::move(job),
                made_on = std::move(made_on)](std::exception_ptr failure) {
     auto& payload = job->request.payload;
@@ -138,8 +138,8 @@ std::string outgoing_calls::description(const contracts::outgoing_call& job) con
          (context ? " in context " + to_string(context) : "");
 }
 
-/// Keeps the span of the call and the spans that came with its answer: in `job.spans` if another call made this call and
-/// collects spans, otherwise in this node's trace.
+/// Stores the span of the call and the spans that came with its answer. They go to `job.spans` if another call made this call
+/// and collects spans, otherwise to this node's trace.
 void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string& from_callee) {
   std::vector<tracing::trace_span> spans;
   try {
@@ -160,8 +160,8 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
 }
 
 void outgoing_calls::fail(contracts::outgoing_call& job, const error& why) {
-  // A peer that gets the farewell of this node drops the objects and contexts of this node. So an error of the peer may come
-  // before this node has ended.
+  // A peer that gets the farewell of this node drops the objects and contexts of this node. The peer may then answer a call
+  // with an error before this node has ended: the user gets the error `stopping` instead.
   const bool may_come_of_farewell =
     why.code() == errc::peer_down || why.code() == errc::unknown_function || why.code() == errc::unknown_context;
   const auto reason = may_come_of_farewell && here_.is_ending ? error(errc::stopping, "this node has stopped") : why;

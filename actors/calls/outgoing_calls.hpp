@@ -42,7 +42,7 @@ class outgoing_calls {
   void send(contracts::outgoing_call_ptr job, devices::staged arriving = {});
   void finish(contracts::outgoing_call& job, call_result& result);
   void fail(contracts::outgoing_call& job, const error& reason);
-  /// For the node's end: ends the waiting of send().
+  /// For the node's end: each send() that waits returns.
   void stop() { credits_.stop(); }
 
  private:

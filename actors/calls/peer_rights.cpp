@@ -44,13 +44,14 @@ consteval need need_of() {
 }
 
 /// Whether the request uses the object that the call names, so that the caller has to own the object. For requests::drop and
-/// requests::take the object store checks.
+/// requests::take the object store checks the owner.
 template <class T>
 constexpr bool is_of_object =
   need_of<T>() == need::method || need_of<T>() == need::read || need_of<T>() == need::save ||
   (need_of<T>() == need::write && !std::same_as<T, requests::create_optimizer>) || std::same_as<T, requests::lend>;
 
-/// What the role lacks for the request, as in "make modules of the type 'Stage'"; empty if it lacks nothing.
+/// The right that the role lacks for the request, as a text such as "make modules of the type 'Stage'"; empty if the role may
+/// make the request.
 template <class T>
 std::string lacking(const role_rights& has, const T& what, object_id target, const objects::object_store& objects) {
   constexpr auto needs = need_of<T>();

@@ -48,7 +48,7 @@ class peer_rights {
               const passes::open_contexts& contexts)
       : here_(here), directory_(directory), objects_(objects), contexts_(contexts) {}
 
-  /// What the role of the node may do.
+  /// The rights of the role of node `who`.
   const rights::role_rights& of(node_id who) const;
   /// Why the node refuses the call; empty if the call may run.
   std::string why_not(const call_request& call) const;

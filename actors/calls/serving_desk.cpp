@@ -50,7 +50,7 @@ caf::typed_response_promise<call_result> serving_desk::serve(call_request& reque
 
 void serving_desk::went_down(node_id who) { asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down")); }
 
-/// Why the node does not take the call; empty if it does.
+/// Why the node refuses the call; empty if the node accepts it.
 std::string serving_desk::why_not_taken(const call& job) {
   const auto& request = job->request;
   if (auto why = rights_.why_not(request); !why.empty()) return why;
@@ -81,7 +81,8 @@ void serving_desk::find_context_when_met(node_id who, const call& job) {
   const auto met = [this, job, was_down = here_.directory.is_down(who)] {
     if (!workers_.end_hold(job)) return;
     find_context(job);
-    // The call may have left before the two nodes lost each other, and its context may have been released since.
+    // The call may have left before the two nodes lost each other, and its context may have been released since. The opener
+    // releases an announced context that it does not know.
     if (was_down) contexts_.announce(job->request.payload.context);
   };
   const auto not_met = [this, job](const caf::error&) {
@@ -151,8 +152,8 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
   asked.then(heard, unheard);
 }
 
-/// The opener does not say which passes have ended, perhaps because it does not know yet that this node has a part in the
-/// context. The call goes on if no gradients wait to be gathered here.
+/// For a call whose opener has not said which passes have ended, perhaps because the opener does not know yet that this node
+/// has a part in the context. The call goes on if no gradients wait to be gathered here; otherwise the call is refused.
 void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
   if (!workers_.end_hold(job)) return;
   context.record->tasks().empty() ? gather(job, context) : refuse(job, to_exception(why));
@@ -181,8 +182,8 @@ void serving_desk::refuse(const call& job, const Reason& why) {
   refuse_call(*job, why, here_);
 }
 
-/// The deadline of a question on behalf of a call. It is shorter than that of the call, so the call can fail with the reason of
-/// the question.
+/// The deadline of a question on behalf of a call. The question ends before the deadline of the call, so that the call can fail
+/// with the reason of the question.
 std::chrono::milliseconds serving_desk::patience_for_part(const contracts::incoming_call& job) const {
   const auto deadline = here_.options.deadline;
   if (job.request.deadline_ns <= 0) return deadline;

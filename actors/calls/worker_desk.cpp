@@ -29,7 +29,7 @@ constexpr std::size_t most_idle_workers = 16;
 constexpr std::size_t most_calls_of_depth = 256;
 
 // A node of troupe holds its own calls back beyond its send limit, separately for each depth. Another program may not do so. So
-// the calls of one caller that wait here may have at most this many send limits.
+// the calls of one caller that wait here may have at most this many times the send limit in bytes.
 constexpr std::uint64_t calls_in_queue = 4;
 constexpr std::uint64_t least_send_limit = std::uint64_t{256} << 20;
 
@@ -126,7 +126,8 @@ void worker_desk::carry_out(const calls_taken::refuse& what) {
   const auto job = jobs_.extract(what.call).mapped();
   here_.deadlines.call_off(job->expiry);
   refuse_call(*job, what.why, here_);
-  // A question on behalf of the call may still hold `job`. Its bytes do not count any more (QL-1), so they are freed.
+  // The data of the call is freed now, because its bytes do not count from now on (QL-1). A question on behalf of the call may
+  // still hold `job`.
   job->request.what = {};
   job->request.values = {};
   job->request.payload.tensors.clear();

@@ -20,21 +20,21 @@ namespace troupe::calls {
 /// Time until the deadline of the call.
 std::chrono::nanoseconds time_left(const contracts::incoming_call& job);
 
-/// The desk of the `gateway` actor for the calls of other nodes: which calls wait, which worker runs which call, and when the
-/// answers leave. Its core is calls_taken.
+/// The desk of the `gateway` actor that runs the calls of other nodes. Its core, calls_taken, decides which calls wait, which
+/// worker runs which call, and when the answers leave.
 class worker_desk {
  public:
   using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;
 
   worker_desk(support::desk_actor self, const parts& here, call_workers& workers, transfers::transfer_desk& transfers);
 
-  /// Takes a call that has come. Returns why it may not wait here; empty if it may.
+  /// Accepts a call that has come. Returns why the call may not wait here; empty if it may.
   std::string take(const contracts::incoming_call_ptr& job);
   /// To be called when the call was refused and does not wait. Forgets the call.
   void drop(const contracts::incoming_call_ptr& job);
-  /// Keeps the call until its context or its gradients have come.
+  /// Stores the call, which waits until its context or its gradients have come.
   void hold(const contracts::incoming_call_ptr& job) { on(calls_taken::held{job->number}); }
-  /// Ends hold(). False if the call was refused meanwhile.
+  /// Ends the wait that hold() began. False if the call was refused meanwhile.
   bool end_hold(const contracts::incoming_call_ptr& job) { return !core_.on(calls_taken::wait_over{job->number}).empty(); }
   /// Runs the call once a worker is free.
   void run(const contracts::incoming_call_ptr& job) { on(calls_taken::ready{job->number}); }
@@ -73,7 +73,7 @@ class worker_desk {
   transfers::transfer_desk& transfers_;
   calls_taken core_;
   std::unordered_map<calls_taken::number, job_ptr> jobs_;  // the calls that have not started
-  std::vector<calls_taken::no_worker> unmade_;             // events for `core_` of calls without a worker
+  std::vector<calls_taken::no_worker> unmade_;             // calls for which no worker could be made; told to `core_` later
 };
 
 }  // namespace troupe::calls

@@ -24,7 +24,7 @@ struct backward_job {
   bool create_graph = false;
   bool fast = false;
   program_place place;
-  engine::recording recorded;       // what the thread that called backward has recorded
+  engine::recording recorded;       // the functions that the thread that called backward has recorded
   engine::current_streams streams;  // of the thread that called backward
   std::chrono::milliseconds deadline{0};
   future<done> result;
@@ -32,9 +32,9 @@ struct backward_job {
 };
 using backward_job_ptr = std::shared_ptr<backward_job>;
 
-/// Gathers the gradients of a context on one node, and starts the passes that have to wait for gathered gradients. All other
-/// facts about a context are in its context record. Messages of a pass go from `gateway` to the graph task. Every call carries
-/// the numbers of failed passes: so a node that got no abort learns of the failure.
+/// Gathers the gradients of a context on one node, and starts the passes that have to wait for the gradients of earlier passes.
+/// All other facts about a context are in its context record. Messages of a pass go from `gateway` to the graph task. Every
+/// call names the failed passes, so that a node that got no abort learns of the failure.
 ///   CO-1  gradients of a pass are added to those of the context in the order of the passes, once the pass is known to be
 ///         complete. Gradients of a failed pass are dropped, even on a node that got no abort. If gradients can't be added,
 ///         later requests for gradients fail.

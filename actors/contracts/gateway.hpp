@@ -18,8 +18,8 @@
 namespace troupe::contracts {
 
 /// The gateway of a node: receives the messages of other nodes and routes them to membership, contexts, graph tasks and call
-/// workers. The gateway takes all messages without waiting: so nodes never wait for each other in a circle. When two nodes
-/// reach each other again, one of them notices first. So messages may come from a node that is not up here yet (GW-19).
+/// workers. The handlers of the gateway never wait, so nodes never wait for each other in a circle. When two nodes reach each
+/// other again, one of them notices first. So messages may come from a node that is not up here yet (GW-19).
 ///   GW-1  a message for a context that is not open on this node starts nothing. Only a call, or a message to an actor, opens
 ///         the context.
 ///   GW-2  a late call does not open a released context again (see released_contexts).
@@ -30,20 +30,21 @@ namespace troupe::contracts {
 ///   GW-6  a message with large tensors leaves when all pieces of its tensors have left, or were read out of this process. The
 ///         message arrives after its pieces. Other messages may overtake the message (see shipments).
 ///   GW-7  the receiver keeps no piece whose message will not come, because the call was given up or the sender is down.
-///   GW-8  this node offers tensors only to a node that has drawn a mark for it (memory_mark). A node reads the memory of
-///         another node only if that node is up, on the same machine and in another process.
+///   GW-8  this node offers tensors only to a node that has sent it a memory_mark. A node reads the memory of another node only
+///         if that node is up, on the same machine and in another process.
 ///   GW-9  a request to a node that goes down leaves nothing in memory. A call that is given up before its answer leaves
 ///         nothing either.
 ///   GW-10 every call in a context ends: by its answer, its deadline, the peer going down, or the release of the context.
 ///   GW-11 messages of a pass that ended or was aborted on this node start nothing.
 ///   GW-12 when a peer goes down, or is cut off from the node that opened a context, each other node that has a part of the
-///         context tells the opener about its part. So the release also reaches the parts that only the lost peer knew of.
+///         context tells the opener about its part. So the release by the opener also reaches a node of whose part only the
+///         lost peer knew.
 ///   GW-13 a waiting call of another node (for its context, for gradients or for a worker) is refused when its caller goes
 ///         down, its context is released or its deadline passes. Nothing of the call stays in memory.
-///   GW-14 at most settings::send_limit bytes of answers, and as many of gradients, are under way to a node; answers of calls
-///         that run already may exceed this. Until there is room, gradients wait in their burst, and no call from the node
-///         starts. Nothing else waits for room.
-///   GW-15 a wish for room is fulfilled once the messages that were sent before the wish are written, and less than
+///   GW-14 at most settings::send_limit bytes of answers, and as many bytes of gradients, are under way to a node; answers of
+///         calls that run already may exceed this. At the limit, gradients wait in their burst, and no call from the node
+///         starts. Nothing else waits.
+///   GW-15 a room_wish is fulfilled once the messages that were sent before the wish are written, and less than
 ///         settings::send_limit bytes wait to leave for the peer. The wish fails when the peer is down, and at its deadline.
 ///         The earlier messages have at least 100 ms to be written, even if the deadline is nearer.
 ///   GW-16 the actor ends only when its node stops. It does not end with an actor of a context or of a pass, however that actor
@@ -51,8 +52,8 @@ namespace troupe::contracts {
 ///   GW-17 the gateway knows its membership from the start: a greeting that arrives while the node still starts is answered
 ///         once the node listens. On a node without network, greetings and heartbeats get an error.
 ///   GW-18 with a policy, a node believes what a call says about the passes of the call's context if the caller opened the
-///         context. A caller that had a part in the context before (RB-5) is believed if the passes are possible. Otherwise the
-///         node asks the opener, but only if gradients may wait here.
+///         context. A caller that had a part in the context before the call (RB-5) is believed if the pass numbers are
+///         possible. Otherwise the node asks the opener, but only if gradients may wait here.
 ///   GW-19 a call whose context is not open here waits until its caller, and then the opener, is up here: for each of them
 ///         services::meeting_patience at most. A report to an initiator that is not up here waits for the same time, unless its
 ///         graph task ends before.
@@ -68,8 +69,8 @@ using gateway_actor = caf::typed_actor<
   // the outline of the peer with this id, within a time (ns). This node asks the peer, for a client that reaches only this node
   caf::replies_to<support::status_atom, std::uint64_t, std::int64_t>::with<node_status>,
   caf::replies_to<support::find_atom, std::string>::with<caf::strong_actor_ptr>,  // an actor published under that name
-  // CAF has read the elements already. The answer is the time of the reading (ns, clock of this process). It lets the next
-  // piece leave
+  // CAF has read the elements already. The answer is the time of the reading (ns, clock of this process). The answer lets the
+  // next piece leave
   caf::replies_to<tensor_piece>::with<std::int64_t>,
   caf::reacts_to<tensor_offer>,  // answered once this node has read the piece
   caf::replies_to<request_mark>::with<memory_mark>,
@@ -78,7 +79,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
-  caf::reacts_to<support::room_atom, room_wish_ptr>,                     // the gateway repeats it, to look again
+  caf::reacts_to<support::room_atom, room_wish_ptr>,                     // the gateway sends it to itself again, to look again
   caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call (incoming_call::worker)
   caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // free worker, depth of its call; the result is late

@@ -119,7 +119,8 @@ struct gradients_wish {
 };
 using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 
-/// The wish that few bytes wait to leave for a peer (see peer::room). The destructor fails a wish that was not fulfilled.
+/// A request of peer::room(), which is fulfilled once few bytes wait to leave for the peer. The destructor fails a request that
+/// was not fulfilled.
 struct room_wish {
   node_id to;
   std::int64_t until_ns = 0;                    // steady clock: the deadline

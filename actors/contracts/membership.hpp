@@ -35,8 +35,8 @@ struct peer_down {
   std::uint64_t period = 0;  // the period of the peer_up before this news
 };
 
-/// News of this node about a member that this node is not connected to: other nodes say that the member is up, or is not up any
-/// more. A find of the member (find_atom) connects the two nodes.
+/// News of this node about a member to which it is not connected: other nodes say that the member is up or down. A find of the
+/// member (find_atom) connects this node to the member.
 struct member_heard {
   member who;
   bool is_up = true;
@@ -51,24 +51,24 @@ struct member_out_of_reach {
 };
 
 /// Knows the peers, greets new peers, and tells its subscribers which peers are up or down. Messages give a deadline as the
-/// time that is left. The actor dials an absent seed as long as this node runs. A join tries again until its deadline, unless
-/// it fails earlier (ME-3).
+/// time that is left. As long as this node runs, the actor dials each seed to which the node is not connected. A join tries
+/// again until its deadline, unless it fails earlier (ME-3).
 ///   ME-1  the first news of a peer is that it is up. After that the news alternate: unreachable, up again, unreachable, ...
-///         The last news is that the peer is gone. (A node that comes after that is another peer.)
-///   ME-2  a peer is unreachable when its connection is lost. It is also unreachable when it answers no heartbeat for three
-///         intervals while no other bytes come from it by TCP for two. After `member_table::most_misses` heartbeats in a row
-///         without an answer, it is unreachable in any case.
+///         The last news is that the peer is gone. (A node of the same name that comes later is another peer.)
+///   ME-2  a peer is unreachable when its connection is lost. A peer is also unreachable when it answers no heartbeat for three
+///         intervals and sends no other bytes by TCP for two intervals. After `member_table::most_misses` heartbeats in a row
+///         without an answer, a peer is unreachable in any case.
 ///   ME-3  every join and find is answered by its deadline; a find connects this node to the member. A join fails at once if
-///         another program answers, or if the node refuses with a reason. It fails after membership_options::patience if no
+///         another program answers, or if the node refuses with a reason. A join fails after membership_options::patience if no
 ///         program listens.
 ///   ME-4  a name belongs to one node that is up or unreachable; a second node of this name is refused. A second node at the
-///         address of the first node is the restarted first node: the name goes over to the second node.
+///         address of the first node counts as the first node restarted: it gets the name.
 ///   ME-5  two nodes that reach each other again are up for each other again, without being asked and however long they were
-///         separated. Before that, both have failed all calls and passes between them. If one of them has dropped the objects
-///         and contexts of the other, both have dropped them (see `bond`).
+///         separated. Before that, both have failed all calls and passes between them. Either both nodes have dropped the
+///         objects and contexts of the other node, or neither has (see `bond`).
 ///   ME-6  a join of seeds is answered once this node is connected to one of them. A node that is one of its own seeds does not
-///         wait for absent seeds: the answer is the node itself. If the join fails, at its deadline or because all seeds
-///         refuse, the error says what happened at each seed.
+///         wait for seeds that do not answer: then the answer is the node itself. If the join fails, at its deadline or because
+///         all seeds refuse, the error says what happened at each seed.
 using membership_actor = caf::typed_actor<
   caf::replies_to<support::join_atom, std::string, std::uint16_t, std::int64_t>::with<member>,  // host, port, deadline in ns
   caf::replies_to<support::join_atom, std::vector<std::string>, std::int64_t>::with<member>,  // seeds, ns to wait (0: for ever)
@@ -76,7 +76,7 @@ using membership_actor = caf::typed_actor<
   caf::replies_to<support::find_atom, node_id, std::int64_t>::with<peer_up>,                  // id, deadline in ns
   caf::replies_to<support::list_atom>::with<std::vector<member>>, caf::replies_to<hello, caf::strong_actor_ptr>::with<welcome>,
   caf::replies_to<heartbeat>::with<heartbeat_seen>, caf::reacts_to<farewell>, caf::reacts_to<gossip>,
-  // the actor gets peer_up and member_heard (at once for members that are up already), peer_down and member_out_of_reach
+  // the subscriber gets peer_up and member_heard (at once for members that are up already), peer_down and member_out_of_reach
   caf::reacts_to<support::subscribe_atom, caf::actor>,
   caf::replies_to<support::leave_atom, std::string>::with<caf::unit_t>,  // says farewell to all peers
   caf::replies_to<support::clock_atom, node_id>::with<std::int64_t>>;    // peer's steady clock minus this node's, ns

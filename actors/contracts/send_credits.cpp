@@ -124,12 +124,12 @@ send_credits::outcome send_credits::wait(const wish& what) {
   if (!took) all.accounts.give_up(what.of, mine);
   const auto result = took ? outcome::taken : is_over() ? outcome::stopped : outcome::deadline_passed;
   lock.unlock();
-  all.changed.notify_all();  // it may be the turn of another call
+  all.changed.notify_all();  // another call may have its turn now
   return result;
 }
 
 void send_credits::wake() {
-  { const std::lock_guard lock(ledger_->mutex); }  // a thread that has read its `stop` as false waits by now
+  { const std::lock_guard lock(ledger_->mutex); }  // so that no thread misses wake() between its look at `stop` and its wait
   ledger_->changed.notify_all();
 }
 

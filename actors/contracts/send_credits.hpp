@@ -20,9 +20,9 @@ namespace troupe::contracts {
 /// deadline (BA-3).
 ///   BA-1  the calls of one account have at most `limit` bytes under way together, or there is only one such call.
 ///   BA-2  the calls of one account leave in the order in which they asked.
-///   BA-3  calls never wait for each other in a circle: a call waits only for calls of its own depth, and these wait only for
-///         deeper calls. A call that a hook of a pass makes is an exception: it has depth 0, also if a deep call waits for the
-///         pass.
+///   BA-3  calls that no hook makes never wait for each other in a circle: a call waits only for calls of its own depth, and
+///         these wait only for deeper calls. A call that a hook of a pass makes has depth 0, also if a deep call waits for the
+///         pass. So this call may wait in a circle, until its deadline.
 class credit_accounts {
  public:
   struct account {
@@ -34,7 +34,7 @@ class credit_accounts {
 
   explicit credit_accounts(std::uint64_t limit) : limit_(limit) {}
 
-  /// Takes bytes at once. False if the call has to wait.
+  /// Takes the bytes of a call at once. False if the call has to wait.
   bool take(const account& of, std::uint64_t bytes);
   /// Puts a call at the end of the line of its account.
   ticket wait(const account& of, std::uint64_t bytes);
@@ -109,8 +109,9 @@ class send_credits {
 
   explicit send_credits(std::uint64_t limit);
 
-  /// Takes bytes; waits for them until `until` at most. `busy`: the bytes are not free, and the thread can't wait because it
-  /// runs a continuation. If `stop` is not null: once `*stop` is true and wake() was called, the waiting ends with `stopped`.
+  /// Takes `bytes` from the account; waits for free bytes until `until` at most. Outcome `busy`: the bytes are not free, and
+  /// the thread can't wait because it runs a continuation. If `stop` is not null: once `*stop` is true and wake() was called,
+  /// the waiting ends with `stopped`.
   result take(const account& of, std::uint64_t bytes, std::chrono::steady_clock::time_point until,
               const std::atomic<bool>* stop = nullptr);
   /// To be called when the `stop` of a take() has become true.

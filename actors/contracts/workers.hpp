@@ -16,7 +16,7 @@
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
-/// The actors that compute or copy. Each has a thread of its own (support/thread_actor.hpp).
+/// The actors that compute or copy. Each actor has a thread of its own (support/thread_actor.hpp).
 namespace troupe::contracts {
 
 /// A burst to run, and the graph task to which it returns.
@@ -26,7 +26,8 @@ struct burst_job {
 };
 
 /// A thread of a node that runs bursts, one at a time (services::burst_threads).
-///   CC-1  the thread owns the state machine of a burst only while it runs the burst, and keeps nothing of the machine.
+///   CC-1  the thread uses the state machine of a burst only while it runs the burst. Afterwards the thread stores nothing of
+///         the state machine.
 ///   CC-2  every burst that has begun is returned to its graph task, whatever its functions throw.
 using burst_thread_actor = caf::typed_actor<caf::reacts_to<burst_job>>;
 
@@ -36,7 +37,7 @@ struct merge_gradients {
   table_ptr more;
 };
 
-/// Graphs and tensors that another thread has to free, because freeing them may take too long for a control actor.
+/// Graphs and tensors that another thread has to free, because freeing them may take too long on a network thread.
 struct discarded {
   std::vector<std::shared_ptr<void>> all;
 };
@@ -49,7 +50,7 @@ using cpu_continuation_actor =
 /// attaches the result.
 ///   CW-1  every call is answered, with a result or a failure that names node and function, and returned to `gateway`.
 ///         `gateway` sends the answer if the result has large tensors. Answer and return wait for elements that still come from
-///         a device, but the worker is free before.
+///         a device; the worker does not wait for them.
 ///   CW-2  the worker tells `gateway` before the call blocks on a future, and when the call goes on.
 ///   CW-3  the call runs in the grad mode and the inference mode of its caller, and under the caller's autocast if the request
 ///         brings it. Changes that the function makes to libtorch's thread-local state end with the call.

@@ -72,7 +72,7 @@ double line_limit::room_at(const bucket& its, std::int64_t now_ns) {
   return std::min(most_at_once, its.room + static_cast<double>(now_ns - its.filled_ns) / static_cast<double>(refill_ns));
 }
 
-/// Forgets kinds that have their full room again: a new kind has the same room.
+/// Forgets kinds that have their full room again, because a new kind would have the same room.
 void line_limit::forget_quiet(std::int64_t now_ns) {
   std::erase_if(kinds_,
                 [&](const auto& each) { return each.second.left_out == 0 && room_at(each.second, now_ns) >= most_at_once; });
@@ -123,8 +123,8 @@ std::string json_string(std::string_view line) {
   return result += '"';
 }
 
-/// Opens a pipe or terminal again: O_NONBLOCK on the existing descriptor would hold for all processes that share it. A file is
-/// not opened again: with a second position in the file, lines would overwrite what other processes write.
+/// Opens a pipe or terminal again, because O_NONBLOCK on the existing descriptor would apply to all processes that share it. A
+/// file is not opened again: a second descriptor has a position of its own, so lines would overwrite those of other processes.
 line_descriptor line_descriptor::standard_error(const char* opened_by) {
   struct stat about {};
   if (::fstat(STDERR_FILENO, &about) != 0) return {support::owned_descriptor(), kind::non_blocking};

@@ -77,7 +77,7 @@ std::string json_string(std::string_view line);
 ///   WL-1  a write waits for a slow reader for at most `patience`. After such a wait no write waits at all, until the reader
 ///         has read something. Lines that could not be written are counted.
 ///   WL-2  lines of up to 4,096 bytes from several processes never mix, whether they share a file or a pipe.
-///   WL-3  for other writers, stderr stays blocking or non-blocking, as it was.
+///   WL-3  stderr stays blocking or non-blocking, as it was, for the other programs that write to it.
 class line_descriptor {
  public:
   static constexpr std::chrono::milliseconds patience{100};

@@ -40,8 +40,8 @@ struct writing_thread {
   std::atomic<std::size_t> lost_and_told{0};
   const pid_t process = ::getpid();  // a forked child has no thread of this pool
 
-  /// The thread of this process. It lives as long as any log that has had a line. Throws std::exception if the system gives no
-  /// thread.
+  /// Returns the writing thread of this process. The thread lives as long as any log that has had a line. Throws std::exception
+  /// if the system gives no thread.
   static std::shared_ptr<writing_thread> of_process() {
     static std::mutex mutex;
     static std::weak_ptr<writing_thread> known;

@@ -20,8 +20,8 @@ std::shared_ptr<objects::local_optimizer> optimizer_of(node_parts& here, const c
   return here.objects.find_optimizer(arguments.target);
 }
 
-/// The id of the save that a request names. Throws refused_request unless it has the form of such an id, because it becomes
-/// part of a file name.
+/// The id of the save that a request names. Throws refused_request unless the id has the form of a save id, because the id
+/// becomes part of a file name.
 const std::string& save_in(const auto& what) {
   if (!objects::is_save_id(what.save))
     throw support::refused_request("a save is named by 16 hexadecimal digits, and the request names another");
@@ -74,8 +74,9 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
   return {};
 }
 
-/// Reads and checks the part of this node: the one in a folder below the data folder, or, without a folder, the one that was
-/// received. The caller names no file: a node reads only its own parts.
+/// Reads and checks the part of this node. If the request names a folder, the part lies in this folder below the data folder.
+/// Otherwise the caller has sent the part before (requests::receive). The caller names no file: a node reads only its own
+/// parts.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::load& what) {
   const auto& save = save_in(what);
   support::expect_checksum_name(what.sum_kind);

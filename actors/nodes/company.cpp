@@ -34,8 +34,8 @@ namespace troupe::nodes {
 
 namespace {
 
-// The threads for bursts of a node with device workers. So many passes may wait for devices at the same time; the next pass
-// waits for one of them.
+// The number of burst threads of a node with device workers. As many passes may wait for devices at the same time; a further
+// pass waits for a free burst thread.
 constexpr std::size_t threads_for_bursts = 4;
 
 constexpr int starting_threads = 11;  // 6 of the actor system, 2 of the network, 3 of a node without device workers
@@ -43,7 +43,7 @@ constexpr int starting_threads = 11;  // 6 of the actor system, 2 of the network
 /// Throws std::system_error if the system does not let the process start `count` more threads.
 void try_threads(int count) {
   std::vector<std::future<void>> held;
-  std::promise<void> over;  // destroyed before `held`: that ends the threads
+  std::promise<void> over;  // destroyed before `held`, which ends the threads
   const auto end = over.get_future().share();
   for (int i = 0; i < count; ++i) held.push_back(std::async(std::launch::async, [end] { end.wait(); }));
 }
@@ -73,7 +73,7 @@ std::string name_of_loopback(const settings& options, const std::string& address
 }
 
 /// The loopback address of the node's host name on this host. On other hosts the name may have another address, at which this
-/// node does not listen. Empty if the name also has other addresses here, or if other nodes are told another name.
+/// node does not listen. Empty if the name also has other addresses here, or if settings::advertise is set.
 std::string misleading_loopback(const settings& options) {
   if (is_loopback(options.host) || !options.advertise.empty()) return {};
   return support::only_loopback(options.host);
@@ -149,7 +149,8 @@ void company::start() {
   if (membership) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
-    // To be called before any node connects: for each node that connects, CAF makes an actor that asks the connecting node.
+    // add_first() marks all actors that exist as `inner`. It is called before any node connects, because CAF makes another
+    // actor for each node that connects, and asks the node through this actor.
     network_->peers().own->add_first(own_system_->latest_actor_id());
   }
   if (membership) listen(loopback);
@@ -257,8 +258,8 @@ contracts::membership_host company::start_membership(const std::string& loopback
 void company::listen(const std::string& loopback) {
   const auto& options = parts_.options;
   // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
-  // once; two living nodes still can't. For port 0 `reuse` stays off: the system could give two nodes the same port. The
-  // doorman of shared_multiplexer turns it on once it has a port.
+  // once; two living nodes still can't. For port 0 `reuse` stays off, because the system could give two nodes the same port.
+  // The doorman of shared_multiplexer turns `reuse` on once it has a port.
   const bool reuse = options.port != 0;
   auto& middleman = parts_.actors.system->middleman();
   const auto published = middleman.publish(parts_.actors.gateway, options.port, options.host.c_str(), reuse);
@@ -274,8 +275,8 @@ void company::listen(const std::string& loopback) {
   if (!loopback.empty()) log.warn("nodes", [&] { return name_of_loopback(options, loopback); });
 }
 
-// begin_end() throws on a thread for which the node would have to wait (in a call, a burst or a continuation). Then the process
-// ends, with the text of the error.
+// In a call, a burst or a continuation begin_end() throws, because the node would have to wait for the calling thread. The
+// exception leaves this destructor, so the process ends with the text of the error.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 company::~company() {
   if (begin_end()) end();

@@ -25,9 +25,9 @@ class shared_multiplexer;
 namespace troupe::nodes {
 
 /// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use a company.
-///   CM-1  after begin_end() and end() no actor of the node lives. On the caller's actor system, each actor has been told to
-///         end. end() waits for functions that run, and at most `device_patience` for elements that a device has not computed
-///         yet.
+///   CM-1  after begin_end() and end() no actor of the node lives. On an actor system without threads, each actor has only been
+///         told to end. end() waits for functions that run, and at most `device_patience` for elements that a device has not
+///         computed yet.
 class company {
  public:
   static constexpr std::chrono::seconds device_patience{1};
@@ -41,7 +41,7 @@ class company {
   company& operator=(const company&) = delete;
 
   /// Begins the end of the node. Returns false if begin_end() was called before. Throws troupe::error (misuse) on a thread of a
-  /// call, a burst or a continuation: end() would wait for its own thread.
+  /// call, a burst or a continuation, because end() would wait for that thread.
   bool begin_end();
   /// Pre: begin_end() has returned true, and nobody has called end() since. Any thread may call end(), except the threads of
   /// the node.
@@ -49,13 +49,13 @@ class company {
   /// Throws troupe::error (stopping) after begin_end().
   void check_running() const;
 
-  /// Whether the actors have an actor system of their own, which connects nodes.
+  /// Whether the company has made the actor system of its actors. Only such a system connects to nodes of other systems.
   bool has_own_system() const noexcept { return own_system_ != nullptr; }
   node_parts& parts() noexcept { return parts_; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }
 
-  /// As node::reload(). If the policy can't be used, returns the reason, which the log has too. Otherwise, or without a policy,
-  /// returns an empty text.
+  /// As node::reload(), but throws nothing: returns and logs the reason if the policy can't be used. Returns an empty text if
+  /// the policy can be used, or if there is none.
   std::string reload() noexcept;
 
   /// Tells this node that another node on the same actor system is up.

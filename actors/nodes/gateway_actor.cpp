@@ -134,9 +134,9 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
       : broker(config), parts_(parts), membership_(membership) {}
 
   using broker::enqueue;
-  /// Handles a message that a connection hands over within this call, unless another message waits. The mailbox is blocked
-  /// while it is empty and resume() does not run. So the mailbox is blocked during activate() too: no handler may make a
-  /// connection hand over a message.
+  /// A message that a connection hands over is handled here at once, unless another message waits: then the message goes to the
+  /// mailbox. mailbox().blocked() is true while the mailbox is empty and resume() does not run, so also during activate(). So
+  /// no handler may make a connection hand over a message.
   void enqueue(caf::mailbox_element_ptr came, caf::execution_unit* unit) override {
     const auto& what = came->content();
     const bool is_news_of_caf = what.match_elements<caf::down_msg>() || what.match_elements<caf::exit_msg>();

@@ -15,8 +15,8 @@
 namespace troupe::nodes {
 
 caf::result<welcome> news_desk::greet(hello& greeting, caf::strong_actor_ptr& gateway) {
-  // Otherwise the greeting node could name an actor of a third node as its gateway, and so end the connection of the third
-  // node.
+  // Without this check, the greeting node could name an actor of a third node as its gateway, and so end the connection of the
+  // third node.
   if (const auto& sender = self_->current_sender();
       gateway != nullptr && (sender == nullptr || sender->node() != gateway->node())) {
     auto why = "the greeting of node '" + greeting.name + "' names as its gateway an actor of another node";

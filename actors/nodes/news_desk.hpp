@@ -37,11 +37,11 @@ class news_desk {
 
   void is_up(contracts::peer_up& news);
   void went_down(const contracts::peer_down& news);
-  /// Other nodes say that a member is up, or is not up any more. This node is not connected to the member.
+  /// Handles the news that other nodes consider a member up or down. This node is not connected to the member.
   void heard(const contracts::member_heard& news);
-  /// Another node considers this node up again, and names the objects that it holds. Drops its ownership of all other objects,
-  /// because its calls to drop these were lost. This node may still consider the other node unreachable: then is_up() announces
-  /// the contexts once more.
+  /// Handles the message of a peer that considers this node up again. The message lists the objects of this node that the peer
+  /// still owns. settle() ends the ownership of the peer in all other objects, because its calls to drop them were lost. If
+  /// this node still considers the peer unreachable, is_up() later announces the contexts once more.
   void settle(const held_objects& news);
 
  private:

@@ -19,7 +19,7 @@ namespace troupe::nodes {
 
 class company;
 
-/// Leads from objects that a node has handed out (peers, contexts, modules, optimizers) to the node. The link outlives the
+/// Connects the objects that a node has handed out (peers, contexts, modules, optimizers) with the node. The link outlives the
 /// node. Any thread may use a link.
 ///   LK-1  after close() no visit begins: objects that the node has handed out fail with `stopping`.
 ///   LK-2  while a visit lasts, the company of the node is not destroyed: drain() waits for all visits.

@@ -48,7 +48,7 @@ class node_pages {
 
   company& of_;
   std::atomic<state> state_{state::starts};
-  // Used by the thread of the server alone.
+  // last_, problem_ and asked_ are used only by the thread of the server.
   node_status last_;
   error problem_{errc::none, {}};
   std::chrono::steady_clock::time_point asked_{};

@@ -119,7 +119,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::se
   return reply_of(give(here, what.owner, std::shared_ptr<module>(std::move(part)), std::move(type)));
 }
 
-/// A reply with copies of the tensors: the originals may change while the reply is written.
+/// A reply with copies of the tensors, because the originals may change while the reply is written.
 call_reply copies_of(const named_tensors& all) {
   at::NoGradGuard no_grad;
   std::vector<std::string> names;
@@ -150,7 +150,7 @@ std::vector<overwritable_tensor> buffers_of(module& of) {
   return all;
 }
 
-/// The parameters, then the buffers. Throws if a buffer has the name of a parameter.
+/// The parameters of the module, then its buffers. Throws if a buffer has the name of a parameter.
 std::vector<overwritable_tensor> state_of(module& of) {
   auto all = parameters_of(of);
   for (auto& buffer : buffers_of(of)) {
@@ -184,11 +184,11 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
   return copies_of(tensors_of(*here.objects.find_module(arguments.target), arguments, what.of));
 }
 
-/// The tensors that a request may overwrite, and what one of them is called in errors.
+/// The tensors that a request may overwrite, and the noun for such a tensor in errors.
 std::pair<std::vector<overwritable_tensor>, const char*> targets_of(module& of, requests::tensors which) {
   if (which == requests::tensors::buffers) return {buffers_of(of), "buffer"};
   if (which == requests::tensors::state) return {state_of(of), "parameter or buffer"};
-  // Buffers too: set_parameters() accepts a whole state (RM-3).
+  // Buffers are allowed too, because set_parameters() accepts a whole state (RM-3).
   auto all = parameters_of(of);
   for (auto& buffer : buffers_of(of)) all.push_back(std::move(buffer));
   return {std::move(all), "parameter"};
@@ -254,7 +254,7 @@ call_reply serve(node_parts& here, call_arguments&, const requests::create_optim
   return reply;
 }
 
-/// Replies with the completed and failed passes of a context that this node opened. A node asks that holds gradients of the
+/// Replies with the completed and failed passes of a context that this node opened. The asking node may hold gradients of the
 /// context. With a policy, the asking node needs a part in the context.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::passes& what) {
   const context_id id{here.objects.here(), what.context};

@@ -14,7 +14,8 @@ namespace troupe::nodes {
 
 /// The workers for large functions of the passes of a node (settings::pass_workers). The bursts of the node use a pass_workers
 /// object while it lives. The object has to outlive these bursts.
-///   PX-1  a worker counts as a thread of the node: a function on it can't stop the node.
+///   PX-1  a worker counts as a thread of the node. So a function that runs on a worker can't stop the node: node::stop()
+///         throws.
 class pass_workers final : public engine::cpu_workers {
  public:
   using parts = uses<with_actors, with_running, with_bursts, with_pass_workers>;

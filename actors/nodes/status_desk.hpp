@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <caf/make_message.hpp>  // CAF needs it before result.hpp
+#include <caf/make_message.hpp>  // CAF needs this header before result.hpp
 #include <caf/result.hpp>
 
 #include <troupe/actors/calls/worker_desk.hpp>
@@ -18,7 +18,8 @@
 
 namespace troupe::nodes {
 
-/// The desk of the `gateway` actor that says what the node does, and which actors it has published.
+/// The desk of the `gateway` actor that answers questions about the status of the node, and about the actors that it has
+/// published.
 ///   SH-1  the outline of a peer is answered by its deadline: by the peer, or with an error that names the peer and says why.
 ///   SH-2  an outline lists only members to which the node was connected at some time, and at most 64 to which it can't
 ///         connect. So the outlines of a large cluster grow only with the number of connections. `members_up` counts all

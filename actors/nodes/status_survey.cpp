@@ -41,7 +41,8 @@ void ask_one(status_survey_actor::pointer self, const std::shared_ptr<course>& a
     return;
   }
   const auto limit = std::min(left, each);
-  // The gateway that asks the member gets less time. So its answer, which names the member, comes in time.
+  // The gateway gets less time for its question to the member. So the answer of the gateway, which names the member, comes
+  // within `limit`.
   const auto limit_there = std::int64_t{limit.count() / 10 * 8};
   const auto over = [self, all] {
     --all->open;

@@ -19,8 +19,8 @@
 
 namespace troupe::nodes {
 
-/// A survey for a client that reaches only one node: this node asks other members for their status. Has the questions and the
-/// answers.
+/// The questions and answers of a survey: for a client that reaches only one node, this node asks other members for their
+/// status.
 struct status_survey {
   static constexpr std::size_t most_at_once = 64;
   static constexpr std::size_t most_rounds = 4;

@@ -24,8 +24,9 @@ namespace troupe::nodes {
 
 namespace {
 
-// Limits on bytes of tensors that came from one sender ahead of their messages. A sender holds messages back beyond its send
-// limit, separately for calls of each depth, for answers and for gradients.
+// Limits on bytes of tensors that came from one sender ahead of their messages. The larger limit counts. A sender holds
+// messages back beyond its send limit, but separately for calls of each depth, for answers and for gradients: so one sender may
+// need several send limits.
 constexpr std::uint64_t least_of_sender = std::uint64_t{8} << 30;
 constexpr std::uint64_t send_limits_of_sender = 8;
 
@@ -51,12 +52,12 @@ gate::connection_gate gate_for(const settings& options) {
 system_config::system_config(const settings& options) : gate_(gate_for(options)) {
   arriving().limit_sender(std::max(least_of_sender, send_limits_of_sender * options.send_limit));
   troupe::add_message_types(*this);  // not the template of the same name
-  // A blocking request to a local actor takes 15 us with one shared queue. It takes 86 us with work stealing: idle workers
-  // sleep.
+  // A blocking request to a local actor takes 15 us with one shared queue. It takes 86 us with work stealing, because idle
+  // workers sleep.
   set("scheduler.policy", caf::atom("sharing"));
-  // Actors that compute are detached, and brokers run on the network threads: little work is left for the pool.
+  // The pool has little work, because actors that compute are detached and brokers run on the network threads.
   set("scheduler.max-threads", std::size_t{2});
-  // The network threads read messages themselves: another thread in between doubles the time of a round trip.
+  // The network threads read messages themselves, because a thread in between would double the time of a round trip.
   set("middleman.workers", std::size_t{0});
   set("middleman.heartbeat-interval", caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{std::chrono::hours{24}});

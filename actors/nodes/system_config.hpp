@@ -17,7 +17,8 @@ namespace troupe::nodes {
 
 /// How troupe sets up CAF: every message type is registered, the network threads serve the node, no file or command line is
 /// read.
-///   SC-1  only these constructors decide the settings: no caf-application.ini of the working folder, no option of the program.
+///   SC-1  only these constructors set CAF's settings. CAF reads no caf-application.ini in the working folder, and no option of
+///         the program.
 ///   SC-2  CAF never cuts a live connection because of silence: the heartbeats of membership decide who is up.
 class system_config : public caf::actor_system_config, public tensor_receiver, public gate::gate_owner {
  public:

@@ -5,8 +5,8 @@
 
 namespace troupe::nodes {
 
-/// Whether this node and the peer share something that stays: an open context of which both hold a part, an object that lives
-/// on one of them and belongs to the other, or a loan. Any thread may call it.
+/// Whether this node and the peer share an open context of which both hold a part, an object that lives on one of the two nodes
+/// and belongs to the other, or a loan. Any thread may call share_context_or_object().
 bool share_context_or_object(const node_parts& parts, node_id peer);
 
 }  // namespace troupe::nodes

@@ -50,7 +50,7 @@ call_reply serve(node_parts& here, call_arguments&, const requests::trace&) {
   return reply;
 }
 
-/// Records the spans for this node's trace.
+/// Records spans of another node for this node's trace, with times on this node's clock.
 call_reply serve(node_parts& here, call_arguments&, const requests::spans& what) {
   auto spans = tracing::unpack(what.spans).spans;
   const auto offset = clock_of(here, what.node);

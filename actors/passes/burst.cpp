@@ -140,7 +140,7 @@ class gradient_outlet : public engine::outlet {
     auto compress = [here = uses<with_directory, with_outbox>(parts_), leaving, back] {
       make_ready(here, leaving->message, leaving->to, back);
     };
-    // After a failure the node may have ended, so `sent_on` uses no part of the node.
+    // When the copy has failed, the node may have ended. So `sent_on` uses no part of the node.
     auto sent_on = [gateway = parts_.actors.gateway, initiator, leaving, from = own_id_,
                     what = "gradients for node '" + peers_.name(id) + "', which come from " +
                            devices::names_of_accelerators(arriving.devices) +
@@ -184,8 +184,8 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
   }
 }
 
-/// The pass workers for a burst on this thread. Null on the thread of a call and on a network thread: the observer of such a
-/// thread has to hear when the burst waits, and would not hear of a hook that waits on a pass worker.
+/// The pass workers for a burst on this thread. Null on the thread of a call and on a network thread: the blocking_observer of
+/// such a thread has to be told when the burst waits. Nobody would tell the observer when a hook on a pass worker waits.
 engine::cpu_workers* workers_for_this_thread(const burst_parts& here) {
   const auto* told = blocking_observer::current();
   return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;

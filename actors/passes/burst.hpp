@@ -25,8 +25,8 @@
 
 namespace troupe::passes {
 
-/// The engine's graph task of one pass on one node, with its settings. make_terms() makes the settings. The thread of a burst
-/// owns the graph task, makes it in the first burst, and runs it.
+/// The engine's graph task of one pass on one node, with its settings. make_terms() makes the settings. The thread of the first
+/// burst makes the graph task. The thread of each burst owns and runs it.
 struct pass_task {
   engine::graph_task_settings settings;  // the first burst makes `task` with these settings
   std::optional<engine::graph_task> task;
@@ -51,8 +51,8 @@ struct shared_terms {
   std::shared_ptr<pass_outcome> outcome;  // null if another node started the pass
 };
 
-/// A burst of a pass. On the way to a thread, the burst says what to do. On the way back to the `graph_task` actor, the burst
-/// says what happened.
+/// A burst of a pass. On the way to a thread, the struct holds the work. On the way back to the `graph_task` actor, the struct
+/// holds the results.
 struct burst : shared_terms {
   enum class kind { run, walk_roots, walk_sends };
   struct delivery {
@@ -77,8 +77,8 @@ struct burst : shared_terms {
   std::optional<error> failure = {};
 };
 
-/// The gradients that the running pass of the context has gathered on this node so far, if this thread runs functions of the
-/// pass; otherwise nothing.
+/// If this thread runs functions of a pass of the context: returns the gradients that this pass has gathered on this node so
+/// far. Otherwise returns nothing.
 engine::gradient_table gathered_by_burst(context_id context);
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 

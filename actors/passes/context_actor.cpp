@@ -53,7 +53,7 @@ void context_desk::with_gradients(reader next) {
 }
 
 /// Gathers the gradients of the oldest completed pass whose gradients are not gathered yet, then those of the next such pass.
-/// In the end answers the readers.
+/// When no such pass is left, calls the readers.
 void context_desk::gather() {
   auto task = lost_ ? contracts::graph_task_actor{} : record_->next_to_gather();
   merging_ = task != nullptr;
@@ -138,7 +138,7 @@ void context_desk::release() {
   // Only the opener releases the context on its peers. Another node sends context_joined to the nodes that it called: they then
   // announce themselves to the opener, which may not know them.
   const bool is_opener = id.node == here_.self.id();
-  // The messages have no sender: no answer is needed, and the other nodes make no proxy for this actor.
+  // The messages have no sender, because no answer is needed, and so the other nodes make no proxy for this actor.
   for (auto who : record_->members.peers())
     if (auto gateway = here_.directory.gateway(who); gateway && is_opener)
       caf::anon_send(gateway, release_context{id});
@@ -155,7 +155,7 @@ void context_desk::release() {
 
 namespace {
 
-/// Most contexts are idle, and a program may have many: the desk is made for the first message.
+/// The desk is made when the first message comes, because most contexts are idle and a program may have many contexts.
 struct context_state {
   static inline const char* name = "context";
   std::unique_ptr<context_desk> desk;
@@ -171,8 +171,8 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
   };
 }
 
-/// An actor made of a class, not of a function: until the first message comes, CAF would keep the arguments of a function in
-/// two more blocks of memory. Most contexts are idle.
+/// The actor is made of a class to save memory: most contexts are idle. For an actor made of a function, CAF would store the
+/// arguments in two more blocks of memory until the first message comes.
 using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
 class context_host final : public context_broker {
  public:

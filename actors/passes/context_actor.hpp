@@ -21,7 +21,7 @@ namespace troupe::passes {
 /// The handlers of a context actor: gathers the gradients of completed passes, starts passes, releases the context.
 class context_desk {
  public:
-  /// `here` has to outlive the desk: a node may have many contexts, and they share their parts.
+  /// `here` has to outlive the desk. All contexts of a node share one `here`, because a node may have many contexts.
   context_desk(support::desk_actor self, const context_parts* here, contracts::context_record_ptr record);
   ~context_desk();
   context_desk(const context_desk&) = delete;

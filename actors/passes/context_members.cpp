@@ -5,8 +5,8 @@ namespace troupe::passes {
 
 namespace {
 
-/// The place in the tree of calls of a child of the root without children. Most records of other nodes' contexts share this
-/// object: adopt() copies a shared place before it adds a child.
+/// The place in the tree of calls of a node whose parent is the root and that has no children. Most records of other nodes'
+/// contexts share this object: adopt() copies a shared place before it adds a child.
 const std::shared_ptr<protocol::call_tree_place>& below_the_root() {
   static const auto place = std::make_shared<protocol::call_tree_place>();
   return place;

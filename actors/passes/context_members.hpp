@@ -14,7 +14,7 @@
 namespace troupe::passes {
 
 /// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the place of this node in
-/// the tree of calls. Any thread may use context_members. The promise is CR-4 of context_record.
+/// the tree of calls. Any thread may use context_members. context_members holds promise CR-4 of context_record.
 class context_members {
  public:
   context_members(context_id of, node_id here) : of_(of), here_(here) {}
@@ -23,8 +23,8 @@ class context_members {
   void called(node_id who);
   /// Adds nodes that hold a part of the context. The answer to a call named these nodes.
   void joined(const std::vector<node_id>& nodes);
-  /// Adds a node that has announced its part itself (context_joined). No other node has said so, so has_part() does not count
-  /// it.
+  /// Adds a node that has announced its part itself (context_joined). has_part() does not count this node, because no other
+  /// node has confirmed the part.
   void announced(node_id who);
   void left(node_id who);
   /// The other nodes that have joined, ascending.
@@ -34,12 +34,12 @@ class context_members {
   /// has named it, or the node has called this one.
   bool has_part(node_id who) const;
 
-  /// Notes that the node has called this node in the context: the node has a part, and is no peer. The first caller is the
-  /// parent of this node in the tree of calls.
+  /// Notes that the node has called this node in the context. From then on the node has a part, but does not become a peer. The
+  /// first caller is the parent of this node in the tree of calls.
   void called_by(node_id who);
   /// Whether this node has joined the context by a call of node `caller`.
   bool joined_by(node_id caller) const;
-  /// Notes that the node has joined the context by a call of this node.
+  /// Notes that node `child` has joined the context by a call of this node: it is a child of this node in the tree of calls.
   void adopt(node_id child);
   /// The place of this node in the tree of calls. Null on the node that opened the context, and before the first call comes.
   protocol::call_tree_place_ptr place() const;
@@ -54,7 +54,7 @@ class context_members {
   const context_id of_;
   const node_id here_;
   mutable std::mutex mutex_;  // guards nodes_ and place_
-  // Flat: most contexts have few entries, and a program may have many contexts.
+  // A flat map needs little memory: most contexts have few entries, and a program may have many contexts.
   boost::container::flat_map<node_id, knowledge> nodes_;
   std::shared_ptr<protocol::call_tree_place> place_;
 };

@@ -30,7 +30,8 @@ namespace troupe::passes {
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
-///   CR-4  no node gives itself a part in the context: members.has_part() counts calls and the answers to calls.
+///   CR-4  no node gives itself a part in the context: members.has_part() counts only calls, and nodes that the answers to
+///         calls name.
 ///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
 ///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the
 ///         graph task (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
@@ -53,8 +54,8 @@ class context_record {
   static constexpr std::size_t most_parts = 4096;
   static constexpr std::size_t most_failed = 4096;
   using part_count = std::atomic<std::size_t>;
-  /// Counts the graph tasks of this record in `parts` too, with those of all contexts of the same opener (CR-6). To be called
-  /// before any pass.
+  /// From now on `parts` also counts the graph tasks of this record. All contexts of one opener share `parts` (CR-6). To be
+  /// called before any pass.
   void count_in(std::shared_ptr<part_count> parts);
 
   /// Adds the send of a message to node `to`, if the message has one, and the functions recorded before the message. `to` is
@@ -76,11 +77,11 @@ class context_record {
     std::vector<engine::recording> recordings;
     protocol::call_tree_place_ptr place;  // see context_members::place()
   };
-  /// Starts the next pass on this node. Empty while another pass runs, and with `at_once` also while gradients of earlier
-  /// passes are not gathered yet.
+  /// Starts the next pass on this node. Returns nothing while another pass runs, and with `at_once` also while gradients of
+  /// earlier passes are not gathered yet.
   std::optional<start> begin(bool at_once);
-  /// Takes part in a pass that another node started. Empty if this node knows of this pass or of a later pass already, if the
-  /// pass has failed, after the release, or if lacks_room_for().
+  /// Takes part in a pass that another node started. Returns nothing if this node knows of this pass or of a later pass
+  /// already, if the pass has failed, after the release, or if lacks_room_for().
   std::optional<start> follow(pass_number number);
   /// Whether this node does not take part in the pass because it has parts in too many others (CR-6).
   bool lacks_room_for(pass_number number) const;

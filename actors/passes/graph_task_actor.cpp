@@ -71,8 +71,8 @@ void graph_task_desk::gradients(propagate_gradients& message) {
   if (part_.over()) deliveries_.clear();
 }
 
-/// The sender of the gradients. Empty on the initiator if the message is not the answer of a child: the sender does not matter
-/// then.
+/// The sender of the gradients. Empty on the initiator if the message is not the answer of a child, because the sender does not
+/// matter then.
 protocol::participant::sender graph_task_desk::sender_of(const propagate_gradients& message) {
   if (lead_ && message.answers == 0) return {};
   const auto from = here_.directory.find(message.from);

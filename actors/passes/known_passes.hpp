@@ -38,13 +38,13 @@ struct known_passes {
   }
   bool has_failed(pass_number number) const { return failed && failed->contains(number); }
   std::size_t count_failed() const { return failed ? failed->size() : 0; }
-  /// Copies of this object that were made before do not see the added passes.
+  /// Adds failed passes. Copies that were made of this object before do not get these passes.
   void add_failed(const std::vector<pass_number>& those) {
     auto all = failed ? *failed : numbers();
     all.insert(those.begin(), those.end());
     failed = std::make_shared<const numbers>(std::move(all));
   }
-  /// How many of these failed passes this node does not know.
+  /// Returns how many of the passes in `of_failed` are not in `failed`.
   std::size_t count_news(const std::vector<pass_number>& of_failed) const {
     return static_cast<std::size_t>(
       std::count_if(of_failed.begin(), of_failed.end(), [this](pass_number each) { return !has_failed(each); }));

@@ -25,7 +25,7 @@ namespace troupe::passes {
 
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{1};  // until end() looks again, after the limit, at workers without work
+constexpr std::chrono::milliseconds between_looks{1};  // after the stop limit, end() looks this often for workers without work
 
 }  // namespace
 
@@ -105,7 +105,7 @@ void lane_threads::add(c10::Device device, work_runner runner) {
   guards_.push_back(services::guard(system_, workers_.back().id(), gate::own_actors::kind::inner));
 }
 
-/// Returns how many workers have not ended within the limit.
+/// Ends the workers. Returns how many workers have not ended within the limit.
 std::size_t lane_threads::end() noexcept {
   const support::logger_release lets_go;
   caf::scoped_actor self{system_};
@@ -115,7 +115,7 @@ std::size_t lane_threads::end() noexcept {
     return 0;
   }
   for (const auto& each : workers_) self->monitor(each);
-  std::deque<std::function<void()>> never;  // destroyed without the lock
+  std::deque<std::function<void()>> never;  // destroyed after the lock is released
   std::size_t late = 0;
   auto until = std::chrono::steady_clock::now() + *stop_limit_;
   for (auto running = workers_.size(); running > 0;) {

@@ -19,8 +19,8 @@
 namespace troupe::passes {
 
 /// The threads behind lanes: CPU workers, and one device worker for each accelerator of the process. Any thread may use
-/// lane_threads. The actor system does not wait for a thread whose work runs beyond the stop limit: that thread uses nothing of
-/// the system.
+/// lane_threads. The actor system does not wait for a thread whose work runs beyond the stop limit, because that thread uses
+/// nothing of the system.
 ///   LH-1  when the destructor has returned, or the constructor has thrown, no worker is left and no posted work runs or
 ///         begins. Only work that still runs at the stop limit goes on: a warning reports it, and its thread ends with the
 ///         work.

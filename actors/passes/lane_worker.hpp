@@ -23,10 +23,10 @@ struct posted_work {
 
 /// A compute thread that serves a lane: a CPU worker, or the device worker of an accelerator.
 ///   LW-1  the worker runs work in the order in which it was sent, and keeps no work after its run.
-///   LW-2  a device worker makes its device the current device of its thread when its first work begins, and not earlier. So
-///         the driver makes no context on a device that no function uses.
-/// A lane is memory, and not messages to its worker, so that the thread of a pass can take back a task that no worker has
-/// begun.
+///   LW-2  a device worker makes its device current when its first work begins, not when its thread starts. When a device
+///         becomes current, the driver makes a context on it. So a device that no function uses gets no driver context.
+/// The tasks of a lane lie in memory that threads share; they are not sent to the worker as messages. So the thread of a pass
+/// can take back a task that no worker has begun.
 using lane_worker_actor = caf::typed_actor<caf::reacts_to<engine::serve_lane>, caf::reacts_to<posted_work>>;
 
 /// Runs the work of one message.

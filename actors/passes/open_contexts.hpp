@@ -43,7 +43,7 @@ class open_contexts {
   open_context open();
   /// Makes a context and its actor, but does not add the context: find() does not know it yet.
   open_context make(const context_id& id) const;
-  /// As join_pass().
+  /// Calls join_pass() with the parts of this object.
   contracts::graph_task_actor join(const contracts::context_record_ptr& record, pass_number number, bool keep_graph,
                                    bool create_graph) const;
   /// Adds a context of another node; for the `gateway` actor. False after stop(), and if the node has `most_of_one` contexts

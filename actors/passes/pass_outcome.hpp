@@ -13,7 +13,7 @@
 namespace troupe::passes {
 
 /// Decides once how a pass that this node started ends. A thread whose burst ends with the whole weight of the pass may decide
-/// for success. Otherwise the graph task decides, for success or failure.
+/// that the pass has succeeded. Otherwise the graph task decides, for success or failure.
 ///   PO-1  after succeed() has returned true, claim() returns false, and the other way round.
 ///   PO-2  the log has a line for the end of the pass before the user's future is complete.
 class pass_outcome {
@@ -22,15 +22,15 @@ class pass_outcome {
 
   pass_outcome(parts here, contracts::context_record_ptr record, pass_number pass, future<done> result);
 
-  /// To be called by the thread that ran the last burst. True: the context record knows of the success, and the caller has to
-  /// call tell().
+  /// To be called by the thread that ran the last burst. True if the pass has succeeded: the context record then knows it, and
+  /// the caller has to call tell().
   bool succeed() {
     auto open = state::open;
     if (!state_.compare_exchange_strong(open, state::succeeded)) return false;
     record_->end(pass_, true);
     return true;
   }
-  /// From now on the graph task decides. False if the pass has succeeded already.
+  /// Reserves the decision for the graph task. False if the pass has succeeded already.
   bool claim() {
     auto open = state::open;
     return state_.compare_exchange_strong(open, state::taken_over) || open == state::taken_over;

@@ -48,7 +48,7 @@ error pass_is_running();
 /// Refuses to start a pass: completes the future of the pass with the error `why`, and writes a line to the log.
 void refuse_pass(const logging::node_log& log, const context_record& record, contracts::backward_job& job, const error& why);
 
-/// Makes a burst of the pass. The state machine moves from the terms into the burst.
+/// Makes a burst of the pass. `terms.task` moves into the burst.
 contracts::burst_ptr make_burst(pass_terms& terms, burst::kind what, protocol::burst_share share);
 
 }  // namespace troupe::passes

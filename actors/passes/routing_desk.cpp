@@ -136,8 +136,8 @@ void routing_desk::is_up_again(node_id who) {
     if (context.record->id().node == who) announce(context.record->id());
 }
 
-/// Whether the node may send gradients and reports in the context. True for a context that is not open here: the message has no
-/// effect.
+/// Whether the node may send gradients and reports in the context. True for a context that is not open here, because the
+/// message then has no effect.
 bool routing_desk::may_take_part(node_id who, const context_id& id) const {
   return has_part_(who, id) || !contexts_.find(id).record;
 }
@@ -158,7 +158,8 @@ std::string routing_desk::why_not_from(const propagate_gradients& message) {
   return why;
 }
 
-/// Starts the pass on this node if the pass is new here. `sender`: the name of the node that sent gradients; empty for a prune.
+/// Hands the message to the graph task of its pass. Starts the pass on this node if the pass is new here. `sender`: the name of
+/// the node that sent gradients; empty for a prune.
 template <class Message>
 void routing_desk::to_pass(Message& message, const std::string& sender) {
   const auto context = contexts_.find(message.context);

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include <caf/make_message.hpp>  // CAF needs it before result.hpp
+#include <caf/make_message.hpp>  // CAF needs this header before result.hpp
 #include <caf/result.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
@@ -27,8 +27,9 @@ class routing_desk {
       : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
 
   error unknown(const context_id& id) const { return contexts_.unknown(id); }
-  /// Returns the open context with this id. If a context of another node is not open here, opens it. `by`: the node at the
-  /// other end of the message that names the context. Empty if the context may not be opened (GW-1, GW-2, GW-5).
+  /// Returns the open context with this id. If a context of another node is not open here, opens it. `by`: the node that sent
+  /// the message which names the context, or the node to which this node sends it. Returns nothing if the context may not be
+  /// opened (GW-1, GW-2, GW-5).
   open_context find_or_open(const context_id& id, node_id by);
   void add(contracts::outgoing_joint& joint);
 
@@ -40,10 +41,10 @@ class routing_desk {
   caf::result<discovered> walk(discover& question);
   caf::result<pass_aborted> abort(abort_pass& message);
 
-  /// Node `from` says that it holds a part of a context. If this node opened the context, `from` may be unknown in the record,
-  /// because the node that called `from` went down. If another node opened the context, `from` may be cut off from the opener.
-  /// Then this node announces its own part to the opener. With a policy `from` becomes a peer only if others have said that it
-  /// has a part, or if its role has the right `all_contexts`.
+  /// Handles the news that node `from` holds a part of a context. If this node opened the context, `from` may be unknown in the
+  /// record, because the node that called `from` went down. If another node opened the context, `from` may be cut off from the
+  /// opener. Then this node announces its own part to the opener. With a policy `from` becomes a peer only if
+  /// context_members::has_part() is true for it, or if its role has the right `all_contexts`.
   void joined(const context_joined& news);
   /// Tells the opener of the context that this node holds a part of the context. If the opener has released the context, it
   /// answers with release_context.

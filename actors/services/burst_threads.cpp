@@ -72,7 +72,7 @@ void burst_threads::resumed() {
 }
 
 std::vector<burst_threads::actor> burst_threads::stop() {
-  std::deque<job> never_run;  // destroyed without the lock
+  std::deque<job> never_run;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   stopped_ = true;
   never_run.swap(waiting_);

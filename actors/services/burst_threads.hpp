@@ -15,12 +15,12 @@
 
 namespace troupe::services {
 
-/// The threads of a node for bursts. A burst whose function waits for a future, or that waits for room at a peer (GW-14), gives
-/// its turn to another burst. The future may need that other burst: for example if a hook makes a call, and a pass of the
-/// called function comes back to this node. Any thread may use burst_threads.
+/// The threads of a node that run bursts. While a burst waits for a future, or for room at a peer (GW-14), another burst may
+/// start. The future may need that other burst: for example if a hook makes a call, and a pass of the called function comes
+/// back to this node. Any thread may use burst_threads.
 ///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst whose wait is over goes on
-///         at once: then more than `limit` compute for a while. A large function that waits on a worker counts as a burst that
-///         waits.
+///         at once: then more than `limit` compute for a while. While a large function waits on a pass worker, its burst counts
+///         as waiting.
 ///   BT-2  a burst that waits keeps no other burst from running, as long as the node has fewer than `most_threads` threads and
 ///         the system gives another thread. Otherwise bursts wait until another burst has ended.
 ///   BT-3  after stop() no burst begins and no thread is made.
@@ -77,7 +77,7 @@ class burst_threads {
   std::ptrdiff_t computing_ = 0;  // bursts that run and do not wait
   std::deque<job> waiting_;
   std::vector<actor> all_;
-  std::vector<actor> idle_;  // the one at the end was used last
+  std::vector<actor> idle_;  // the last element was used last
   bool stopped_ = false;
 };
 

@@ -16,7 +16,7 @@ namespace troupe::services {
 
 /// Sends staged tensors when their elements have arrived on the host, so that no other thread has to wait for the device. A
 /// courier is an actor with a thread of its own. The thread asks the device's events again and again, and never waits for an
-/// event: the courier can end although the device never answers.
+/// event. So the courier can end even if the device never answers.
 ///   CE-1  parcels are sent in the order in which they came, each exactly once, on the courier's thread.
 ///   CE-2  if the device has failed, `send` gets the device's error.
 ///   CE-3  close_atom is answered when all parcels are sent, or at the time that the message names (nanoseconds of the steady

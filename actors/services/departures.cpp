@@ -16,7 +16,8 @@ namespace troupe::services {
 
 namespace {
 
-// A courier asks its device without waiting. So this time passes only if a driver never returns from a question.
+// How long finish() waits for a courier beyond its time. A courier asks its device without waiting, so this time passes only if
+// a call of the driver never returns.
 constexpr std::chrono::seconds patience_with_driver{1};
 
 }  // namespace

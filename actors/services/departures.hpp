@@ -20,20 +20,19 @@
 
 namespace troupe::services {
 
-/// All that a node needs to send tensors of accelerators. Costs nothing until there is a tensor to send: a device's courier
-/// starts with the first parcel. Any thread may use departures.
+/// Sends tensors whose elements still come from accelerators, through one courier for each device. The first parcel of a device
+/// starts the courier of the device. Any thread may use departures.
 ///   DP-1  parcels of one device keep their order. A parcel does not wait for parcels of other devices.
 ///   DP-2  if the system gives no thread, `send` gets the error.
-///   DP-3  finish() ends in time, whatever the devices do; nothing is sent afterwards, and later parcels get an error. If a
-///         driver never says whether an event has happened, finish() ends a second after its time, and the actor system waits
-///         for that courier.
+///   DP-3  after finish() nothing is sent, and later parcels get an error. finish() ends by its time, whatever the devices do.
+///         Only if a call of a driver never returns, finish() ends a second later, and the actor system waits for that courier.
 ///   DP-4  `finish_contents` runs when all elements have come, on the thread that then runs `send`. If it throws, `send` gets
 ///         the exception. It does not run after a failure.
 ///   DP-5  after finish() has returned, no `finish_contents` runs, and no `send` of a parcel without a failure. So both may use
 ///         objects that are destroyed after the node's departures.
 class departures {
  public:
-  /// `guard`: other nodes can't send to the courier while the result lives.
+  /// Returns an object that keeps other nodes from sending to the courier as long as the object lives.
   using guard = std::function<gate::own_actors::hold(caf::actor_id courier)>;
 
   departures(caf::actor_system& system, guard from_strangers);
@@ -55,7 +54,7 @@ class departures {
     gate::own_actors::hold hold;
   };
 
-  /// Couriers hold `mutex` (shared) while they send. finish() closes the door.
+  /// Couriers hold `mutex` (shared) while they send. finish() sets `is_closed`; nothing is sent afterwards.
   struct door {
     std::shared_mutex mutex;
     std::atomic<bool> is_closed{false};

@@ -27,8 +27,8 @@ class garbage {
           support::deadline_clock& deadlines, running_work& running)
       : tidy_(std::move(tidy)), network_(network), actors_(actors), times_(times), deadlines_(deadlines), running_(running) {}
 
-  /// Frees objects: on the network thread within a millisecond, or on the compute thread if freeing took longer than
-  /// settings::short_work lately or if the network is CAF's own.
+  /// Frees objects: on the network thread within a millisecond, or on the thread of cpu_continuation if freeing took longer
+  /// than settings::short_work lately, or if the network is CAF's own.
   void add(std::shared_ptr<void> what);
   /// Frees the objects that were added. To be called by `tidy`.
   void free_all();
@@ -39,7 +39,7 @@ class garbage {
   void tidy_soon();
   /// The work that tidy_soon() schedules.
   const std::function<void()>& tidy() const noexcept { return tidy_; }
-  /// For the node's end: returns the objects. From now on add() frees objects at once.
+  /// For the node's end: returns the objects that are not freed yet. From now on add() frees objects at once.
   contracts::discarded stop();
 
  private:

@@ -22,8 +22,8 @@ namespace troupe::services {
 /// first: its messages may come before the other node has noticed. Within a cluster the other node notices within milliseconds.
 inline constexpr std::chrono::milliseconds meeting_patience{2000};
 
-/// Waits for `limit` at most until the node is up here, and connects to it if it is a member. Then calls met(); otherwise calls
-/// not_met(error).
+/// Waits for `limit` at most until the node is up here, and connects to the node if it is a member. Then calls met(); otherwise
+/// calls not_met(error).
 template <class F, class G>
 void meet(support::desk_actor self, uses<with_directory> here, const contracts::membership_actor& membership, node_id who,
           std::chrono::nanoseconds limit, F met, G not_met) {
@@ -36,8 +36,8 @@ void meet(support::desk_actor self, uses<with_directory> here, const contracts::
       std::move(not_met));
 }
 
-/// Sends a report about a pass to the node that has begun the pass, once that node is up here (GW-19). Of two reports the
-/// second may arrive first. The message has no sender, because the other node would make a proxy for a sender.
+/// Sends a report about a pass to the node that has begun the pass, once that node is up here (GW-19). Two reports may arrive
+/// in the wrong order. The message has no sender, because the other node would make a proxy for a sender.
 template <class Report>
 void report_to(support::desk_actor self, uses<with_directory, with_actors> here, node_id initiator, Report what) {
   auto send = [here, initiator, what = std::move(what)]() mutable {

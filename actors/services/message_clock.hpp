@@ -8,8 +8,8 @@
 namespace troupe::services {
 
 /// Numbers the messages of a node (a Lamport clock). Any thread may use message_clock.
-///   MC-1  a message that was sent because of another message has the higher number; above 2^62, only within the limits of
-///         MC-2.
+///   MC-1  a message that was sent because of another message has a higher number than that message. Above 2^62 this holds only
+///         within the limits of MC-2.
 ///   MC-2  no message of another node makes this node give a number twice: it raises the clock to 2^62 + 2^20 at most, and a
 ///         clock above 2^62 by 2^20 at most. So it takes 2^42 messages to reach the numbers that nodes refuse
 ///         (highest_message_number).

@@ -11,8 +11,8 @@
 
 namespace troupe::services {
 
-/// The actors of a node to which other actors send, and the system on which they live. Written by the thread that makes the
-/// actors, before a message from another node can come.
+/// The actors of a node to which other actors send, and the system on which they live. The thread that makes the actors sets
+/// the members, before a message from another node can come.
 struct node_actors {
   caf::actor_system* system = nullptr;
   contracts::gateway_actor gateway = {};

@@ -14,7 +14,7 @@ namespace troupe::services {
 /// The name, the id and the address of a node. Any thread may use node_identity.
 class node_identity {
  public:
-  /// Draws the id of the node.
+  /// Gives the node a random id.
   explicit node_identity(const settings& options);
 
   node_id id() const noexcept { return self_.id; }

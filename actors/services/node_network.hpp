@@ -25,21 +25,21 @@ class shared_multiplexer;
 
 namespace troupe::services {
 
-/// The network of a node; false if the node has none. Written before the first actor of the node starts.
+/// The network of a node; converts to false if the node has no network. Written before the first actor of the node starts.
 struct node_network {
   arriving_tensors* arriving = nullptr;                // null if there is no network
   network::shared_multiplexer* multiplexer = nullptr;  // null if the network is CAF's own, or if there is none
-  gate::known_peers peers = {};                        // without a multiplexer only own actors are noted
+  gate::known_peers peers = {};                        // without a multiplexer it lists only own actors
 
   explicit operator bool() const noexcept { return arriving != nullptr; }
-  /// Runs `run` on this network thread, after its current work, if work of this kind was short lately. False: nothing was done,
-  /// and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays busy
-  /// for too long.
+  /// Makes this network thread call `run` after its current work, if work of this kind was short lately. False: nothing was
+  /// done, and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays
+  /// busy for too long.
   bool run_soon(const support::work_times& times, std::string_view kind, std::function<void()> run,
                 std::function<void()> send_elsewhere) const;
 };
 
-/// As gate::own_actors::add(), for the network of the system. A system that has another network or none guards nothing.
+/// As gate::own_actors::add(), for an actor of this system. Has no effect if the system has CAF's own network, or none.
 gate::own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, gate::own_actors::kind what);
 
 }  // namespace troupe::services

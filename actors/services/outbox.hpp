@@ -50,8 +50,8 @@ class outbox {
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
-  /// of the error. `format`: the format in which the tensors travel if the node `to` reads it. If `arriving` has events, the
-  /// tensors are not compressed yet: the caller calls compress() when all elements have come.
+  /// of the error. `format`: the format in which the tensors travel if the node `to` can read this format. If `arriving` has
+  /// events, the tensors are not compressed yet: the caller calls compress() when all elements have come.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact);
   /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, unless
@@ -60,7 +60,7 @@ class outbox {
   /// Logs a warning, once, if libtorch's profiler is on for this thread, which sends a message to node `to`: the profiler does
   /// not see the work on that node.
   void warn_of_profiler(node_id to);
-  /// Compresses tensors in travelling form, whose elements have all come, for the node `to`. Any thread may call this function.
+  /// Compresses tensors of pack(), whose elements have all come, for a message to node `to`. Any thread may call this function.
   void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
                 std::uint64_t residual_stream = 0);
   /// The format for a message to node `to`: `wanted` if `to` is another node and reads this format, else exact.

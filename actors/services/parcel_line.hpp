@@ -16,7 +16,7 @@
 
 namespace troupe::services {
 
-/// Staged tensors, and the function that sends them. `send` must not throw. If it gets a failure, it sends nothing.
+/// Staged tensors, and the function that sends them. `send` must not throw. If `send` gets a failure, it sends nothing.
 struct parcel {
   devices::staged what;
   std::function<void(std::exception_ptr failure)> send;

@@ -9,8 +9,8 @@
 
 namespace troupe::services {
 
-/// Libraries that libtorch uses keep, for each thread, the number of threads that they start for it. As in libtorch's engine,
-/// the first work of a thread sets this number to that of the process.
+/// Libraries under libtorch (OpenMP, MKL) store for each thread how many threads they start for it. As in libtorch's engine,
+/// the first work of a thread sets this number to the number that the process has set.
 own_thread::own_thread(running_work& work, std::string_view kind, std::string_view name) noexcept
     : entry_(work, kind, name, support::steady_ns()), outer_(std::exchange(current_, &work)) {
   thread_local bool known = false;

@@ -15,8 +15,8 @@
 
 namespace troupe::services {
 
-/// A request with a deadline, like desk_actor::request(), but without a timer of CAF: CAF keeps a timer for each request until
-/// the deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels
+/// Sends a request with a deadline, like desk_actor::request(), but without a timer of CAF: CAF stores a timer for each request
+/// until the deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels
 /// `alarm` earlier has to end the request too, or the handlers of the request stay in memory.
 template <class To, class... Parts>
 auto timed_request(support::desk_actor self, uses<with_deadlines> here, const To& to, std::chrono::milliseconds limit,

@@ -108,7 +108,7 @@ struct uses : Parts... {
   template <class All>
   requires(std::constructible_from<Parts, All&>&&...) uses(All& all) : Parts(all)... {}  // NOLINT(google-explicit-constructor)
 
-  /// These parts and more.
+  /// A `uses` with these parts and more parts.
   template <class... More>
   using and_also = uses<Parts..., More...>;
 };

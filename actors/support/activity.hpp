@@ -9,7 +9,7 @@
 
 namespace troupe::support {
 
-/// Counts of what a node does and has done. Any thread may use them.
+/// Counts the work of a node: the work that runs now, and the work that is done. Any thread may use the counts.
 ///   AC-1  the counts of running work (contexts, passes_running, pass_parts, calls_waiting, calls_running) are zero again once
 ///         the work is over, however it ended.
 struct activity {

@@ -11,7 +11,7 @@ class blocking_observer {
   virtual ~blocking_observer() = default;
   virtual void blocked() = 0;
   virtual void resumed() = 0;
-  /// Whether the observer also hears of worker threads that wait on behalf of this thread.
+  /// Whether blocked() and resumed() are also called for worker threads that wait on behalf of this thread.
   virtual bool hears_workers() const noexcept { return false; }
   /// The observer of this thread, or null.
   static blocking_observer*& current();

@@ -40,8 +40,8 @@ inline void close_basp_mailbox_at_exit(caf::actor_system& system) {
   close_mailbox_at_exit(static_cast<caf::io::basp_broker*>(caf::actor_cast<caf::abstract_actor*>(broker)));
 }
 
-/// Ends the actor when `other` ends, or now if `other` is empty. The code that spawns the actor passes `other`: a lazy actor
-/// runs for the first time when its first message comes, and `other` may have ended by then.
+/// Ends the actor when `other` ends, or now if `other` is empty. The code that spawns the actor passes `other`, because a lazy
+/// actor runs for the first time when its first message comes, and `other` may have ended by then.
 inline void live_as_long_as(caf::scheduled_actor* self, const caf::actor& other) {
   if (other)
     self->link_to(other);

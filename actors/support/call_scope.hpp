@@ -29,7 +29,7 @@ struct call_bounds {
   std::size_t depth = 0;      // how many calls, one inside the other, led to this work
   std::int64_t until_ns = 0;  // steady clock: when the caller gives up; 0: never
   bool for_peer = false;      // whether a call of another node led to this work
-  bool autocast = false;      // whether calls of the thread carry its autocast, because the call that it runs has brought it
+  bool autocast = false;      // whether the thread's calls carry its autocast: true if the call it runs came with autocast
 };
 
 /// The context and the place in its program to which the calls of a thread belong. A thread has one current scope; the end of a
@@ -77,17 +77,17 @@ class call_scope : engine::surroundings {
   }
   /// Whether functions of a pass run in this thread's scope.
   static bool runs_pass() noexcept { return current_scope() != nullptr && current_scope()->burst_ != nullptr; }
-  /// The burst of a pass of the context that runs in this thread's scope, or in one around it. Null if there is none.
+  /// The burst of a pass of the context that runs in this thread's scope, or in an outer scope. Null if there is none.
   static const passes::burst* burst_of(context_id context) noexcept {
     const auto* found = around([&](const call_scope& each) { return each.burst_ != nullptr && each.context_ == context; });
     return found == nullptr ? nullptr : found->burst_;
   }
-  /// Whether functions of a pass of the node run in this thread's scope, or in one around it.
+  /// Whether functions of a pass of the node run in this thread's scope, or in an outer scope.
   static bool runs_pass_of(node_id here) noexcept {
     return around([&](const call_scope& each) { return each.burst_ != nullptr && each.here_ == here; }) != nullptr;
   }
-  /// The observer to call when this thread waits: its own, or that of the thread for which this thread runs functions of a
-  /// pass. Null if there is none.
+  /// The observer to call when this thread waits: the observer of this thread, or of the thread for which this thread runs
+  /// functions of a pass. Null if there is none.
   static blocking_observer* observer() noexcept {
     if (auto* own = blocking_observer::current()) return own;
     const auto* found = around([](const call_scope& each) { return each.burst_ != nullptr; });

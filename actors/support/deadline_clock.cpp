@@ -79,7 +79,7 @@ void deadline_clock::advance(std::chrono::nanoseconds by) {
   while (!stopped_ && !alarms_.empty() && alarms_.begin()->first.first <= *stands_at_) ring_first(lock);
 }
 
-/// Rings the first alarm, without the lock: an alarm may set other alarms.
+/// Rings the first alarm, without the lock, because an alarm may set other alarms.
 void deadline_clock::ring_first(std::unique_lock<std::mutex>& lock) {
   {
     const auto ring = std::move(alarms_.begin()->second);
@@ -90,7 +90,8 @@ void deadline_clock::ring_first(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-// A cancelled alarm does not wake the thread. The thread wakes at the time of that alarm and waits for the next one.
+// Cancelling an alarm does not wake the thread. The thread still wakes at the time of the cancelled alarm, and then waits for
+// the next alarm.
 void deadline_clock::run() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {

@@ -14,8 +14,8 @@
 namespace troupe::support {
 
 /// Alarms for deadlines. Nearly all alarms are cancelled long before their time, so setting and cancelling an alarm wakes no
-/// other thread, and a cancelled alarm leaves nothing in memory. (CAF's clock keeps a timer until its time has come: its memory
-/// grows with the rate of timers times the deadline.)
+/// other thread, and a cancelled alarm leaves nothing in memory. (CAF's clock stores a timer until its time has come, so its
+/// memory grows with the rate of timers times the deadline.)
 ///   DC-1  an alarm rings once, at its time or later, unless it was cancelled before.
 ///   DC-2  an alarm that rang or was cancelled holds no memory.
 ///   DC-3  alarms ring on a thread of the clock, or in advance(), in the order of their times. Their functions must be short

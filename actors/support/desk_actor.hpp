@@ -44,7 +44,7 @@ class desk_actor {
                                std::forward<Parts>(message)...);
   }
 
-  /// Sets an alarm that sends this actor the message. The alarm does not keep the actor.
+  /// Sets an alarm that sends this actor the message. The alarm does not keep the actor alive.
   template <class... Parts>
   deadline_clock::alarm send_later(deadline_clock& clock, std::chrono::nanoseconds delay, Parts... message) const {
     return clock.set(delay, [weak = caf::weak_actor_ptr{ctrl()}, message...] {

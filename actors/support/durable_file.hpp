@@ -17,7 +17,7 @@ namespace troupe::support {
 /// The name of the checksum in manifests and messages: XXH3 with 64 bits.
 inline constexpr auto checksum_name = "xxh3_64";
 
-/// Throws troupe::error (misuse) for the name of any other checksum.
+/// Throws troupe::error (misuse) unless `name` is checksum_name.
 void expect_checksum_name(const std::string& name);
 
 /// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.

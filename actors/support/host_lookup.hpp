@@ -58,7 +58,7 @@ class name_lookups {
   name_lookups(const name_lookups&) = delete;
   name_lookups& operator=(const name_lookups&) = delete;
 
-  /// Throws std::system_error if the system gives no thread and no look-up thread runs.
+  /// Adds a name to look up. Throws std::system_error if the system gives no thread and no look-up thread runs.
   ticket add(std::string host, std::uint16_t port, std::function<void(outcome)> done);
   void give_up(ticket which);
 

@@ -71,7 +71,7 @@ std::optional<open_folder> open_folder::find(const std::string& name) const {
   if (found) return open_folder(std::move(found), text);
   const int reason = errno;
   if (reason == ENOENT) return {};
-  if (is_link(name)) refuse_link(text);  // the system says ENOTDIR or ELOOP
+  if (is_link(name)) refuse_link(text);  // errno is ENOTDIR or ELOOP for a link
   fail("can't open the folder", text, reason, "; name another folder");
 }
 
@@ -84,7 +84,7 @@ open_folder open_folder::find_or_make(const std::string& name) const {
 }
 
 std::vector<std::string> open_folder::names() const {
-  const int again = ::openat(descriptor(), ".", folder_flags);  // with a position of its own
+  const int again = ::openat(descriptor(), ".", folder_flags);  // a descriptor with a position of its own
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(again < 0 ? nullptr : ::fdopendir(again), &::closedir);
   if (!entries) {
     const int reason = errno;
@@ -111,7 +111,7 @@ owned_descriptor open_folder::read(const std::string& name) const noexcept {
 
 owned_descriptor open_folder::create(const std::string& name, mode_t mode) const noexcept {
   if (fails_unless_plain(name)) return {};
-  ::unlinkat(descriptor(), name.c_str(), 0);  // a file that is left over from an earlier process, say
+  ::unlinkat(descriptor(), name.c_str(), 0);  // an earlier process may have left a file of this name
   return owned_descriptor(::openat(descriptor(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 

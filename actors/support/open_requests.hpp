@@ -26,7 +26,7 @@ class open_requests {
  public:
   void add(node_id to, caf::message_id which) { open_[to].insert(which); }
 
-  /// False if the request is not open: take() has taken it.
+  /// Removes a request that was answered. False if take() has removed the request before.
   bool answered(node_id by, caf::message_id which) {
     const auto found = open_.find(by);
     if (found == open_.end() || found->second.erase(which) == 0) return false;

@@ -7,7 +7,7 @@
 
 namespace troupe::support {
 
-/// The largest size among the last uses of a buffer: the buffer should keep this much memory.
+/// Computes the largest size among the last uses of a buffer, so that the buffer can hold this much memory between uses.
 class recent_peak {
  public:
   /// The peak covers at least this many uses, and at most twice as many.

@@ -7,18 +7,19 @@
 namespace troupe::support {
 
 /// Lets a thread wait until its program is asked to end: by SIGTERM or SIGINT, or by ask().
-///   SE-1  wait() returns at the first signal that comes while it waits, or that was blocked and pending, and once ask() was
-///         called, even before wait().
+///   SE-1  wait() returns when SIGTERM or SIGINT comes, or if one was blocked and is pending. wait() also returns once ask()
+///         was called, even before wait().
 ///   SE-2  after wait() signals do what they did before: a second signal ends the process.
 ///   SE-3  several threads may wait at once; a signal wakes all of them.
 ///   SE-4  while a thread waits, SIGHUP ends neither the wait nor the process: one of the waiting threads runs the `on_hangup`
-///         of all of them, and no other wait() returns meanwhile. A program with a handler of its own for SIGHUP, or that
-///         blocks SIGHUP on all threads, keeps the signal.
+///         of all of them, and no other wait() returns meanwhile. Exception: if the program has a handler of its own for
+///         SIGHUP, or blocks SIGHUP on all threads, SIGHUP does what it did before.
 class service_end {
  public:
-  /// Ends the waiting. Any thread may call ask().
+  /// Makes wait() return. Any thread may call ask().
   void ask() noexcept;
-  /// Throws std::system_error if the system gives no descriptor. `on_hangup`: empty for nothing; it must not throw.
+  /// Waits until the program is asked to end (SE-1). `on_hangup`: runs for SIGHUP (SE-4); may be empty; must not throw. Throws
+  /// std::system_error if the system gives no descriptor.
   void wait(const std::function<void()>& on_hangup = {});
 
  private:

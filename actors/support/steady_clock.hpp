@@ -6,8 +6,8 @@
 
 namespace troupe::support {
 
-/// The steady clock of this machine in nanoseconds. Each machine has its own; heartbeats estimate the difference between the
-/// clocks of two nodes (clock_estimate).
+/// The steady clock of this machine in nanoseconds. Each machine has a clock of its own; heartbeats estimate the difference
+/// between the clocks of two nodes (clock_estimate).
 inline std::int64_t steady_ns() noexcept {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }

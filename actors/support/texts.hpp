@@ -14,7 +14,7 @@
 
 namespace troupe::support {
 
-/// The texts with a separator between two.
+/// All texts in one, with the separator between each two.
 inline std::string joined(const std::vector<std::string>& texts, const char* separator = ", ") {
   std::string all;
   for (const auto& each : texts) all.append(all.empty() ? "" : separator).append(each);

@@ -28,8 +28,8 @@ namespace troupe::support {
 /// Thrown to end the thread of an actor without use of the actor system, which may be gone.
 struct left_alone {};
 
-/// Where the thread of an actor is: in its actor, or in work of the user, which may run for long. Lets the actor system end
-/// while the work still runs.
+/// Says where the thread of an actor is: in its actor, or in work of the user, which may run for long. Lets the actor system
+/// end while the work still runs.
 ///   XS-1  after leave_alone() has returned true, the system does not wait for the actor any more, and the thread uses nothing
 ///         of the system: the thread ends when its work is over.
 ///   XS-2  leave_alone() returns false, and changes nothing, while the thread runs no work.
@@ -63,7 +63,7 @@ using thread_stay_ptr = std::shared_ptr<thread_stay>;
 
 inline thread_stay_ptr new_thread_stay() { return std::make_shared<thread_stay>(); }
 
-/// Keeps the actor of a thread that was left alone: its destructor would use the actor system.
+/// Never destroys the actor of a thread that was left alone, because its destructor would use the actor system.
 inline void keep_for_ever(std::unique_ptr<caf::scoped_actor> actor) {
   struct kept {
     caf::scoped_actor* actor;
@@ -115,7 +115,7 @@ Handle spawn_handlers_with_thread(caf::actor_system& system, const char* name, M
   return self;
 }
 
-/// Whether calls, bursts and sums have no threads: a test says which actor of the system runs next.
+/// Whether calls, bursts and sums run without threads of their own, because a test decides which actor of the system runs next.
 inline bool has_no_threads(const caf::actor_system& system) { return caf::get_or(system.config(), "troupe.no-threads", false); }
 
 /// As spawn_handlers_with_thread, but on the scheduler of a system that has_no_threads().

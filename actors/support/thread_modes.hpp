@@ -34,7 +34,7 @@ class modes_scope {
   };
 
   c10::AutoGradMode grad_;
-  std::optional<c10::InferenceMode> inference_;  // set only to change the mode
+  std::optional<c10::InferenceMode> inference_;  // empty if the thread has this mode already
   std::vector<autocast_before> before_;
 };
 

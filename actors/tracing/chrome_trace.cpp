@@ -47,7 +47,7 @@ void write_order(std::string& to, const char* what, std::size_t process, std::si
   write(to, {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"sort_index", place}}}});
 }
 
-// A double can tell apart all nanoseconds of 104 days.
+// A double can distinguish any two nanoseconds within 104 days.
 double microseconds(std::int64_t later, std::int64_t earlier) {
   return static_cast<double>(static_cast<std::uint64_t>(time_minus(later, earlier))) / 1000;
 }
@@ -87,7 +87,7 @@ void lay_out(std::vector<bar>& bars, std::size_t process, std::string& to) {
   }
 }
 
-// The two ends of a call, if the trace has both.
+// The span of a call on the calling node, and the span of the call on the called node.
 struct arrow {
   const bar* from = nullptr;
   const bar* to = nullptr;

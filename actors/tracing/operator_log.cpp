@@ -61,7 +61,7 @@ void fit_within(std::vector<trace_span>& spans, std::int64_t begin_ns, std::int6
   const auto middle = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>((static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)) / 2);
   };
-  // Another node may send any times: unsigned arithmetic does not overflow.
+  // Another node may send any times, so the arithmetic is unsigned: it wraps around where signed arithmetic would overflow.
   const auto shift = static_cast<std::uint64_t>(middle(begin_ns, end_ns)) -
                      static_cast<std::uint64_t>(middle(spans.front().begin_ns, spans.front().end_ns));
   const auto moved = [&](std::int64_t x) {

@@ -49,8 +49,8 @@ void check(const trace_wire::Log& log, std::size_t most) {
   if (log.flows_size() > 0) entries(static_cast<std::size_t>(log.flows_size()), "flows");
 }
 
-// Whether the bytes are few enough for `most` spans. To be checked before the bytes are parsed: libprotobuf takes eight times
-// the bytes of most entries, and more for short texts.
+// Whether the bytes are few enough for `most` spans. To be checked before the bytes are parsed, because most entries take eight
+// times their bytes once libprotobuf has parsed them, and short texts take more.
 bool are_few(std::string_view bytes, std::size_t most) {
   constexpr std::size_t of_span = 64;  // upper bound of the bytes of a span without its texts
   constexpr std::size_t of_log = 64;   // upper bound of the fields that are not texts
@@ -75,7 +75,7 @@ std::size_t first_packed(const std::vector<trace_span>& spans) {
 std::string pack(const trace_log& log) {
   const auto first = first_packed(log.spans);
   trace_wire::Log to;
-  trace_wire::Log of_flows;  // written first: then truncated bytes lack a field that is always there
+  trace_wire::Log of_flows;  // serialised before `to`: so truncated bytes lack fields of `to`, such as `spans`
   to.set_spans(log.spans.size() - first);
   to.set_dropped(log.dropped + first);
   std::unordered_map<std::string_view, std::uint32_t> numbers;

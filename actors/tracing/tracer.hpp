@@ -59,11 +59,11 @@ inline constexpr std::size_t most_of_call = 20'000 + 2;
 /// have more than 4 MiB together, the oldest spans are left out, and counted as dropped.
 std::string pack(const trace_log& log);
 
-/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes, and for more than `most` spans: a span
-/// of five bytes may take a kilobyte of memory.
+/// Reads the bytes of pack(). Throws troupe::error (malformed_message) for other bytes, and for more than `most` spans, because
+/// a span of five bytes may take a kilobyte of memory.
 trace_log unpack(std::string_view bytes, std::size_t most = most_of_call);
 
-/// Keeps the newest spans of a node.
+/// Stores the newest spans of a node.
 ///   TR-1  a tracer holds at most `capacity` spans; the oldest are dropped, and the dropped spans are counted.
 ///   TR-2  a recorder that is turned off sends nothing and copies nothing.
 using tracer_actor = caf::typed_actor<caf::reacts_to<trace_span>,
@@ -74,7 +74,7 @@ class span_ring {
  public:
   explicit span_ring(std::size_t capacity) : capacity_(capacity == 0 ? 1 : capacity) {}
   void add(trace_span span);
-  /// The spans, oldest first.
+  /// Returns the spans, the oldest first.
   trace_log log() const;
 
  private:

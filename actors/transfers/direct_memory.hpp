@@ -10,24 +10,24 @@
 
 namespace troupe::transfers {
 
-/// Knows which nodes read large tensors out of this process's memory, and of which nodes this process reads the memory. The
-/// reader draws a mark of random bytes, which the other process keeps in its memory (memory_mark). Only one thread may use the
-/// object.
-///   DM-1  a mark that another node drew is kept until the node is forgotten or can't read. The mark is then overwritten; its
-///         memory is kept for another mark.
-///   DM-2  a mark belongs to one process of the node that got it: for that node, this process reads the memory of no other
-///         process.
+/// Stores which nodes read large tensors out of this process's memory, and of which nodes this process reads the memory. The
+/// node that reads draws a mark of random bytes; the other process stores the mark in its memory (memory_mark). Only one thread
+/// may use the object.
+///   DM-1  a mark that another node drew is stored until the node is forgotten or can't read. The mark is then overwritten; its
+///         memory serves the next mark.
+///   DM-2  a mark that this process drew belongs to one process of the node that got it. For that node, this process reads the
+///         memory of no other process.
 class direct_memory {
  public:
   direct_memory() = default;
   direct_memory(const direct_memory&) = delete;
   direct_memory& operator=(const direct_memory&) = delete;
 
-  /// Keeps the mark that the node drew. No effect if a mark of the node is kept already.
+  /// Stores the mark that the node drew. No effect if a mark of the node is stored already.
   void keep(node_id reader, const memory_mark& drawn);
   /// Drops the mark of a node that can't read this process's memory.
   void refused(node_id reader);
-  /// Fills in the process of the offer and the address of its mark. Pre: the node's mark is kept.
+  /// Fills in this process and the address of the mark of node `reader`. Pre: a mark of `reader` is stored.
   void complete(tensor_offer& offer, node_id reader) const;
 
   /// A mark that this process has drawn, and the process that got it.

@@ -21,9 +21,9 @@ inline constexpr std::uint64_t large_bytes = std::uint64_t{64} << 10;
 /// Whether any of these tensors leaves ahead of its message.
 bool any_large(const std::vector<at::Tensor>& tensors);
 
-/// Makes transfers of the large tensors of a message (of a sparse tensor: of its large parts), with numbers from `last` + 1 on.
-/// Sets `last` and `ahead` to these numbers, and adds the parts by number to `elements`. Parts with the same elements are one
-/// transfer.
+/// Returns the transfers of the large tensors of a message (of a sparse tensor: of its large parts), with numbers from `last` +
+/// 1 on. Sets `last` and `ahead` to these numbers, and adds the parts by number to `elements`. Parts with the same elements are
+/// one transfer.
 std::vector<transfer> parts_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
                                   std::unordered_map<std::uint64_t, at::Tensor>& elements);
 

@@ -60,8 +60,8 @@ void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<
 
 /// Measures the rate of the path, and chooses the size of pieces by the rate. Pre: the window was full and pieces wait, so the
 /// path has taken all bytes under way in the time until the answer. The mean is made of times, not of rates: a path may take
-/// its first bytes after a pause at once, as the token bucket of a switch does, and these must hardly count. The mean covers
-/// several windows, so that a short stop of the path hardly counts either.
+/// its first bytes after a pause at once, as the token bucket of a switch does, and these bytes must hardly count. The mean
+/// covers several windows, so that a short stop of the path hardly counts either.
 void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   const auto ns_a_byte = static_cast<double>(delay_ns) / static_cast<double>(of.under_way);
   const auto weight = static_cast<double>(of.bytes) / std::max(static_cast<double>(mean_of), 4 * window_);

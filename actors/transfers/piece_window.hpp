@@ -10,12 +10,12 @@ namespace troupe::transfers {
 
 /// Decides how many bytes may be on their way to one node in pieces, and how large a piece is. The window grows as long as
 /// pieces do not wait in queues on the path, and shrinks when they do, as the window of LEDBAT does (RFC 6817). So the window
-/// fills a fast and long path, and other messages do not wait behind many pieces. Pieces are small on a slow path: the smallest
-/// window is a few pieces, and a message that leaves between two pieces waits until the path has taken all pieces before it.
-/// The wait of a piece is the time that the piece took to its receiver, less the shortest such time of late. The receiver says
-/// by its own clock when it took the piece, so the wait of the answer, behind other bytes of the receiver, does not count. If
-/// the receiver says no time, the time of piece and answer together counts. Times are nanoseconds of one clock, unless said
-/// otherwise; sizes are bytes.
+/// fills a fast and long path, and other messages do not wait behind many pieces. Pieces are small on a slow path, because the
+/// smallest window is a few pieces, and a message waits until the path has taken all pieces that left before it. The wait of a
+/// piece is the time that the piece took to its receiver, less the shortest such time of late. The receiver says by its own
+/// clock when it took the piece, so the wait of the answer, behind other bytes of the receiver, does not count. If the receiver
+/// says no time, the time of piece and answer together counts. Times are nanoseconds of one clock, unless said otherwise; sizes
+/// are bytes.
 ///   WD-1  the window has at least `least_small` bytes, or `least_large` while pieces are large, and at most `most`.
 ///   WD-2  on a path of constant rate and delay the window grows to the product of both, or at least to half of it while the
 ///         path back is full too. Pieces then wait for about 2 * `most_wait_ns`, and for the time that the path takes for the
@@ -24,9 +24,9 @@ namespace troupe::transfers {
 ///   WD-4  pieces are large at first. Once pieces wait on a full path, they become small if the path takes less than `slow`
 ///         bytes a second, and large if it takes more than `fast`. Neither pieces that the path takes at once after a pause nor
 ///         a short stop of the path counts.
-///   WD-5  a wait never counts for more than that of piece and answer together, whatever the receiver's clock shows. If that
-///         clock gains, waits count for longer, up to this bound. If it loses, or lies, waits are hidden, and the window is
-///         larger, up to `most`.
+///   WD-5  a wait never counts for more than the wait of piece and answer together, whatever the receiver's clock shows. If
+///         this clock runs fast, waits seem longer, up to this bound. If it runs slow, or is wrong, waits seem shorter, and the
+///         window is larger, up to `most`.
 class piece_window {
  public:
   static constexpr std::uint64_t small_piece = std::uint64_t{64} << 10;
@@ -41,7 +41,7 @@ class piece_window {
   /// at most most_wait_ns.
   static constexpr std::int64_t least_wait_ns = 500'000;
   static constexpr std::int64_t most_wait_ns = 20'000'000;
-  /// How long a span is: the shortest delay is that of the current span and of the span before.
+  /// The length of a span. The shortest delay is taken from the current span and the span before.
   static constexpr std::int64_t memory_ns = 10'000'000'000;
 
   /// The facts of a piece that the window needs when the answer to the piece comes.
@@ -68,7 +68,7 @@ class piece_window {
   /// negative.
   class shortest_time {
    public:
-    /// Takes a time into account. Returns by how much the time is longer than the shortest.
+    /// Notes a time. Returns by how much the time is longer than the shortest time.
     std::int64_t excess(std::int64_t time_ns);
     /// Begins a span. False, without effect, if no time was seen in this span.
     bool begin_span();
@@ -92,7 +92,7 @@ class piece_window {
   bool is_small_ = false;
   bool starts_ = true;          // the window doubles with each round trip until pieces wait
   bool drains_ = false;         // few pieces leave, until one of them shows the delay without a queue
-  std::int64_t shrunk_ns_ = 0;  // answers to pieces that left before do not shrink the window again
+  std::int64_t shrunk_ns_ = 0;  // when the window shrank: answers to pieces that left before do not shrink it again
   std::int64_t span_ns_ = 0;    // when the current span of memory_ns began; 0: no piece has left
   shortest_time round_trip_;    // from a piece to its answer
   shortest_time way_there_;     // from a piece, by the sender's clock, to its receiver, by the receiver's clock

@@ -87,7 +87,7 @@ void shipments::take(const receiver_down& what) {
   }
 }
 
-/// The whole transfer leaves in pieces, once all its offers are answered.
+/// Makes the whole transfer leave in pieces, once all its offers are answered.
 void shipments::refuse(part& of) {
   of.how = way::refused;
   if (of.offered > 0) return;
@@ -99,7 +99,7 @@ void shipments::send_on(node_id to, receiver& at) {
   while (send_next(to, at)) continue;
 }
 
-/// The next message, piece or offer leaves. False if nothing may leave now.
+/// Lets the next message, piece or offer leave. False if nothing may leave now.
 bool shipments::send_next(node_id to, receiver& at) {
   if (at.queue.empty()) return false;
   if (const auto* ready = std::get_if<message>(&at.queue.front())) {

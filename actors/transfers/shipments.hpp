@@ -56,10 +56,10 @@ struct part_of_transfer {
   std::uint64_t offset;
   std::uint64_t bytes;
 };
-struct send_piece : part_of_transfer {  // ends with piece_answered, unless the node goes down
+struct send_piece : part_of_transfer {  // piece_answered follows, unless the node goes down
   std::uint64_t piece;
 };
-struct send_offer : part_of_transfer {};  // ends with offer_answered, unless the node goes down
+struct send_offer : part_of_transfer {};  // offer_answered follows, unless the node goes down
 struct send_message {
   std::uint64_t message;
 };
@@ -92,7 +92,7 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_
 ///         the last offer. Messages to a node leave in the order of shipment_begun.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
 ///         while fewer than `most_offers` offers have no answer.
-///   OP-3  offered elements are kept until all offers of their transfer are answered, or the receiver is down.
+///   OP-3  offered elements stay in memory until all offers of their transfer are answered, or the receiver is down.
 ///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
 class shipments {
@@ -101,7 +101,7 @@ class shipments {
   static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
   static constexpr int most_offers = 4;
 
-  /// Takes in one event. Returns what to do, in this order.
+  /// Handles one event. Returns the effects in the order in which the desk has to carry them out.
   effects on(const shipping_event& event, std::int64_t now_ns);
   /// Whether nothing waits to leave for any node, or for an answer.
   bool is_idle() const;

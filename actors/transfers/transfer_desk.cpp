@@ -54,7 +54,7 @@ void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sen
   take(shipment_begun{to, std::move(parts), last_, may_read});
 }
 
-/// A message that leaves may begin another shipment: its effects follow those that are due.
+/// A message that leaves may begin another shipment. The effects of that shipment are then carried out after those in `due_`.
 void transfer_desk::take(const shipping_event& event) {
   const bool is_outermost = due_.empty();
   for (auto& each : shipments_.on(event, support::steady_ns())) due_.push_back(std::move(each));
@@ -105,7 +105,7 @@ void transfer_desk::when_taken(node_id by, std::function<void()> taken) {
         [taken = std::move(taken)](const caf::error&, std::int64_t) { taken(); });
 }
 
-/// A node that draws a mark can read this process's memory, until it refuses an offer.
+/// Asks a node for a mark. A node that draws a mark can read this process's memory, until it refuses an offer.
 void transfer_desk::carry_out(const ask_for_mark& what) {
   const auto to = what.of;
   const auto request =
@@ -121,7 +121,7 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
     [this, to, id](const caf::error&) { asked_.answered(to, id); });
 }
 
-/// The receiver answers when it has the elements, or with an error.
+/// Sends a piece. The receiver answers when it has the elements, or with an error.
 void transfer_desk::carry_out(const send_piece& what) {
   const auto gateway = here_.directory.gateway(what.to);
   if (!gateway) return;  // went_down() follows

@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <caf/error.hpp>
-#include <caf/make_message.hpp>  // CAF needs it before result.hpp
+#include <caf/make_message.hpp>  // CAF needs this header before result.hpp
 #include <caf/result.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
@@ -39,15 +39,15 @@ class transfer_desk {
   void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send);
   /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
   void call_off(node_id to, const sent_ahead& ahead) const;
-  /// Sends gradients. Gradients that count for the send limit leave as a question: the other node answers when it has taken
-  /// them (GW-14).
+  /// Sends gradients. Gradients that count for the send limit leave as a request: the other node answers when it has taken them
+  /// (GW-14).
   void send(const contracts::outgoing_gradients_ptr& what);
-  /// Calls `taken` when the node has taken all messages that were sent to it before. Asks with a piece of transfer 0, which
-  /// changes nothing. `taken` is not called if the node goes down before.
+  /// Calls `taken` when the node has taken all messages that were sent to it before. For this it sends a piece of transfer 0,
+  /// which changes nothing and is answered. `taken` is not called if the node goes down before.
   void when_taken(node_id by, std::function<void()> taken);
 
   /// To be called when a piece has come. The elements are in arriving_tensors already, because reading the message put them
-  /// there. Returns the time by the clock of this process, in nanoseconds (see piece_window).
+  /// there. Returns the time of the arrival by the clock of this process, in nanoseconds (see piece_window).
   std::int64_t came(const tensor_piece& piece);
   caf::result<memory_mark> draw_mark(const request_mark& from);
   /// Gives the offer to the memory reader. was_read() answers the offer later.

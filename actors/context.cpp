@@ -29,8 +29,8 @@ template <class... Ts>
   throw error(errc::misuse, out.str());
 }
 
-/// The gradient of root `index`: the given gradient, or 1 for a scalar root without one. Throws troupe::error (misuse) if the
-/// gradient does not fit the root.
+/// The gradient of root `index`: the given gradient, or 1 for a scalar root without a given gradient. Throws troupe::error
+/// (misuse) if the gradient does not fit the root.
 at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::vector<at::Tensor>& given) {
   if (!root.defined()) refuse("backward: root ", index, " is undefined; give a tensor that requires grad");
   if (!root.requires_grad())

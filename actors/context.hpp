@@ -36,7 +36,7 @@ class gradient_table;
 /// give the same gradients.
 enum class pass_mode {
   smart,  // once nothing is left to run, the pass looks for unused results, leaves them out and completes
-  fast,   // once nothing is left to run, the pass fails, even if an earlier pass used the result
+  fast,   // once nothing is left to run, a pass with an unused result fails, even if an earlier pass used the result
 };
 
 /// How a backward pass runs.
@@ -104,11 +104,11 @@ class context {
 
 /// A part of a context's program that another thread will run: work for a pool, or for std::async.
 ///   BG-1  a branch takes the next place in the program of the thread that makes it. Functions and calls of its scope have this
-///         place, whichever thread opens the scope, and whenever. So sums have the order of one thread that runs each part
-///         where its branch is made.
+///         place, whichever thread opens the scope, and whenever. So sums have the same order as if one thread ran each part at
+///         the point where its branch is made.
 class context::branch {
  public:
-  /// A branch of the context that is open on this thread: by a context, by a scope, or in a function that another node calls.
+  /// Makes a branch of the context that is open on this thread. A `context`, a `scope` or a call of another node has opened it.
   /// `here`: the node on which the program or function runs. Throws troupe::error: misuse if no context is open on this thread
   /// for this node, unknown_context if it was released.
   explicit branch(node& here);
@@ -120,8 +120,8 @@ class context::branch {
 };
 
 /// While a scope lives, the context of its branch is open on this thread.
-///   BG-2  calls of the thread join the context of the branch. They have the deadline and the wire format that counted where
-///         the branch was made.
+///   BG-2  calls of the thread join the context of the branch. They have the deadline and the wire format that the code had
+///         when it made the branch.
 ///   BG-3  each branch is opened once, in one scope. A scope of a context that was released throws. Calls in a scope that
 ///         outlives its context fail.
 /// Modes of libtorch (torch::NoGradGuard) belong to a thread: the branch does not carry them to the thread of the scope.

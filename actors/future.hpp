@@ -54,7 +54,7 @@ class continuation_scope {
 ///         and, within a call, the deadline of the code that added it.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
-///   FU-5  if `offer` returns true, its errand runs exactly once, on a thread that waits in `get` without a deadline, before
+///   FU-5  if `offer` returns true, the errand runs exactly once, on a thread that waits in `get` without a deadline, before
 ///         that `get` returns.
 /// `finish` (if set) turns the raw value into the final value, once, on the thread of the first get(). An exception of `finish`
 /// fails the future. An exception of a continuation goes to stderr; the other continuations still run.
@@ -101,7 +101,7 @@ class future {
   T get() const {
     wait([](state& s, std::unique_lock<std::mutex>& lock) {
       if (support::call_scope::observer() != nullptr) {
-        s.ready.wait(lock, [&] { return s.complete; });  // the thread of a call has freed its worker slot: it runs no errands
+        s.ready.wait(lock, [&] { return s.complete; });  // the thread of a call has freed its worker slot, so it runs no errand
         return true;
       }
       run_errands(s, lock);
@@ -156,8 +156,8 @@ class future {
   }
 
  private:
-  // Waits with `await(state, lock)` unless the future is complete. The observer is called without the lock: the observer may
-  // lock a mutex of its own.
+  // Waits with `await(state, lock)` unless the future is complete. The observer is called without the lock, because the
+  // observer may lock a mutex of its own.
   template <class F>
   bool wait(F await) const {
     if (ready()) return true;

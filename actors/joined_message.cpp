@@ -73,7 +73,8 @@ std::vector<at::Tensor> tensors_of(node& here, autograd_message message) {
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad, back);
 }
 
-/// The bounds for the work in a joined_scope of a message with these modes.
+/// The bounds (deadline, depth ...) for the work in a joined_scope. They have the autocast flag if the thread or the message
+/// has autocast.
 support::call_bounds bounds_of(const compute_modes& modes) {
   auto result = support::call_scope::current_bounds();
   result.autocast = result.autocast || !modes.autocast.empty();

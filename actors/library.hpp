@@ -17,8 +17,8 @@
 namespace troupe {
 
 /// The function that a library exports. `program` is the TROUPE_INTERFACE of the program. Returns the TROUPE_INTERFACE of the
-/// library. If the two are equal, the function adds its functions and modules to the node; otherwise it does nothing else. The
-/// program reports exceptions of the function to its user.
+/// library. If the two are equal, the function adds the library's functions and modules to the node; otherwise it adds nothing.
+/// The program reports exceptions of the function to its user.
 using library_entry = const char*(const char* program, node* here);
 
 /// The name under which the program looks for the function.

@@ -62,8 +62,8 @@ contracts::gateway_actor gateway_of(nodes::node_parts& here, node_id who, const 
   throw error(errc::peer_down, what + ": it is down");
 }
 
-/// Runs the rest of a node's constructor. If `rest` throws, the link forgets the node. A program may have kept a `peer` object
-/// that it got in settings::prepare: the functions of this object then throw, and do not use the destroyed node.
+/// Runs `rest`, the rest of a node's constructor. If `rest` throws, the link forgets the node, because a program may still hold
+/// a `peer` object from settings::prepare. The functions of that object then throw, and do not use the destroyed node.
 template <class Rest>
 void construct(nodes::node_link& link, Rest rest) {
   try {
@@ -129,8 +129,8 @@ void node::start() {
   if (with.prepare) with.prepare(*this);
 }
 
-// stop() throws on a thread for which the node would have to wait (in a call, a hook or a continuation). Then the process ends,
-// with the text of the error.
+// In a call, a hook or a continuation stop() throws, because the node would have to wait for the calling thread. The exception
+// leaves this destructor, so the process ends with the text of the error.
 // NOLINTNEXTLINE(bugprone-exception-escape)
 node::~node() {
   const auto until = std::chrono::steady_clock::now() + options().stop_limit;
@@ -196,8 +196,8 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              [&](const caf::error& reason) {
                throw to_exception(reason, "joining " + host + ":" + std::to_string(port) + " from node '" + name() + "\'");
              });
-  // The directory learns of nodes from the messages peer_up and peer_down, which may come later. This look-up updates the
-  // directory at once: the name of a restarted node then means the new node.
+  // The directory learns of nodes from the messages peer_up and peer_down, which may come after join() has returned. This
+  // look-up updates the directory at once, so that the name of a restarted node means the new node.
   self->request(company_->parts().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
     .receive([&](const contracts::peer_up& found) { company_->parts().directory.add(found.who, found.gateway, found.period); },
              [](const caf::error&) {});
@@ -323,7 +323,7 @@ void node::stop() {
   }
   bool has_ended = true;
   if (!company_->has_own_system()) {
-    if (is_first) company_->end();  // end() waits for no running function here
+    if (is_first) company_->end();  // on the caller's system: without a limit of time
   } else if (is_first) {
     has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = company_] { which->end(); });
   }
@@ -425,7 +425,7 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
   auto answer = std::make_shared<autograd_message>();
   job->answer = answer;
   auto reply = job->reply;
-  // The thread that gets the result runs the function of set_finish(). So the recv_backward of the result has a place in the
+  // The thread that calls get() runs the function of set_finish(). So the recv_backward of the result has a place in the
   // program of that thread.
   std::optional<tensor_memory> memory;
   if (format != wire_format::exact) memory = here.outbox.memory;  // the answer is compressed only if the call is

@@ -45,9 +45,9 @@ namespace troupe {
 class remote_module;
 struct node_status;
 
-/// Another node of the cluster, or this node itself. A `peer` may outlive the node that made it: once that node has begun to
-/// stop, each function that needs the node throws troupe::error (stopping), or its future fails with this error. The same holds
-/// for contexts, modules and optimizers.
+/// Another node of the cluster, or this node itself. A `peer` may outlive the node that made it. Once that node has begun to
+/// stop, functions that need the node throw troupe::error (stopping), or their futures fail with this error. The same holds for
+/// contexts, modules and optimizers.
 class peer {
  public:
   peer(node& here, std::string name, node_id id);
@@ -57,9 +57,9 @@ class peer {
   /// The node that made this object. Once that node is destroyed, here() throws troupe::error (stopping).
   node& here() const;
 
-  /// The same peer with `map` instead of the map of settings::device_maps. The map counts for calls of the returned peer, for
-  /// modules that its create() makes, and for join_graphs. With an empty map each tensor stays on its device. A call fails if
-  /// the map does not fit.
+  /// Returns a copy of this peer that uses `map` instead of the map of settings::device_maps: for calls of the copy, for
+  /// modules that create() of the copy makes, and for join_graphs with the copy. With an empty map each tensor stays on its
+  /// device. A call fails if the map does not fit.
   peer with_devices(device_map map) const;
   /// The map that with_devices() has set; null without with_devices().
   const std::shared_ptr<const device_map>& devices() const noexcept { return devices_; }
@@ -78,15 +78,15 @@ class peer {
                           object_id target = {}, std::optional<std::chrono::milliseconds> deadline = {},
                           std::optional<wire_format> format = {}) const;
 
-  /// The actor that the peer published under this name, as a handle of its typed interface: `caf::actor_cast<my_actor>(...)`.
-  /// Blocks; throws troupe::error (unknown_function, peer_down ...).
+  /// The actor that the peer published under this name. `caf::actor_cast<my_actor>(...)` turns the result into a handle of the
+  /// actor's typed interface. Blocks; throws troupe::error (unknown_function, peer_down ...).
   caf::strong_actor_ptr actor(const std::string& name) const;
 
-  /// For programs that send messages to actors of the peer: CAF keeps any number of messages in memory until the peer reads
-  /// them. The future completes once all messages that the calling thread has sent before are written, and less than
-  /// settings::send_limit bytes wait to leave for the peer. (Calls and passes wait by themselves.) With settings::network
-  /// `caf`, the future does not wait until bytes leave: it completes once CAF has written the messages into its buffer. Fails
-  /// with deadline_passed or peer_down.
+  /// For programs that send messages to actors of the peer. CAF stores any number of messages in memory until the peer reads
+  /// them; a program that waits for this future limits them. The future completes once CAF has written all messages that the
+  /// calling thread sent before room(), and less than settings::send_limit bytes wait to leave for the peer. Calls and passes
+  /// need no room(): they limit their bytes themselves. With settings::network `caf`, the future does not wait until bytes
+  /// leave: it completes once CAF has written the messages into its buffer. Fails with deadline_passed or peer_down.
   future<done> room(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
   /// What the peer does now and has done so far. The peer answers even while all its workers compute. Blocks; throws
@@ -115,9 +115,9 @@ class peer {
 class node {
  public:
   explicit node(settings options);
-  /// A node on the caller's actor system, which reaches no other system: for tests and simulations of many nodes. The node
-  /// knows another such node after introduce(). Its gateway runs in the network thread of that system, functions and passes on
-  /// threads of their own. Throws troupe::error (misuse) if the system has not loaded caf::io::middleman.
+  /// Makes a node on the actor system `host`, for tests and simulations of many nodes. The node reaches only other nodes on
+  /// `host`, and each of them only after introduce(). The gateway of the node runs in the network thread of `host`; functions
+  /// and passes run on threads of their own. Throws troupe::error (misuse) if `host` has not loaded caf::io::middleman.
   node(settings options, caf::actor_system& host);
   ~node();  // NOLINT(bugprone-exception-escape)
   node(const node&) = delete;
@@ -136,8 +136,8 @@ class node {
 
   /// The path of a file below the node's data folder (settings::data_dir), for functions that get a path from another node.
   /// Throws troupe::error (refused) if the path leads out of the folder or through a symbolic link, and if there is no data
-  /// folder. Without a data folder, a call of the node to itself gets `path` as it is. Give no other user the right to write to
-  /// the folder: data_path() does not notice a link that is put there later.
+  /// folder. Exception: without a data folder, data_path() returns `path` unchanged in a call of the node to itself. Give no
+  /// other user the right to write to the folder: data_path() does not notice a link that is put there later.
   std::string data_path(const std::string& path) const;
 
   /// The functions of this node that other nodes may call.
@@ -145,11 +145,11 @@ class node {
 
   /// The actor system of the node, for your own actors. settings::configure adds their message types. A thread that makes an
   /// actor of this system, a caf::scoped_actor too, has to end before the node, or to call
-  /// caf::logger::set_current_actor_system(nullptr): CAF leaves a part of the system with the thread, and the end of the system
-  /// waits until the thread lets go of that part.
+  /// caf::logger::set_current_actor_system(nullptr): CAF stores a reference to the system's logger in the thread, and the end
+  /// of the system waits until the thread drops this reference.
   caf::actor_system& system() noexcept;
 
-  /// Lets other nodes find the actor by this name (peer::actor). The actor is ended when the node stops.
+  /// Lets other nodes find the actor by this name (peer::actor). The node ends the actor when the node stops.
   void publish(std::string name, const caf::strong_actor_ptr& actor);
 
   /// The modules and optimizers that live on this node.
@@ -174,8 +174,8 @@ class node {
   std::vector<std::string> peers() const;
 
   /// Calls `notify(name, reason)` when a peer that was up is unreachable or gone. Calls and passes with the peer have failed by
-  /// then. An unreachable peer may come back: see on_peer_up(). `notify` runs on the thread that brings results: like a
-  /// continuation (future::then) `notify` can't wait for a future. Exceptions of `notify` go to the log.
+  /// then. An unreachable peer may come back: see on_peer_up(). `notify` runs on the thread that completes futures. So `notify`
+  /// can't wait for a future, like a continuation (future::then). Exceptions of `notify` go to the log.
   void on_peer_down(std::function<void(const std::string&, const std::string&)> notify);
 
   /// Calls `notify(name, reason)` when a peer is gone: it has said farewell, its process has ended, or it was unreachable for
@@ -192,9 +192,9 @@ class node {
   /// Turns the recording of spans on or off (see settings::trace).
   void set_tracing(bool on);
 
-  /// Turns profiling on or off (see settings::profile). While profiling is on, this node's trace also gets spans of what this
-  /// node's calls and passes run, on any node: nested calls and libtorch's operators. The times of these spans are on this
-  /// node's clock. Turning profiling on turns tracing on too.
+  /// Turns profiling on or off (see settings::profile). While profiling is on, calls and passes of this node also record their
+  /// nested calls and their libtorch operators as spans, on every node where they run. These spans go into this node's trace,
+  /// with times on this node's clock. Turning profiling on turns tracing on too.
   void set_profiling(bool on);
 
   /// The spans of this node and of the named peers as a Chrome/Perfetto trace (JSON), on this node's clock. Each node is a
@@ -206,9 +206,9 @@ class node {
 
   /// Reads the policy again, and certificates that have changed, and opens the log files of the process again. A file that
   /// can't be read, or has a mistake, changes nothing, and is named in the log. The new rights count at once, on connections
-  /// that are open too. A call that was let in before goes on, and so do the passes of contexts that are open. A role that the
-  /// new policy does not name may only be a member. Any thread may call reload(). Throws troupe::error (misuse) with the reason
-  /// if the policy can't be used.
+  /// that are open too. A call that the node accepted before reload() goes on, and so do the passes of contexts that are open.
+  /// A role that the new policy does not name may only be a member. Any thread may call reload(). Throws troupe::error (misuse)
+  /// with the reason if the policy can't be used.
   void reload();
 
   /// Serves other nodes until SIGTERM or SIGINT comes, the peer settings::until_left is gone, or another thread calls stop().
@@ -218,11 +218,11 @@ class node {
   void serve();
 
   /// Says farewell to the peers and stops the node's actors, as the destructor does. Calls that wait for an answer fail. Waits
-  /// for calls and passes that still run here, for settings::stop_limit at most. After that stop() throws troupe::error
-  /// (deadline_passed), and the text says what still runs; the destructor logs this error. A function that still runs then
-  /// keeps its thread. The function must not use objects that the program destroys meanwhile, such as the node. Idempotent.
-  /// Throws troupe::error (misuse) inside a call or a hook that runs on this node, and in a continuation: stop() would wait for
-  /// its own thread.
+  /// for calls and passes that still run here, for settings::stop_limit at most. If some still run then, stop() throws
+  /// troupe::error (deadline_passed), whose text names them; the destructor logs this error. Such a function goes on in its
+  /// thread. The function must not use objects that the program destroys meanwhile, such as the node. Idempotent. Throws
+  /// troupe::error (misuse) inside a call or a hook that runs on this node, and in a continuation: stop() would wait for its
+  /// own thread.
   void stop();
 
  private:

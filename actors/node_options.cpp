@@ -32,7 +32,7 @@ constexpr std::int64_t most_of_all = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void refuse(const std::string& text) { throw error(errc::misuse, text); }
 
-/// The option for a member of the settings that is a whole number, or a time. The number of a time is its count().
+/// Makes the option for a member of `settings` that is a whole number or a time. The number of a time is its count().
 template <auto Member>
 number number_of(std::int64_t least, std::int64_t most, std::int64_t unit = 1, const char* unit_of_setting = "") {
   using type = std::remove_cvref_t<decltype(settings{}.*Member)>;

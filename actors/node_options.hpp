@@ -63,14 +63,14 @@ struct node_option {
   /// Reads the text of a value into `to`. The text of a flag is not used. Throws troupe::error (misuse) that names the option
   /// if the text is wrong.
   void set(settings& to, const std::string& value_text) const;
-  /// The texts from which set() makes the value that the setting has in `of`. Empty for a flag that is not set and for an empty
-  /// text.
+  /// The texts with which set() gives the setting the value that it has in `of`. Empty for a flag that is not set and for an
+  /// empty text.
   std::vector<std::string> texts(const settings& of) const;
   /// The arguments of a command line that give the setting the value that it has in `of`.
   std::vector<std::string> arguments(const settings& of) const;
   /// "1 to 1024", or the names to choose from; empty: any text.
   std::string bounds() const;
-  /// What a value is expected to be: "a whole number from 1 to 1024". Empty: any text, as with a list.
+  /// What a value is expected to be: "a whole number from 1 to 1024". Empty: any text is right, as for a list.
   std::string expected() const;
   /// The field of a cluster file: "heartbeat_ms"; of `--no-direct-memory`: "direct_memory".
   std::string field() const;

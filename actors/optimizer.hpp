@@ -24,18 +24,19 @@ namespace troupe {
 ///         local parameters.
 ///   OM-2  a clipped step refuses gradients that are not finite before anything is changed.
 ///   OM-3  a checkpoint that does not fit is refused before any node changes anything.
-///   OM-6  no disk is shared: a checkpoint needs the disk of this node alone, or a disk on each node.
+///   OM-6  the nodes need no shared disk. A checkpoint is written to the disk of this node alone, or to a disk of each node.
 ///   OM-4  a run that loads a checkpoint goes on with the same bits as the run that saved it. A checkpoint therefore has the
 ///         buffers of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
 ///   OM-5  gathered gradients serve one step: the step drops them on every node, also if the step throws, unless it throws
-///         unsure_step. A gather that fails and a load drop them too. Sums have the order of the calls of gather().
-///   OM-7  step() throws unsure_step if nobody knows whether a node has made the step. No node makes a step twice: the same
-///         step again, or another change, completes the step on all nodes, gives up a step that no node has made, or says which
-///         nodes have made it. A late message of an earlier step or load changes nothing.
+///         unsure_step. A gather that fails and a load drop them too. Gradients are summed in the order of the calls of
+///         gather().
+///   OM-7  step() throws unsure_step if this node can't find out whether a node has made the step. No node makes a step twice:
+///         a second try, or another change, completes the step on all nodes, gives up a step that no node has made, or names
+///         the nodes that have made it. A late message of an earlier step or load changes nothing.
 ///   OM-8  parameter groups give the same bits as those of torch::optim. Each group has its options; the norm and the
 ///         checkpoint are over all groups.
-/// A node may go down or be cut off during a step: then nobody knows whether the node has made the step. After unsure_step a
-/// program can go on in three ways:
+/// A node may go down or be cut off during a step: then this node can't find out whether that node has made the step. After
+/// unsure_step a program can go on in three ways:
 ///   - the same step again: step() with the same context and no new pass of it, or step() after gather(). A node makes the same
 ///     step once, with the scale and the learning rate of the first try, and step() returns the norm of the first try.
 ///   - another step, a gather or a save: the optimizer first asks the nodes. If every node has made the step, or none, the
@@ -84,7 +85,7 @@ class optimizer {
   void expect_room(const std::string& folder, const std::string& node_folder = {});
   /// Loads the checkpoint, the learning rate included, and returns `about`. This node sends each part that lies in `folder` to
   /// its node. A part that lies in a folder of its own node is read by that node. Throws if nodes, names, shapes or dtypes do
-  /// not fit; a parameter or buffer that only the checkpoint or only the model has is refused by its name. If this node has no
+  /// not fit; the error names a parameter or buffer that only the checkpoint has, or only the model. If this node has no
   /// parameters and no buffers, its name may differ from that of the node that saved.
   attributes load(const std::string& folder);
 

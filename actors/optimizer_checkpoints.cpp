@@ -66,7 +66,7 @@ void quietly(F&& what) noexcept {
   }
 }
 
-/// Knows which optimizer of this process uses which folder for its checkpoints. Any thread may use folder_users.
+/// Stores which optimizer of this process uses which folder for its checkpoints. Any thread may use folder_users.
 class folder_users {
  public:
   using user = std::shared_ptr<const std::string>;  // the description of the optimizer, which owns the text as long as it lives
@@ -75,8 +75,8 @@ class folder_users {
     static folder_users all;
     return all;
   }
-  /// The optimizer that uses one of the folders and is not `one`; null if there is none. If it is null and `takes` is set,
-  /// `one` uses the folders from now on.
+  /// Returns an optimizer other than `one` that uses one of the folders. If there is none, returns null, and with `takes`
+  /// records `one` as the user of the folders.
   user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
     std::lock_guard lock(mutex_);
     for (const auto& folder : folders)
@@ -94,7 +94,8 @@ class folder_users {
 
 }  // namespace
 
-/// Throws if another optimizer uses one of the folders (OK-3). Otherwise, with `takes`, this optimizer uses them from now on.
+/// Throws if another optimizer uses one of the folders (OK-3). Otherwise, with `takes`, records this optimizer as the user of
+/// the folders.
 void optimizer_checkpoints::expect_own(const std::string& node_folder, bool takes) const {
   std::error_code ignored;
   const auto here = fs::weakly_canonical(folder_, ignored);

@@ -55,7 +55,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
     found->modules.push_back(i);
   }
-  // This node makes its part first: wrong settings are refused before another node makes anything.
+  // This node makes its part first, so that wrong settings are refused before another node makes anything.
   local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), local, std::move(local_buffers), own_groups);
   std::string text = "'" + settings.type + "' of nodes ";
   std::string names_text;

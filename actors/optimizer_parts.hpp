@@ -39,7 +39,7 @@ class optimizer_parts {
   struct answers {
     std::vector<std::optional<call_reply>>
       replies;                   // in the order of groups(); empty for a node that did not answer or was not asked
-    bool here = false;           // whether this node's own work was done
+    bool here = false;           // whether `meanwhile` has run on this node without an error
     std::exception_ptr failure;  // the error of this node, or else the first one in the order of groups()
   };
 

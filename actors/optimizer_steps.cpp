@@ -26,7 +26,7 @@ constexpr auto make_anew =
   ". The node has lost its modules and its part of the optimizer: make the modules and the optimizer anew, then load a "
   "checkpoint";
 
-/// Whether a node of the optimizer was started again: then another node has its name.
+/// Whether a node of the optimizer was started again: then a node with another id has the same name.
 bool was_started_again(const optimizer_parts& parts) {
   return std::any_of(parts.groups().begin(), parts.groups().end(), [&](const optimizer_parts::group& one) {
     try {
@@ -52,8 +52,8 @@ bool is_lost(const std::exception_ptr& failure, const optimizer_parts& parts) {
   return code_of(failure) == errc::unknown_function || was_started_again(parts);
 }
 
-/// Throws the error for a change whose outcome is unsure: it has the code of `failure`, and its text begins with that of
-/// `failure`.
+/// Throws the error for a change whose outcome is unsure. The error has the code of `failure`, and its text begins with the
+/// text of `failure`.
 [[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_parts& parts, const std::string& what_to_do) {
   throw unsure_step(code_of(failure), support::text_of(failure) + (is_lost(failure, parts) ? make_anew : what_to_do));
 }
@@ -118,7 +118,7 @@ double optimizer_steps::norm(const engine::gradient_table* gradients) {
   }
 }
 
-/// Makes the unsure step on each node that has not confirmed it.
+/// Makes the step of `unsure_` on each node that has not confirmed it.
 void optimizer_steps::make(const engine::gradient_table* gradients) {
   auto& now = *unsure_;
   const auto all = parts_.ask(
@@ -141,8 +141,8 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
                          : ". Whether every node has made the step is not known: step again, or load a checkpoint");
 }
 
-/// Asks each node that has not confirmed the unsure step whether it has made the step. Returns whether every node has made it.
-/// With `give_up`, a node that has not made the step does not make it later.
+/// Asks each node that has not confirmed the step of `unsure_` whether that node has made the step. Returns whether every node
+/// has made it. With `give_up`, a node that has not made the step will not make it later.
 bool optimizer_steps::ask_for_made(bool give_up, const char* who) {
   auto& now = *unsure_;
   const auto all = parts_.ask(
@@ -168,8 +168,8 @@ bool optimizer_steps::was_made_somewhere() const {
   return !unsure_->nodes.empty() || (unsure_->here && has_parameters);
 }
 
-/// Settles the unsure change, if there is one. Throws unsure_step if its outcome stays unsure, or if only some nodes have made
-/// it.
+/// Finds out the outcome of the change in `unsure_`, if there is one. Throws unsure_step if the outcome stays unknown, or if
+/// only some nodes have made the change.
 void optimizer_steps::settle(const char* who) {
   if (!unsure_) return;
   if (unsure_->is_load) refuse(who);
@@ -212,8 +212,8 @@ void optimizer_steps::gather(const context& pass) {
   }
 }
 
-/// Ends the round of gathered gradients. Nodes that can be reached drop the gradients now, other nodes when a later round
-/// begins.
+/// Ends the round of gathered gradients. Nodes that can be reached drop their gathered gradients now; the other nodes drop them
+/// when a later round begins.
 void optimizer_steps::forget() noexcept {
   const auto round = std::exchange(round_, 0);
   try {

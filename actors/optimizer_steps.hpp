@@ -17,11 +17,12 @@ namespace troupe {
 class context;
 class optimizer_parts;
 
-/// The changes of an optimizer, each with a number: see optimizer::step(), gather(), set_learning_rate() and load(). One thread
-/// at a time may use optimizer_steps.
+/// Makes the changes of an optimizer, and gives each change a number: see optimizer::step(), gather(), set_learning_rate() and
+/// load(). One thread at a time may use optimizer_steps.
 ///   OX-1  no change but a load begins while the outcome of the change before it is unsure, that is, while some nodes may have
 ///         made that change and others not.
-///   OX-2  a change that no node has made leaves nothing behind, but its learning rates count for the next change.
+///   OX-2  after a change that no node has made, the optimizer is as before the change. Only new learning rates stay: the next
+///         change applies them.
 class optimizer_steps {
  public:
   explicit optimizer_steps(optimizer_parts& parts) : parts_(parts) {}

@@ -12,8 +12,8 @@ namespace troupe {
 /// limit belongs to the whole process, and code that uses select(2) can't handle descriptors above 1,023.
 std::uint64_t raise_descriptor_limit() noexcept;
 
-/// What limits the threads of this process, for an error: "this user may have 100 processes and threads (RLIMIT_NPROC, ulimit
-/// -u), this control group 512 (pids.max)".
+/// Names the limits on the threads of this process, as a text for an error: "this user may have 100 processes and threads
+/// (RLIMIT_NPROC, ulimit -u), this control group 512 (pids.max)".
 std::string limits_on_threads();
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-/// The tensors of the reply, with the names that the reply has for them.
+/// Pairs the tensors of the reply with the names in its value "names".
 named_tensors named(const call_reply& reply) {
   const auto names = get<std::vector<std::string>>(reply.values, "names");
   if (names.size() != reply.tensors.size())
@@ -77,7 +77,7 @@ remote_module peer::create(const std::string& type, attributes values) const {
 }
 
 remote_module remote_module::accept(node& here, const std::string& reference) {
-  // <name of the module's node>/<number of the object>/<ticket>
+  // The reference has the form <name of the module's node>/<number of the object>/<ticket>.
   const auto second = reference.rfind('/');
   const auto first = second == std::string::npos ? second : reference.rfind('/', second - 1);
   std::uint64_t number = 0;

@@ -18,8 +18,8 @@ namespace troupe {
 void add_module_type(node& here, const std::string& type, std::function<std::shared_ptr<module>(const attributes&)> make);
 
 /// A handle of a module that lives on another node, or on this node.
-///   RM-1  the module lives as long as a handle on this node or on a node to which the module was lent; handles on a node that
-///         is gone do not count. When the last handle is gone the module is dropped. The destructor of the handle does not wait
+///   RM-1  the module lives as long as a handle exists on this node or on a node to which the module was lent. Handles on a
+///         node that is gone do not count. Without a handle the module is dropped; the destructor of a handle does not wait
 ///         for the drop.
 ///   RM-2  a handle may outlive the peer and the node.
 ///   RM-3  set_state() and set_parameters() accept the result of state(), buffers included.
@@ -29,21 +29,22 @@ void add_module_type(node& here, const std::string& type, std::function<std::sha
 ///         id). Changes that two threads make at the same time have no order.
 class remote_module {
  public:
-  /// Makes the first handle of the module. Copies of the handle share the module; the last copy drops it.
+  /// Makes the first handle of the module. Copies of the handle share the module; the end of the last copy drops it.
   remote_module(peer where, object_id id);
 
-  /// The module that another node lent to this node. Blocks; throws troupe::error (misuse if the reference can't be read, was
-  /// accepted before, or is for another node).
+  /// Returns a handle of the module that another node lent to this node. Blocks; throws troupe::error (misuse if the reference
+  /// can't be read, was accepted before, or is for another node).
   static remote_module accept(node& here, const std::string& reference);
   /// A reference that node `to` can accept once; send it to `to` as a value of a call. Until `to` accepts the reference, the
   /// reference keeps the module alive, as long as both nodes are up. Blocks; throws troupe::error.
   std::string lend(const peer& to) const;
 
-  /// The same module with these parameters only and all its buffers, for an optimizer or for gradients(). Blocks; throws
-  /// troupe::error (misuse) if the module has no parameter of such a name.
+  /// Returns a handle of the same module that has only these parameters, and all buffers: for an optimizer or for gradients().
+  /// Blocks; throws troupe::error (misuse) if the module has no parameter of such a name.
   remote_module select(const std::vector<std::string>& names) const;
 
-  /// The same module, whose calls have another device map: see peer::with_devices. Both handles own the module.
+  /// Returns a handle of the same module whose calls use the device map `map`: see peer::with_devices. Both handles own the
+  /// module.
   remote_module with_devices(device_map map) const;
 
   const peer& where() const noexcept;

@@ -40,7 +40,7 @@ class remote_object {
   std::shared_ptr<objects::node_tether> tether_;
 };
 
-/// Throws troupe::error (misuse) in the name of `who` unless `pass` is the context open on this thread.
+/// Throws troupe::error (misuse) unless `pass` is the context that is open on this thread. The error text begins with `who`.
 void require_current(const context& pass, const char* who);
 
 }  // namespace troupe

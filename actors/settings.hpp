@@ -17,18 +17,19 @@ namespace troupe {
 
 class node;
 
-/// What carries a node's messages. `troupe`: troupe's own network threads, connections and scheduler. `caf`: those of CAF,
-/// which are slower. Nodes of both kinds work together.
+/// The network code that carries a node's messages. `troupe`: troupe's own network threads, connections and scheduler. `caf`:
+/// CAF's network threads, connections and scheduler, which are slower. Nodes of both kinds can talk to each other.
 enum class network_kind { troupe, caf };
 
-/// How much a line of the log matters, from the least to the most. `off` is above all lines.
+/// The level of a line of the log, from the least important to the most important. No line has the level `off`: a node with
+/// this level logs nothing.
 enum class severity : std::uint8_t { debug, info, warn, error, off };
 
 /// The form of a log's lines. `text` is for people. `json`: each line is an object with the strings time, level, node, room and
 /// text.
 enum class line_format : std::uint8_t { text, json };
 
-/// A device map as names of devices: of this node, and of the other node (devices/device_map.hpp).
+/// A device map by names: each entry maps a device of this node to a device of the other node (devices/device_map.hpp).
 using device_names = std::map<std::string, std::string>;
 
 /// For how long the end of a node or of a worker_team waits for functions that run: the seconds of the environment variable
@@ -41,13 +42,14 @@ struct settings {
   std::string name = "node";
   std::string host = "127.0.0.1";  // address or host name to listen on
   std::uint16_t port = 0;          // 0: any free port
-  /// "host:port" of seeds, the nodes to join at the start. The node is ready once it is connected to one of them. The node
-  /// dials an absent seed as long as it runs. If the node is one of its own seeds, it does not wait for absent seeds.
+  /// "host:port" of seeds, the nodes to join at the start. The node is ready once it is connected to one of them. As long as
+  /// the node runs, it dials the seeds to which it is not connected. If the node is one of its own seeds, it starts even if no
+  /// other seed answers.
   std::vector<std::string> join;
   /// How long the start waits for a seed; 0: for ever. After this time the constructor throws; the error says what was seen at
   /// each seed.
   std::chrono::milliseconds join_wait{30'000};
-  std::size_t workers = 1;  // remote calls that compute at once; calls that wait for other calls do not count
+  std::size_t workers = 1;  // remote calls that may compute at once; calls that wait for other calls do not count
   /// Threads that run large functions of distributed passes on this node, in parallel with the thread of the pass
   /// (worker_team). Unless the number is 0, one more such thread serves each accelerator of the process. 0: the functions of a
   /// pass run on one thread.
@@ -64,7 +66,7 @@ struct settings {
   std::chrono::microseconds short_work{500};
   std::uint64_t send_limit = std::uint64_t{256} << 20;  // bytes of calls, of answers and of gradients that may be under way to
                                                         // a peer; further ones wait
-  /// Bytes of rounding errors that the node may keep, for error feedback (wire_format::int8). The errors take as many bytes as
+  /// Bytes of rounding errors that the node may store, for error feedback (wire_format::int8). The errors take as many bytes as
   /// the gradients that this node sends as int8 have before compression. Beyond the limit, the errors that were used longest
   /// ago are dropped.
   std::uint64_t feedback_limit = std::uint64_t{256} << 20;
@@ -83,15 +85,15 @@ struct settings {
   /// (`allow_scripts`) and name paths (`data_dir`).
   std::string policy;
   /// Lets everybody in who reaches the node's port: nobody has to prove who they are, and nothing is encrypted. Needed for the
-  /// network `caf`, which has no gate.
+  /// network `caf`, which can't check who connects.
   bool insecure = false;
   severity log_level = severity::warn;  // the node logs lines of this level and above
   std::string log_file;                 // file that the log is appended to; empty: stderr
   line_format log_format = line_format::text;
   bool trace = false;    // whether tracing is on from the start
   bool profile = false;  // whether profiling is on from the start: see node::set_profiling
-  /// Address or host name by which other nodes reach this node. Empty: `host`, or, if `host` is 0.0.0.0 or ::, the address of
-  /// this node's end of the connection.
+  /// Address or host name by which other nodes reach this node. Empty: `host`. If `host` is 0.0.0.0 or ::, each other node gets
+  /// the local address of this node's connection to it.
   std::string advertise;
   /// Folder that other nodes may make this node write to and read from (checkpoints). The node makes the folder. The paths that
   /// other nodes name are below this folder; absolute paths, "..", hidden names and symbolic links are refused. Empty: other
@@ -116,7 +118,7 @@ struct settings {
   /// functions run without autocast.
   bool carry_autocast = false;
   /// Whether the node warns once for each function when a tensor that requires grad leaves outside any context: the tensor is
-  /// detached, and no gradient comes back. torch::NoGradGuard around the call says that this is meant.
+  /// detached, and no gradient comes back. Under torch::NoGradGuard the node does not warn.
   bool warn_detached = true;
 
   /// For each peer, by its name: which devices of the peer get the tensors of this node's devices, in calls to the peer and in
@@ -171,7 +173,8 @@ bool is_loopback(const std::string& host);
 /// Whether the host is 0.0.0.0 or ::. A node that listens there listens on all addresses of its host.
 bool is_wildcard(const std::string& host);
 
-/// Whether other nodes may reach a node by this text: it is an address, but no wildcard, or can be the name of a host.
+/// Whether the text can be the address that a node gives to other nodes: an IP address that is no wildcard, or a valid host
+/// name.
 bool may_be_advertised(const std::string& host);
 
 /// Whether a node may have this name: 1 to 64 characters of A-Z a-z 0-9 . _ -, the first no dot. Names of nodes become file

@@ -14,14 +14,14 @@
 
 namespace troupe {
 
-/// A peer of the node that was asked for its cluster.
+/// A peer of the node that was asked (cluster_status::asked).
 struct cluster_member {
   peer_status seen;                   // how the asked node sees the peer
   std::optional<node_status> status;  // the peer's outline of itself; empty if the peer is not up or did not answer
   std::string problem;                // why `status` is empty
 };
 
-/// What a node knows of its cluster.
+/// The answer of a node about its cluster: its own status, and its peers.
 struct cluster_status {
   node_status asked;
   std::vector<cluster_member> others;
@@ -43,9 +43,9 @@ class status_client {
   /// troupe::error: deadline_passed if the node hangs or is gone, refused if the node does not know this request.
   node_status ask(std::chrono::milliseconds deadline);
 
-  /// The status of the node, and the outlines of all its peers (see node_status). The node asks its peers, many at the same
-  /// time: so the client needs to reach only this node. The answer comes by the deadline even if no peer answers. A peer that
-  /// does not answer takes no time from the others. Throws troupe::error as ask() does.
+  /// The status of the node, and the outlines of all its peers (see node_status). The node itself asks its peers, many at the
+  /// same time. So the client needs to reach only this node. The answer comes by the deadline even if no peer answers. A peer
+  /// that does not answer takes no time from the others. Throws troupe::error as ask() does.
   cluster_status ask_cluster(std::chrono::milliseconds deadline);
 
  private:

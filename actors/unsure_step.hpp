@@ -6,8 +6,9 @@
 
 namespace troupe {
 
-/// A step of an optimizer (or a load) was made on some nodes and not on others, or its outcome is not known. code() is that of
-/// the cause (peer_down, deadline_passed ...), or misuse if the outcome is known. For what to do see OM-7 in optimizer.hpp.
+/// The error of a step (or a load) of an optimizer that some nodes have made and others not, or whose outcome is unknown.
+/// code() is the code of the cause (peer_down, deadline_passed ...), or misuse if the outcome is known. For what to do see OM-7
+/// in optimizer.hpp.
 struct unsure_step : error {
   using error::error;
 };

@@ -13,29 +13,30 @@
 
 namespace troupe::network {
 
-/// How a listening socket accepts connections. CAF's own policy leaves a connection in the queue if the process has no
-/// descriptor for it, and the event loop announces the connection again at once, for ever.
-///   AW-1  a connection for which the process has no descriptor is closed at once by means of a spare descriptor. Then
-///         `on_shortage` is called.
+/// Accepts the connections of a listening socket. If the process has no free descriptor, CAF's own policy leaves the connection
+/// in the queue. The event loop then announces the connection again and again, without a pause.
+///   AW-1  if the process has no descriptor for a connection, the connection is accepted with a spare descriptor and closed at
+///         once. Then `on_shortage` is called.
 ///   AW-2  no program that this process starts inherits an accepted connection.
-///   AW-3  if the connection can't be closed with the spare descriptor either, the connection stays in the queue. Then
-///         `on_shortage` is called, and the thread waits for `pause`: the event loop announces the connection again at once.
+///   AW-3  if the connection can't be closed with the spare descriptor either, it stays in the queue. Then `on_shortage` is
+///         called, and the thread waits for `pause`, because the event loop announces the connection again at once.
 class accepting {
  public:
   using socket = caf::io::network::native_socket;
   static constexpr std::chrono::milliseconds pause{10};
 
-  /// `on_shortage` gets the number of the system's error.
+  /// `on_shortage` gets the error number (errno) of accept4(2).
   explicit accepting(std::function<void(int problem)> on_shortage) : on_shortage_(std::move(on_shortage)) { open_spare(); }
 
-  /// Accepts a connection, as CAF's policies do. False: no connection was accepted.
+  /// Accepts one connection of the listening socket `from`, and stores its socket in `result`. Returns whether a connection was
+  /// accepted.
   bool try_accept(socket& result, socket from);
 
  private:
   void open_spare();
 
   std::function<void(int)> on_shortage_;
-  support::owned_descriptor spare_;  // closed so that one connection can be accepted and closed
+  support::owned_descriptor spare_;  // is closed to free a descriptor, with which a connection is accepted and closed
 };
 
 /// A listening socket of CAF's event loop that accepts connections by `accepting`.

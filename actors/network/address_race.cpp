@@ -62,7 +62,7 @@ caf::error address_probe::problem() const {
 }
 
 address_probe::verdict address_probe::failed(int problem) {
-  session_.reset();  // before the socket closes: another connection may get the same descriptor number
+  session_.reset();  // before the socket closes, because a new connection may get the same descriptor number
   socket_ = {};
   last_problem_ = problem;
   return verdict::nobody;
@@ -101,9 +101,9 @@ address_probe::verdict address_probe::refuse(const gate::refusal& why) {
   return failed(ECONNRESET);
 }
 
-// The node that accepts a connection sends first. CAF's handshake begins with three bytes that are 0: the kind of the message,
-// and two bytes of padding. A node with certificates sends nothing before the calling end begins the handshake of TLS. If no
-// handshake begins, the node sends an alert of TLS.
+// Looks at the first bytes of the called end. The called end sends first: CAF's handshake, which begins with three bytes that
+// are 0 (the kind of the message, and two bytes of padding). But a node with certificates waits until the calling end has begun
+// the handshake of TLS. If the calling end begins none, that node sends an alert of TLS.
 address_probe::verdict address_probe::hear() {
   std::array<char, 3> first{};
   if (session_ && session_->shake_hands() != gate::tls_session::progress::proven) return shake_hands();

@@ -22,9 +22,9 @@
 
 namespace troupe::network {
 
-/// A connection to an address, made to find out which program listens at the address, and whether this node talks to that
-/// program. The probe only peeks at the first bytes of a node: release() hands the connection over with all its bytes. No
-/// function waits: the caller waits until the socket is ready, then calls go_on().
+/// Connects to an address to find out whether a node listens at the address, and whether the gate lets this node talk to it.
+/// The probe only peeks at the first bytes, so release() hands over the connection with all its bytes. No function blocks: the
+/// caller polls socket() for events(), then calls go_on().
 class address_probe {
  public:
   enum class verdict { undecided, node, stranger, nobody };
@@ -32,7 +32,7 @@ class address_probe {
   explicit address_probe(gate::connection_gate gate) noexcept : gate_(std::move(gate)) {}
 
   verdict begin(const addrinfo& to);
-  /// To be called when the socket is ready for events().
+  /// Continues the attempt. To be called when poll(2) reports one of events() on socket().
   verdict go_on();
 
   /// The socket; -1 before begin(), after the verdict `nobody`, and after release().
@@ -40,14 +40,14 @@ class address_probe {
   /// The events to wait for, as poll(2) names them.
   short events() const noexcept;
 
-  /// The address that accepted the connection, as numbers. Pre: the verdict is `node`.
+  /// The address of the program that accepted the connection, in numbers. Pre: the verdict is `node`.
   std::string reached() const;
   /// Hands the connection over to the caller. With certificates both ends have proven who they are. Pre: the verdict is `node`.
   gate::proven_connection release() {
     TROUPE_EXPECT(socket_);
     return {std::move(socket_), std::move(session_)};
   }
-  /// Kinds of problems, in the order of how much a problem says about the address: the least first.
+  /// Kinds of problems. A later kind tells more about the address than an earlier kind.
   enum class obstacle { no_such_network, nobody_listens, no_way, hung_up, refused };
   obstacle what() const noexcept;
   /// Why no node was reached, or why the gate refused the program that listens. Pre: the verdict is `nobody`.
@@ -71,15 +71,16 @@ class address_probe {
   gate::refusal refusal_;  // why the gate refused the program that listens, or how its handshake ended
 };
 
-/// The addresses, IPv6 and IPv4 in turn; the first address stays the first.
+/// Returns the addresses in an order in which IPv6 and IPv4 alternate. The first address stays the first.
 std::vector<const addrinfo*> by_turns(const addrinfo* all);
 
-/// Looks for a node at all addresses of a host, as RFC 8305 ("Happy Eyeballs") says. No function waits: the caller waits, then
-/// calls go_on() or look().
+/// Looks for a node at all addresses of a host, by the algorithm of RFC 8305 ("Happy Eyeballs"). No function blocks. The caller
+/// calls go_on() when a socket of probes() is ready, and look() at the time next_look().
 ///   AR-1  an address is tried `head_start` after the address before it, or at once when an earlier address has failed. So an
-///         address that drops packets delays the next address by `head_start`.
-///   AR-2  the first address at which a node listens is taken. If no node listens at any address, the problem that says most is
-///         reported. A refusal says more than a connection that ended, which says more than an address where nobody listens.
+///         address that drops packets delays the next address by `head_start` at most.
+///   AR-2  the first address at which a node listens is taken. If no node listens at any address, the problem that tells most
+///         is reported. A refusal tells more than a connection that ended, which tells more than an address where nobody
+///         listens.
 class address_race {
  public:
   using clock = std::chrono::steady_clock;
@@ -89,11 +90,11 @@ class address_race {
   explicit address_race(gate::connection_gate gate) noexcept : gate_(std::move(gate)) {}
 
   verdict begin(support::host_lookup found, clock::time_point now);
-  /// To be called when the socket is ready for the events of its probe.
+  /// Continues the probe that has this socket. To be called when the socket is ready for the events of the probe.
   verdict go_on(int socket, clock::time_point now);
-  /// Begins with the next address, if it is time.
+  /// Begins to try the next address if the time next_look() has come.
   verdict look(clock::time_point now);
-  /// When look() has something to do; clock::time_point::max() if it has nothing.
+  /// When look() tries the next address; clock::time_point::max() if no address is left.
   clock::time_point next_look() const noexcept { return next_ < order_.size() ? next_at_ : clock::time_point::max(); }
 
   /// The probes that are undecided.
@@ -117,7 +118,7 @@ class address_race {
   clock::time_point next_at_;
   std::vector<std::unique_ptr<address_probe>> probes_;
   std::unique_ptr<address_probe> winner_;
-  std::unique_ptr<address_probe> loser_;  // the failed probe whose problem says most
+  std::unique_ptr<address_probe> loser_;  // the failed probe whose problem tells most
 };
 
 }  // namespace troupe::network

@@ -18,18 +18,19 @@ class basp_broker;
 
 namespace troupe::network {
 
-/// Limits what CAF keeps in memory because of the messages from one connection with certificates. CAF itself has no limits.
-/// Used by the leader thread only (see network_threads).
-///   BN-1  CAF has proxies for at most `most_actors` actors of the other end, and for at most as many actors of all nodes of
-///         BN-2 together. CAF makes a proxy for each actor that sends a message. The proxy ends when the other end says that
-///         the actor has ended.
-///   BN-2  the messages of one connection name at most `most_strangers` nodes that are not connected with this node. No message
-///         to such a node is sent by way of the other end. CAF keeps proxies for the actors of about `most_strangers` such
-///         nodes.
-///   BN-3  CAF makes an actor that asks a new node for its service (see message_rules). This actor ends once it has asked.
-///         Otherwise CAF would keep one such actor for each node, and the other end could fill its mailbox, or end it.
-///   BN-4  no other limit counts the bytes of some answers of CAF and of `gateway` (message_rules::owed). The connection ends
-///         if the expected bytes of such answers that have not left yet are more than `most_owed`. Otherwise a peer that asks
+/// Limits the memory that CAF uses for the messages of one connection with certificates. CAF itself has no such limits. Used by
+/// the leader thread only (see network_threads).
+///   BN-1  the connection ends if CAF has proxies for more than `most_actors` actors of the other end. It also ends if CAF has
+///         proxies for more than `most_actors` actors of all nodes of BN-2 together. CAF makes a proxy for each remote actor
+///         that it learns of, and keeps it until the other end reports that the actor has ended.
+///   BN-2  the connection ends if its messages name more than `most_strangers` nodes that are not connected with this node. No
+///         message to such a node is sent by way of the other end. CAF keeps proxies for the actors of about `most_strangers`
+///         such nodes.
+///   BN-3  for each new node, CAF makes an actor that asks the node for CAF's service (see message_rules). The actor is ended
+///         once it has asked. Otherwise CAF would keep one such actor for each node, and the other end could fill the actor's
+///         mailbox or end the actor.
+///   BN-4  no other limit counts the bytes of certain answers of CAF and of `gateway` (message_rules::owed). The connection
+///         ends if such answers that wait to leave are expected to take more than `most_owed` bytes. Otherwise a peer that asks
 ///         questions and reads no answers would fill the memory.
 class broker_notes {
  public:
@@ -37,15 +38,15 @@ class broker_notes {
   static constexpr std::size_t most_strangers = 1024;
   static constexpr std::size_t most_owed = std::size_t{32} << 20;
 
-  /// The broker has read a message. Its answers are expected to take `owed` bytes. Returns why the connection has to end; empty
-  /// if the connection may go on.
+  /// To be called when the broker has read a message of the connection `by`. `owed`: how many bytes the answers to the message
+  /// are expected to take. Returns why the connection has to end; empty if the connection may go on.
   std::string read(caf::io::basp_broker& broker, caf::io::connection_handle by, std::size_t owed);
   /// A node that is not connected with this node, and how many of its actors have proxies.
   using stranger = std::pair<caf::node_id, std::size_t>;
-  /// As read(), for a message that has named actors of `strangers` for the first time. `actors`: how many actors of the other
-  /// end have proxies.
+  /// As read(), for a message that has named new actors of the nodes `strangers`. `actors`: how many actors of the other end
+  /// have proxies.
   std::string count(const std::vector<stranger>& strangers, std::size_t actors, std::size_t owed);
-  /// `bytes` bytes have left. `is_all`: no more bytes wait.
+  /// Says that `bytes` bytes have left by the connection. `is_all`: whether no more bytes wait.
   void left(std::size_t bytes, bool is_all) noexcept { owed_ -= is_all ? owed_ : std::min(bytes, owed_); }
 
  private:

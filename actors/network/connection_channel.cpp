@@ -18,7 +18,8 @@ void connection_channel::expect(int connection) {
   if (!door_) give_up();
 }
 
-/// The called end searches only once, after the caller's first bytes: the caller opened its door before it sent these bytes.
+/// The called end searches only once, when the first bytes of the calling end have come. One search is enough, because the
+/// calling end opens its door before it sends these bytes.
 std::optional<std::uint64_t> connection_channel::search(int connection) {
   assert(state_ == state::searching);
   --searches_left_;
@@ -86,7 +87,7 @@ bool connection_channel::take_rings() const {
   return came > 0 || (came < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/// If the socket is full, the other end has not taken earlier rings yet, so one ring may be lost.
+/// If the socket is full, this ring is lost. The other end wakes all the same, because it has earlier rings to read.
 void connection_channel::ring() const {
   const char any = 0;
   [[maybe_unused]] const auto sent = ::send(bell_.get(), &any, 1, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -15,8 +15,8 @@
 
 namespace troupe::network {
 
-/// The shared memory of one connection, as one end of the connection uses it: from the search for a channel to the last byte in
-/// the memory. A channel is memory that both ends share, and a socket (`bell`) by which each end wakes the other.
+/// The shared memory of one connection, as one end of the connection uses it. A channel is memory that both ends share, and a
+/// socket (`bell`) by which each end wakes the other.
 ///
 ///   state      meaning                                             next state
 ///   absent     the connection stays with TCP                       none
@@ -37,16 +37,16 @@ namespace troupe::network {
 ///
 ///   CA-1  bytes in memory are read only after all bytes that the other end sent by TCP.
 ///   CA-2  a write rings the bell once if the reader at the other end sleeps. A read rings the bell once if the writer at the
-///         other end sleeps.
+///         other end waits for room and enough is free.
 ///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
 class connection_channel final : public gate::endpoint {
  public:
-  /// After this many searches without a channel, the calling end gives up.
+  /// The calling end gives up after this many searches without a channel.
   static constexpr int searches_of_caller = 16;
 
   enum class state { absent, searching, open, cut };
 
-  /// The state is `searching` if the end may share memory, `absent` if not.
+  /// The first state is `searching` if this end may share memory, and `absent` if not.
   explicit connection_channel(bool shares_memory)
       : state_(shares_memory ? state::searching : state::absent), searches_left_(shares_memory ? 1 : 0) {}
 
@@ -55,7 +55,7 @@ class connection_channel final : public gate::endpoint {
   /// Searches once; to be called after a read. If the search has opened the channel, returns the process at the other end, or 0
   /// if the kernel does not name this process. Otherwise returns nothing. Pre: the state is `searching`.
   std::optional<std::uint64_t> search(int connection);
-  /// Ends all writing. Pre: the state is `open`.
+  /// Ends all writing to memory. Pre: the state is `open`.
   void cut();
 
   state now() const noexcept { return state_; }
@@ -87,11 +87,11 @@ class connection_channel final : public gate::endpoint {
 
   // Pre of has_unread(), may_sleep(), wake_reader(), bell() and take_rings(): the state is `open` or `cut`.
 
-  /// Whether memory holds bytes that were not read, or the reader's sleep flag is set. Costs one load.
+  /// Whether memory holds unread bytes, or this end has set its sleep flag as a reader. Costs one load.
   bool has_unread() const override { return memory().incoming.has_news(); }
   bool is_empty() const { return memory().incoming.is_empty(); }
-  /// Asks the other end to ring the bell: after its next write if this end `waits_for_bytes`, once there is enough room if this
-  /// end `waits_for_room`. False: this end need not sleep, because there are bytes or room now.
+  /// Asks the other end to ring the bell: after its next write if `waits_for_bytes`, and once there is enough room if
+  /// `waits_for_room`. Returns whether this end may sleep; false if there are bytes or room now.
   bool may_sleep(bool waits_for_bytes, bool waits_for_room) {
     const bool reader = !waits_for_bytes || memory().incoming.may_sleep() || !reads();
     const bool writer = !waits_for_room || memory().outgoing.may_sleep();

@@ -15,24 +15,25 @@
 
 namespace troupe::network {
 
-/// Facts about the open connections, by their sockets. Any thread may use it.
+/// Stores facts about the open connections, which other threads may ask for. The number of its socket names a connection. Any
+/// thread may use it.
 class connection_facts {
  public:
-  /// Up to this many waiting bytes may be reported as 0.
+  /// waiting() may return 0 if at most this many bytes wait.
   static constexpr std::size_t least_noted = std::size_t{64} << 10;
 
-  /// A new connection has this socket. An earlier connection may have had a socket of the same number.
+  /// Begins the facts of a new connection. Drops the facts of an earlier connection whose socket had the same number.
   void begin(int socket) {
     std::lock_guard lock(mutex_);
     all_[socket] = {};
   }
-  /// The connection moves to shared memory. `process`: the process at the other end; 0 if the kernel does not name this
+  /// Notes that the connection has shared memory. `process`: the process at the other end; 0 if the kernel does not name this
   /// process, because it is in another PID namespace.
   void note_channel(int socket, std::uint64_t process) {
     std::lock_guard lock(mutex_);
     all_[socket].process = process;
   }
-  /// `bytes` bytes wait to leave.
+  /// Notes that `bytes` bytes wait to leave by the connection.
   void note_waiting(int socket, std::size_t bytes) {
     std::lock_guard lock(mutex_);
     all_[socket].waiting = bytes > least_noted ? bytes : 0;
@@ -60,7 +61,7 @@ class connection_facts {
 
 class tcp_scribe;
 
-/// What a connection asks of the event loop that serves it. Used by the leader thread only (see network_threads).
+/// The functions of an event loop that its connections call. Used by the leader thread only (see network_threads).
 class connection_host {
  public:
   /// Whether connections within this machine move to shared memory.
@@ -70,8 +71,8 @@ class connection_host {
   virtual void forget(tcp_scribe* connection) = 0;
   /// After the current event, makes the connection write and consume as many bytes as it can.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
-  /// Makes the connection read on after all sockets have had their turn: TLS may hold bytes for which the socket brings no
-  /// event.
+  /// Makes the connection read on after all sockets have had their turn. This is needed because TLS may hold bytes for which
+  /// the socket brings no event.
   virtual void read_on_later(tcp_scribe* connection) = 0;
 
   /// The id of the actor whose messages may overtake each other; 0 if there is none.
@@ -81,7 +82,8 @@ class connection_host {
   virtual const gate::known_peers& peers() const noexcept = 0;
 
   virtual connection_facts& facts() noexcept = 0;
-  /// Reports that the connection to the program at `address` is over. `what`: what the program sent although it may not.
+  /// Reports that a connection is ended because of the bytes that came. `address`: of the program at the other end. `what`: the
+  /// end of the sentence "the program at ADDRESS sent ...".
   virtual void note_wrong(const std::string& address, const std::string& what) = 0;
 
  protected:

@@ -92,7 +92,8 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     }
   }
 
-  /// Waits until a socket is ready, the bell rings, or the next time of an attempt comes. Then goes on with these attempts.
+  /// Waits until a socket is ready, the bell rings, or an attempt reaches its deadline or its next_look(). Then goes on
+  /// with these attempts.
   void wait(std::unique_lock<std::mutex>& lock) {
     std::vector<pollfd> sockets{{bell_.get(), POLLIN, 0}};
     std::vector<std::uint64_t> numbers{0};
@@ -121,7 +122,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     }
   }
 
-  /// Forgets the attempts that are over. If no attempt is left, clears runs_: this thread ends, and the next dial() begins
+  /// Erases the attempts that are over. If no attempt is left, clears runs_. Then this thread ends, and the next dial() begins
   /// another thread.
   void sweep() {
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.is_over ? end(at) : std::next(at);
@@ -158,7 +159,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
       case address_race::verdict::undecided:
         break;
       case address_race::verdict::node:
-        // CAF's middleman tries only the first address of a host name. So it gets the address that answered.
+        // CAF's middleman tries only the first address of a host name. So the outcome holds the address that answered.
         if (auto address = of.race.winner().reached(); !address.empty()) of.host = std::move(address);
         finish(of, {of.host, {}, of.race.winner().release()});
         break;
@@ -187,7 +188,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   std::mutex mutex_;  // guards attempts_, last_ and runs_
   attempts attempts_;
   std::uint64_t last_ = 0;
-  bool runs_ = false;  // whether the thread takes further attempts
+  bool runs_ = false;  // whether a thread serves attempts_; if not, dial() begins one
 };
 
 std::shared_ptr<dial_thread> dial_thread::of_process() {

@@ -7,15 +7,15 @@
 
 namespace troupe::network {
 
-/// A short piece of work, and a function that hands the work to another thread if it can't run here. Exceptions of both
-/// functions go to stderr.
+/// A short piece of work (`run`). `send_elsewhere` is called if the network threads can't run it soon, and hands it to another
+/// thread. Exceptions of both functions go to stderr.
 struct network_job {
   std::function<void()> run;
   std::function<void()> send_elsewhere;
 };
 
-/// The sockets of a node, and the work that is posted to its brokers (posts), served by the network threads. Only the leader
-/// thread (see network_threads) calls the functions, except poll_handle().
+/// The event loop of a node: its sockets, and the work that is posted to its brokers (posts). The network threads serve it.
+/// Only the leader thread (see network_threads) calls the functions, except poll_handle().
 class event_loop {
  public:
   virtual ~event_loop() = default;
@@ -32,7 +32,7 @@ class event_loop {
   virtual void go_on() = 0;
   /// Whether the loop has no sockets any more.
   virtual bool ended() const = 0;
-  /// Called last: the network threads serve the loop no longer.
+  /// Called last, when the network threads stop serving the loop.
   virtual void left() = 0;
 
  private:

@@ -12,8 +12,8 @@
 namespace troupe::network {
 
 /// Puts together the payload of large messages that come in fragments (see write_lanes). The broker of BASP, CAF's protocol
-/// between nodes, wants a header, then the payload that the header announces. The reader looks at each header first. It keeps
-/// fragments, so the broker never sees them.
+/// between nodes, wants a header, then the payload that the header announces. The reader looks at each header first. It stores
+/// the fragments, so the broker never sees them.
 ///
 ///   state     meaning                                            next state
 ///   off       the bytes are not of BASP: the broker gets all     begin(): head
@@ -23,12 +23,12 @@ namespace troupe::network {
 ///   payload   the broker's payload comes next                    head
 ///   fragment  the payload of a fragment comes next               head
 ///
-///   FR-1  the broker gets the bytes of all messages that write_lanes got at the other end. A large message comes in the place
-///         of its last fragment.
+///   FR-1  the broker gets the bytes of all messages that write_lanes got at the other end. A large message takes the place of
+///         its last fragment in the order.
 ///   FR-2  fragments take memory only for bytes that have come.
 ///   FR-3  a fragment is wrong if it has more than `write_lanes::fragment_bytes` bytes, or makes a payload longer than a header
-///         can announce. A message is wrong if its fragments are missing, hold its whole payload or more, or leave more of the
-///         payload than one fragment may hold. The broker gets nothing of a wrong message.
+///         can announce. A message is wrong if its fragments are missing, hold its whole payload, or leave more of it than one
+///         fragment may have. The broker gets nothing of a wrong message.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };
@@ -37,9 +37,10 @@ class fragment_reader {
   /// From now on the bytes are messages of BASP. No effect after the first call.
   void begin() noexcept;
   state now() const noexcept { return state_; }
-  /// Decides about `part`, which has come: the broker gets the part, the reader keeps the part, or the part is wrong.
+  /// Decides about `part`, the bytes that came last: the broker gets them (`for_broker`), the reader stores them (`kept`), or
+  /// they break a rule (`wrong`).
   outcome sort(std::vector<char>& part);
-  /// Bytes of fragments that are kept.
+  /// How many bytes of fragments the reader stores.
   std::size_t kept() const noexcept { return ahead_.size(); }
   /// The header of the message whose parts come now; before the first message, a header of zeros.
   const message_head& head() const noexcept { return head_; }

@@ -6,8 +6,8 @@
 
 namespace troupe::network {
 
-/// Marks the time in which this thread hands a message of a connection to CAF. Within this time, the receiving actor may handle
-/// the message at once. Otherwise CAF would put the message into the actor's mailbox.
+/// While an object that was made with `is_now` lives, this thread hands a message of a connection to CAF. Meanwhile the
+/// receiving actor may handle the message at once. Otherwise CAF would put the message into the actor's mailbox.
 class handing_over {
  public:
   explicit handing_over(bool is_now) noexcept : before_(std::exchange(now_, is_now)) {}

@@ -29,7 +29,7 @@ constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::uint64_t greeting = 0x31'65'6e'61'6c'20'75'6f;
 
 /// Address and port as text, empty for an address that is not on loopback. An IPv4 address inside an IPv6 address is written as
-/// IPv4: one end of a connection may see the first form, and the other end the second form.
+/// IPv4, because each end of a connection may see another form.
 std::string text_of(const sockaddr_storage& from) {
   std::uint32_t v4 = 0;
   std::uint16_t port = 0;
@@ -57,7 +57,7 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
 
 /// Whether this process may open a socket for the channel of `connection`. A new descriptor gets the lowest free number, so a
 /// high number shows that many descriptors are in use. A connection whose number is in the upper half of the limit gets no
-/// channel: that half is kept for connections.
+/// channel, because that half is kept for connections.
 bool has_room_for_more(int connection) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;
@@ -74,7 +74,7 @@ bool is_of_this_user(int socket) {
   return other && other->uid == ::geteuid() && gate::names_somebody(other->uid);
 }
 
-/// A message that holds the greeting and one descriptor.
+/// A message of a Unix socket that holds the greeting and one descriptor.
 struct parcel {
   std::uint64_t word = greeting;
   iovec content{&word, sizeof word};
@@ -100,7 +100,8 @@ bool give(int socket, const support::owned_descriptor& memory) {
   return ::sendmsg(socket, &all.message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof all.word);
 }
 
-/// Receives memory. No value if there is no message yet, an empty descriptor if the message holds no memory for a channel.
+/// Receives memory. Returns nothing if no message has come yet, and an empty descriptor if the message holds no memory for a
+/// channel.
 std::optional<support::owned_descriptor> get(int socket) {
   parcel all;
   const auto came = ::recvmsg(socket, &all.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -121,7 +122,7 @@ std::optional<support::owned_descriptor> get(int socket) {
 
 struct memory_channel::layout {
   std::atomic<std::uint32_t> joined{0};
-  ring_control controls[2];  // [0]: of the ring that the end `opened` writes; [1]: of the other ring
+  ring_control controls[2];  // [0]: of the ring that the end `opened` writes; [1]: of the ring that `joined` writes
   alignas(4096) char bytes[2][ring_writer::capacity];
 };
 
@@ -135,12 +136,12 @@ support::owned_descriptor memory_channel::make_memory() {
 std::unique_ptr<memory_channel> memory_channel::map(const support::owned_descriptor& memory, end which) {
   const int sealed = ::fcntl(memory.get(), F_GET_SEALS);
   if (sealed < 0 || (sealed & seals) != seals) return nullptr;
-  struct stat found {};  // checked after the seals: without seals the size may change
+  struct stat found {};  // checked after the seals, because without seals the size may change
   if (::fstat(memory.get(), &found) != 0 || found.st_size != static_cast<off_t>(sizeof(layout))) return nullptr;
   void* at = ::mmap(nullptr, sizeof(layout), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (at == MAP_FAILED) return nullptr;
   if (which == end::joined) return std::unique_ptr<memory_channel>(new memory_channel(static_cast<layout*>(at), which));
-  auto* shared = new (at) layout;  // does not write to `bytes`: unused pages take no memory
+  auto* shared = new (at) layout;  // leaves `bytes` unwritten, so unused pages take no memory
   return std::unique_ptr<memory_channel>(new memory_channel(shared, which));
 }
 

@@ -11,13 +11,13 @@
 
 namespace troupe::network {
 
-/// Memory that the two ends of a connection share, with a ring in either direction.
+/// Memory that the two ends of a connection share. It holds one ring (memory_ring.hpp) for each direction.
 ///   ML-1  memory is mapped only if it has the right size and nobody can make it smaller.
 class memory_channel {
  public:
   enum class end { opened, joined };
 
-  /// Memory for the other process to map; an empty descriptor if the system has none.
+  /// Makes memory that the other process can map. Returns an empty descriptor if the system gives none.
   static support::owned_descriptor make_memory();
   /// Maps the memory. `which`: `opened` in the process that made the memory, `joined` in the process that received the memory.
   /// Null if the memory is not as make_memory() makes it, or can't be mapped.
@@ -40,8 +40,8 @@ class memory_channel {
   layout* shared_;
 };
 
-/// A channel, and a socket (`bell`) by which each end wakes the other. A byte on the socket has no other meaning. The socket
-/// closes when the other end closes.
+/// A channel, and a socket (`bell`) by which each end wakes the other. A byte on the socket wakes, and has no other meaning.
+/// The socket closes when the other end closes.
 struct channel_with_bell {
   std::unique_ptr<memory_channel> channel;
   support::owned_descriptor bell;
@@ -53,12 +53,12 @@ std::uint64_t process_beyond(const support::owned_descriptor& bell);
 /// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a door: a
 /// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the door and passes the
 /// memory. If there is no door, the connection stays with TCP.
-///   LD-1  both ends are on loopback, in one network namespace, and of one user.
+///   LD-1  a channel is made only if both ends are on loopback, in one network namespace, and run as one user.
 ///   LD-2  no end waits for the other end. Nothing is left on the system, however an end closes or dies.
 class channel_door {
  public:
-  /// Opens the door of a connection at its calling end. Empty if the connection is not on loopback, or if the process has no
-  /// room for more sockets.
+  /// Opens the door of a connection at its calling end. Returns nothing if the connection is not on loopback, or if the process
+  /// has few descriptors left.
   static std::optional<channel_door> open(int connection);
   /// Returns the channel once the other end has connected to the door and has passed the memory. An empty result: call answer()
   /// again later.

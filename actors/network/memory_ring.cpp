@@ -12,7 +12,7 @@ constexpr auto capacity = ring_writer::capacity;
 
 std::size_t offset_of(std::uint64_t position) { return static_cast<std::size_t>(position % capacity); }
 
-/// Clears the flag. If several threads find the flag set, exactly one of them gets true.
+/// Clears the flag, and returns whether it was set. If several threads find the flag set, exactly one of them gets true.
 bool clear_if_set(std::atomic<std::uint32_t>& flag) { return flag.load() != 0 && flag.exchange(0) != 0; }
 
 }  // namespace
@@ -22,7 +22,7 @@ void ring_writer::begin(std::uint64_t after) {
   shared_.begins_after.store(after, std::memory_order_release);
 }
 
-/// The free bytes. Bytes that the reader will skip are free too.
+/// The number of free bytes; empty if the reader's counter is impossible. Bytes that the reader will skip count as free.
 std::optional<std::size_t> ring_writer::room() const {
   const auto read = std::max(shared_.read.load(), skipped_to_);
   if (read > written_ || written_ - read > capacity) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {
   return taken;
 }
 
-/// False while there is too little room: the reader will make more room as it reads on.
+/// False while there is too little room, because the reader will make more room as it reads on.
 bool ring_reader::has_to_wake_writer() {
   const auto unread = shared_.written.load(std::memory_order_relaxed) - read_;
   return unread <= capacity - ring_writer::enough_room && clear_if_set(shared_.writer_waits);

@@ -15,7 +15,7 @@ struct ring_control {
 
   // Written by the writer:
   alignas(64) std::atomic<std::uint64_t> written{0};
-  std::atomic<std::uint64_t> skips_from{0};  // from here the reader goes on to skips_to; valid once `written` is larger
+  std::atomic<std::uint64_t> skips_from{0};  // where the reader jumps to skips_to; valid once `written` is larger
   std::atomic<std::uint64_t> skips_to{0};
   std::atomic<std::uint64_t> begins_after{not_begun};  // bytes that the connection carried before the ring's first byte
   // Written by the reader:
@@ -27,15 +27,15 @@ struct ring_control {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
 /// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. If the ring
-/// is empty, the writer may go back to the ring's beginning: a ring with little traffic uses few pages and few cache lines. A
-/// side that goes to sleep stores its sleep flag, then loads the counter of the other side. The other side stores this counter,
-/// then loads the flag. All four operations are sequentially consistent, so at least one side sees what the other side has
-/// stored (RI-3).
+/// is empty, the writer may go back to the ring's beginning. So a ring with little traffic uses few pages and few cache lines.
+/// A side that goes to sleep stores its sleep flag, then loads the counter of the other side. The other side stores this
+/// counter, then loads the flag. All four operations are sequentially consistent, so at least one side sees what the other side
+/// has stored (RI-3).
 ///   RI-1  every byte that was written is read once, in order.
 ///   RI-2  an impossible counter of the other side is an error; nothing outside the ring is read or written.
 ///   RI-3  a side may sleep once it has set its sleep flag and then found nothing to do. After the next read or write of the
 ///         other side, has_to_wake_reader() or has_to_wake_writer() tells the other side once to wake the sleeping side.
-///   RI-4  once the writer has begun, the reader knows after how many bytes of the connection the writer began.
+///   RI-4  once the writer has begun, the reader can read how many bytes the connection carried before the ring's first byte.
 class ring_writer {
  public:
   static constexpr std::size_t capacity = std::size_t{1} << 20;
@@ -50,12 +50,12 @@ class ring_writer {
   void begin(std::uint64_t after);
   bool begun() const { return begun_; }
 
-  /// How many bytes the ring took, 0 if it is full; empty if the reader's counter is impossible.
+  /// Returns how many bytes the ring took, 0 if it is full; empty if the reader's counter is impossible.
   std::optional<std::size_t> write(const char* from, std::size_t bytes);
   /// After a write: whether the writer has to wake the reader.
   bool has_to_wake_reader();
 
-  /// Sets the writer's sleep flag; false if there is enough room now.
+  /// Sets the writer's sleep flag. Returns whether the writer may sleep; false if there is enough room now.
   bool may_sleep();
 
  private:
@@ -74,13 +74,13 @@ class ring_reader {
  public:
   ring_reader(ring_control& shared, const char* bytes) : shared_(shared), bytes_(bytes) {}
 
-  /// Whether the writer has begun, after `streamed` bytes of the connection.
+  /// Whether the writer has begun the ring after exactly `streamed` bytes of the connection.
   bool has_begun_after(std::uint64_t streamed) const;
-  /// Begins if the writer has begun after `streamed` bytes of the connection; true from then on.
+  /// Begins the reading if has_begun_after(). Returns whether the reading has begun, by this call or earlier.
   bool begin_after(std::uint64_t streamed) { return begun_ || (begun_ = has_begun_after(streamed)); }
   bool begun() const { return begun_; }
 
-  /// How many bytes were read; empty if the writer's counter is impossible.
+  /// Returns how many bytes were read; empty if the writer's counter is impossible.
   std::optional<std::size_t> read(char* to, std::size_t bytes);
   bool is_empty() const { return shared_.written.load() == read_; }
   /// Whether there are bytes to read, or the reader's sleep flag is set.
@@ -88,7 +88,7 @@ class ring_reader {
   /// After a read: whether the reader has to wake the writer.
   bool has_to_wake_writer();
 
-  /// Sets the reader's sleep flag; false if there are bytes to read.
+  /// Sets the reader's sleep flag. Returns whether the reader may sleep; false if there are bytes to read.
   bool may_sleep();
   void wake();
 

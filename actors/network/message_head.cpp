@@ -7,7 +7,7 @@ namespace troupe::network {
 
 namespace {
 
-// Where the fields begin. Numbers are big-endian.
+// The offsets of the fields in a header. Numbers are big-endian.
 constexpr std::size_t operation_at = 0;
 constexpr std::size_t note_at = 1;
 constexpr std::size_t flags_at = 3;
@@ -18,7 +18,8 @@ constexpr std::size_t target_at = 24;
 
 constexpr std::string_view atom_first = "@<>+@atom";
 
-/// Whether a name follows each plus sign. CAF ignores a plus sign at the end, so two different lists would mean the same types.
+/// Whether a name follows each plus sign. Other lists are refused: CAF ignores a plus sign at the end, so two different lists
+/// would mean the same types.
 bool is_list_of_names(std::string_view types) noexcept {
   if (!types.starts_with(message_outline::begin_of_types)) return false;
   types.remove_prefix(message_outline::begin_of_types.size());
@@ -67,7 +68,7 @@ std::optional<message_outline> outline_of(std::string_view payload, bool is_rout
 
 std::optional<message_outline> content_of(std::string_view message) {
   front_reader from(message);
-  if (from.take(2) != std::string_view("\0\0", 2)) return std::nullopt;  // no number of a type: names of types follow
+  if (from.take(2) != std::string_view("\0\0", 2)) return std::nullopt;  // not a type's number: names of types follow
   const auto length = from.take_size();
   const auto types = length ? from.take(*length) : std::nullopt;
   if (!types || !is_list_of_names(*types)) return std::nullopt;

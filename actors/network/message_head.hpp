@@ -12,13 +12,13 @@
 
 namespace troupe::network {
 
-/// The fields of a BASP header that a connection looks at, read from the bytes of a message. A BASP header has two bytes
-/// without a meaning, and CAF ignores them. troupe uses the first of the two, `note`. So a connection to a node on CAF's own
-/// network works too: CAF sends the note 0.
+/// The fields of a header of BASP (CAF's protocol between nodes) that a connection looks at. A BASP header has two bytes
+/// without a meaning, and CAF ignores them. troupe uses the first of the two as `note`. CAF's own network sends the note 0, so
+/// connections to such a network work too.
 struct message_head {
   static constexpr std::size_t bytes = caf::io::basp::header_size;
-  /// A message with this operation is a fragment: the next bytes of the payload of another message. CAF does not know this
-  /// operation, so fragments go only to a node that has said that it reads fragments.
+  /// A message with this operation is a fragment: it carries the next bytes of the payload of another message. CAF does not
+  /// know this operation, so fragments go only to a node that has said that it reads fragments.
   static constexpr std::uint8_t fragment = 0xF0;
   /// Bit of `note`: the end that sent this message reads fragments.
   static constexpr std::uint8_t reads_fragments = 1;
@@ -33,15 +33,16 @@ struct message_head {
   std::uint64_t target = 0;   // id of the receiving actor; 0 if the message is for CAF's broker
   std::uint8_t flags = 0;     // flags of CAF
 
-  /// Reads the `bytes` bytes at `from`.
+  /// Reads a header from the `bytes` bytes at `from`.
   static message_head read(const char* from) noexcept;
-  /// Writes `bytes` bytes at `to`. Fields of a BASP header that this struct does not have become 0.
+  /// Writes a header, `bytes` bytes, to `to`. Fields of a BASP header that this struct does not have become 0.
   void write(char* to) const noexcept;
   /// Replaces the note of the message whose header begins at `of`.
   static void set_note(char* of, std::uint8_t note) noexcept;
 };
 
-/// Reads values that CAF has written, from the front of a text.
+/// Reads values that CAF has written. Each function takes a value from the front of the bytes that are left. It returns nothing
+/// if too few bytes are left.
 class front_reader {
  public:
   explicit front_reader(std::string_view from) noexcept : left_(from) {}
@@ -53,8 +54,9 @@ class front_reader {
     return result;
   }
 
-  /// A size as CAF writes it: seven bits in each byte, the lowest bits first. The eighth bit says that another byte follows.
-  /// CAF itself reads sizes of more than five bytes; but nothing of such a size fits into a message.
+  /// Takes a size as CAF writes it: seven bits in each byte, the lowest bits first. The eighth bit says that another byte
+  /// follows. Returns nothing for a size of more than five bytes or 32 bits, because nothing of such a size fits into a
+  /// message.
   std::optional<std::size_t> take_size() noexcept {
     std::size_t result = 0;
     for (int i = 0; i < most_of_size; ++i) {
@@ -67,7 +69,7 @@ class front_reader {
     return std::nullopt;
   }
 
-  /// A number of eight bytes, or an atom.
+  /// Takes a number of eight bytes, or an atom.
   std::optional<std::uint64_t> take_number() noexcept {
     const auto bytes = take(sizeof(std::uint64_t));
     if (!bytes) return std::nullopt;
@@ -82,11 +84,11 @@ class front_reader {
   std::string_view left_;
 };
 
-/// How the payload of a message to an actor begins, read from the bytes that CAF wrote.
+/// The beginning of a message to an actor: the names of its types, and its first value.
 struct message_outline {
   /// The size of a node's id as CAF writes it: the kind of the id, the number of the process, and the host.
   static constexpr std::size_t node_bytes = 32;
-  /// How CAF begins the list of the types.
+  /// The characters with which CAF begins each list of types.
   static constexpr std::string_view begin_of_types = "@<>";
 
   std::string_view types;   // as CAF names the types of the values: "@<>+@atom+troupe.call"
@@ -96,12 +98,12 @@ struct message_outline {
   bool begins_with_atom() const noexcept;
 };
 
-/// Reads the beginning of a message as it stands in a payload, or within another message. Empty: the bytes are not as CAF
-/// writes them, for example if the list of types has an empty name.
+/// Reads the types and the first value of a message, which may be within another message. Returns nothing if the bytes are not
+/// as CAF writes them: for example if a name in the list of types is empty.
 std::optional<message_outline> content_of(std::string_view message);
 
-/// Reads the beginning of a payload. `is_routed`: the payload begins with the sending node and the receiving node. Empty: the
-/// bytes are not as CAF writes them, or the message is to pass through further actors; nodes send no such message.
+/// As content_of(), for a payload. `is_routed`: the payload begins with the sending node and the receiving node. Returns
+/// nothing also if the message has to pass through further actors; nodes send no such message.
 std::optional<message_outline> outline_of(std::string_view payload, bool is_routed);
 
 }  // namespace troupe::network

@@ -24,17 +24,18 @@ constexpr std::string_view types_of_link = "@<>+@atom+@strong_actor_ptr";
 constexpr std::string_view types_of_greeting = "@<>+troupe.hello+@strong_actor_ptr";
 constexpr std::array<std::string_view, 3> types_of_status = {"@<>+@atom", "@<>+@atom+@atom", "@<>+@atom+@u64+@i64"};
 constexpr std::string_view types_of_search = "@<>+@atom+@str";
-/// The name of a type whose values may hold messages has one of these texts in it.
+/// If values of a type may hold messages, the name of the type contains one of these texts.
 constexpr std::array<std::string_view, 6> in_names_of_nests = {"message", "error", "exit", "down", "stream", "@<"};
 /// Messages within messages can't nest too deeply in a payload of at most this many bytes.
 constexpr std::size_t never_deep = std::size_t{4} << 10;
 
-/// CAF asks the other end for this service as soon as two nodes have met. The service makes actors of types that a program has
-/// registered with CAF by name; troupe registers no such type. CAF's other service changes the configuration.
+/// The only service of CAF to which messages may come. CAF asks the other end for it as soon as two nodes have met. The service
+/// makes actors of types that a program has registered with CAF by name; troupe registers no such type. CAF's other service
+/// changes the configuration, so messages to it are refused.
 const auto known_service = static_cast<std::uint64_t>(caf::atom("SpawnServ"));
 constexpr std::uint32_t most_of_service = 4096;
 constexpr std::string_view types_of_question_for_service = "@<>+@atom+@atom+@str";
-/// The types of the message that answers this question. The other end sends this message once, to the actor of CAF that has
+/// The types of the answer to the question for the service. The other end sends the answer once, to the actor of CAF that has
 /// asked.
 constexpr std::string_view types_of_service = "@<>+@atom+@str+@strong_actor_ptr+@str";
 
@@ -53,9 +54,9 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-/// The number of a message may say that the message flows down a stream. CAF then takes its values for these types, without a
-/// check. The number may also say that the message flows up a stream. But CAF reads numbers by make_message_id(), which turns
-/// up into down.
+/// The types of a message that belongs to a stream. The number of such a message says that the message flows down or up a
+/// stream. CAF takes the values of a message that flows down for these types, without a check. A message that flows up can't
+/// come, because CAF reads numbers by make_message_id(), which turns up into down.
 constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
 
 bool is_one_of_troupe(const message_outline& of) {
@@ -63,15 +64,15 @@ bool is_one_of_troupe(const message_outline& of) {
          of.types.find('+', begin_of_troupes_types.size()) == std::string_view::npos;
 }
 
-/// Whether the message links two actors or unlinks them. When an actor of the other end links to an actor of this node, or
-/// unlinks from it, CAF at the other end sends such a message in the name of the actor of this node.
+/// Whether the message links two actors or unlinks them. CAF at the other end sends such a message when one of its actors links
+/// to an actor of this node, or unlinks from it. The message names the actor of this node as its sender.
 bool is_link(const std::optional<message_outline>& of) {
   return of && of->types == types_of_link &&
          (of->first == caf::link_atom::uint_value() || of->first == caf::unlink_atom::uint_value());
 }
 
-/// Messages, besides answers, that other nodes may send to a gateway. Other messages could name any number of actors, and CAF
-/// would make a proxy for each of them.
+/// Whether other nodes may send this message to a gateway, if the message is no answer. All other messages are refused: they
+/// could name any number of actors, and CAF would make a proxy for each of them.
 bool is_for_gateway(const message_outline& of) {
   if (!of.begins_with_atom()) return of.types == types_of_greeting || is_one_of_troupe(of);
   if (of.first == support::find_atom::uint_value()) return of.types == types_of_search;
@@ -242,8 +243,8 @@ std::string message_rules::why_not_read(std::string_view bytes, const std::optio
   return why.empty() ? why : "a message with " + why;
 }
 
-/// Whether the message is as CAF sends it when an actor of the other end links to an actor of this node, or unlinks from it.
-/// CAF takes the actor that the message names for a proxy, without a check, and links this proxy and the receiver. Pre: the
+/// Whether CAF sends such a message when an actor of the other end links to an actor of this node, or unlinks from it. CAF
+/// takes the actor that the message names for a proxy, without a check, and links this proxy and the receiver. Pre: the
 /// connection has certificates, and is_link().
 bool message_rules::may_link(std::string_view bytes, const message_outline& outline) const {
   TROUPE_EXPECT(proof_ && is_link(outline));
@@ -255,8 +256,8 @@ bool message_rules::may_link(std::string_view bytes, const message_outline& outl
          *actor != 0 && values.left().size() == message_outline::node_bytes && handshake_.starts_with(values.left());
 }
 
-/// As why_not(), for the payload of a message to an actor. The checks that take time come last: a sender that may not send the
-/// message does not reach these checks.
+/// As why_not(), for the payload of a message to an actor. The checks that take time come last, so a sender that may not send
+/// the message does not reach these checks.
 std::string message_rules::why_not_for_actor(std::string_view bytes, const std::optional<message_outline>& outline) {
   if (proof_) {
     const auto begin = kind_of(last_) == message_type::routed_message ? 2 * message_outline::node_bytes : 0;

@@ -43,7 +43,7 @@ constexpr std::array<fixed, 18> of_one_size = {{{"@atom", 8},
                                                 {"float", 4}}};
 /// For a value of this type CAF allocates as many bytes as the value announces, before it checks that they have come.
 constexpr std::string_view bytes_of_char = "@charbuf";
-/// Sequences of elements of one size.
+/// Types that are sequences, and the size of an element in bytes.
 constexpr std::array<fixed, 6> sequences = {
   {{"@str", 1}, {bytes_of_char, 1}, {"@ldouble", 1}, {"@u16str", 2}, {"@u32str", 4}, {"std::vector<@atom>", 8}}};
 constexpr std::array<std::string_view, 4> pointers_to_actors = {"@actor", "@addr", "@strong_actor_ptr", "@weak_actor_ptr"};
@@ -52,8 +52,8 @@ constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@
 constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
 /// Types whose values may hold messages or ids of nodes, besides pointers to actors.
 constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
-/// How the names of CAF's other types begin. If bytes have an unknown layout, one of these names behind a plus sign makes the
-/// message wrong: the bytes may be a list of types.
+/// The beginnings of the names of CAF's other types. Bytes of an unknown layout may be a list of types. So the message is wrong
+/// if one of these names follows a plus sign in them.
 constexpr std::array<std::string_view, 17> wrong_names = {
   "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
   "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",
@@ -77,8 +77,8 @@ const fixed* find_in(const Range& all, std::string_view type) noexcept {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// Whether the type is none of CAF's, for types that are in none of the tables above. The names of CAF's types have an @,
-/// except those that are named here.
+/// Whether a type is none of CAF's, if it is in none of the tables above. The names of CAF's types have an @, except the names
+/// in this function.
 bool is_own_type(std::string_view type) noexcept {
   return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<") &&
          !type.starts_with(begin_of_vectors);
@@ -218,9 +218,9 @@ class walk {
 
   bool error(std::size_t depth) noexcept { return from_.take(code_and_category) && message(depth); }
 
-  /// If CAF can't read an inner message, CAF leaves the inner message empty and goes on with the next value, at the byte where
-  /// the reading has stopped. If CAF can't write an inner message, CAF also goes on with the next value, at the byte where the
-  /// writing has stopped.
+  /// If CAF can't read an inner message, CAF leaves this message empty. CAF then reads the next value at the byte where the
+  /// reading has stopped. If CAF can't write an inner message, CAF writes the next value at the byte where the writing has
+  /// stopped.
   bool message(std::size_t depth) noexcept {
     if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());
@@ -238,7 +238,7 @@ class walk {
   std::size_t parts_ = 0;
 };
 
-/// Whether one of the wrong names comes behind a plus sign. Reads the bytes only once: the sender chooses how many there are,
+/// Whether one of the wrong names follows a plus sign. Reads the bytes only once, because the sender chooses how many there are
 /// and this thread serves all connections.
 bool has_wrong_name(std::string_view bytes) noexcept {
   for (auto at = bytes.find('+'); at != std::string_view::npos; at = bytes.find('+')) {

@@ -51,7 +51,7 @@ void add_to(int polled, int descriptor, void* whose) {
 
 }  // namespace
 
-/// While a job waits for a future, the other thread has to lead: that thread may bring the future's result.
+/// Makes the other thread lead while a job waits for a future, because the future's result may come by a connection.
 class network_threads::job_scope final : public blocking_observer {
  public:
   explicit job_scope(network_threads& of) : of_(of) { current() = this; }
@@ -110,7 +110,8 @@ std::future<void> network_threads::serve(event_loop& loop) {
     std::lock_guard lock(notes_.mutex);
     notes_.loops.push_back(&loop);
   }
-  // Idle work that was asked for before serve() is due: the leader did not know the loop when it looked for idle work.
+  // ask_for_idle_work() may have been called before serve(). Then the leader did not know the loop when it looked for idle
+  // work.
   if (loop.idle_work_due_) idle_work_due_ = true;
   add_to(polled_.get(), loop.poll_handle(), &loop);
   note(loop);  // there may be posts from before serve()
@@ -206,7 +207,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   }
   send_stuck_jobs();
   while (!over_ && leader_.new_jobs.empty()) step();
-  handle_posts();  // no other thread was woken for the posts of this thread
+  handle_posts();  // note() has woken no other thread for the posts of this thread
   std::optional<queued_job> first;
   {
     std::lock_guard lock(turns_.mutex);
@@ -225,7 +226,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   return first;
 }
 
-/// Waits for a turn to lead. True if there seems to be no leader.
+/// Waits for a turn to lead. Returns whether this thread has to try to lead, because no thread seems to lead.
 bool network_threads::stand_by() {
   std::unique_lock lock(turns_.mutex);
   if (over_) return false;
@@ -245,7 +246,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
   const job_scope other_leads_meanwhile(*this);
   while (next) {
     without_exceptions(next->work.run);
-    next->work = {};  // before finish_jobs() may return: the node that the job uses may end after that
+    next->work = {};  // before finish_jobs() returns, because the node that the job uses may end then
     support::let_go_of_logger();
     std::lock_guard lock(turns_.mutex);
     if (--next->of->jobs_ == 0) turns_.job_ended.notify_all();
@@ -303,7 +304,7 @@ void network_threads::step() {
   }
 }
 
-/// Counts events that come soon after the event before them. A pause halves the count, a long pause sets the count to zero.
+/// Counts events that come soon after the event before them. A pause halves the count; a long pause sets the count to zero.
 void network_threads::note_event() {
   const auto since = clock::now() - leader_.last_event;
   leader_.close_events = since < awake_for ? leader_.close_events + 1 : since < 4 * awake_for ? leader_.close_events / 2 : 0;

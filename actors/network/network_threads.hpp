@@ -25,7 +25,7 @@ namespace troupe::network {
 /// The two threads that serve the event loops of all nodes of a process. A message between two of these nodes wakes no thread,
 /// and the work of many nodes stays on one core. One of the two threads is the leader: it waits for events and handles them. A
 /// message may ask for a job that is likely to be short. The leader then stops leading, runs the job, leads again and sends the
-/// result: no other thread is woken between request and answer. The second thread stands by, and becomes the leader when the
+/// result, so no other thread is woken between request and answer. The second thread stands by, and becomes the leader when the
 /// job takes too long.
 ///   NT-1  there is at most one leader thread, and it alone handles events and posts.
 ///   NT-2  while no thread leads, the thread that stands by looks every `tick`, and leads if no thread has led since its last
@@ -74,7 +74,7 @@ class network_threads {
   /// Makes this thread run the job once the thread has stopped leading. False: the job was not taken, because this thread does
   /// not lead, another job runs, or the loop takes no more jobs.
   bool run_soon(event_loop& of, job work);
-  /// Returns when no job of the loop runs; from now on no job of the loop is taken. Not to be called from a job.
+  /// Refuses further jobs of the loop, and returns when none of its jobs runs or waits. Not to be called from a job.
   void finish_jobs(event_loop& of);
 
   /// Makes the leader call do_idle_work() of the loop once: when nothing else is due, or after `longest_busy`.

@@ -11,7 +11,7 @@
 
 namespace troupe::network {
 
-/// Cuts the bytes that come by a connection into the parts that its broker wants. Bytes that come beyond a part are kept for
+/// Cuts the bytes that come by a connection into the parts that its broker wants. Bytes that come beyond a part are stored for
 /// the next parts.
 ///
 ///   state     meaning                                             next state
@@ -26,7 +26,8 @@ namespace troupe::network {
 class part_buffer {
  public:
   static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-  /// How many bytes of a part are waited for at first, and how many may be reserved for a part before its bytes have come.
+  /// `first_room`: for how many bytes a part has room at first. `most_reserved`: how many bytes of memory may be reserved for a
+  /// part before its bytes have come.
   static constexpr std::size_t first_room = std::size_t{1} << 20;
   static constexpr std::size_t most_reserved = std::size_t{64} << 20;
   /// Memory is freed only if its capacity is more than twice this many bytes, however small the parts are.

@@ -21,8 +21,8 @@
 
 namespace troupe::network {
 
-/// The node at the other end of a connection with certificates. Its messages name their sender. The name has to be the name in
-/// the certificate. The id has to be the id with which the node introduced itself, by this or another connection.
+/// Checks that the messages of a connection with certificates name their true sender. The name has to be the name in the
+/// certificate. The id has to be the id with which the node introduced itself, by this or another connection.
 class proven_sender final : public sender_check {
  public:
   /// `policy`: what the roles of the cluster may do; lives longer than this object. Null: the node has no policy.
@@ -46,8 +46,8 @@ class proven_sender final : public sender_check {
   const rights::policy_file* const policy_;
 };
 
-/// The messages of BASP (CAF's protocol between nodes) that come by one connection: which may come, who sent them, and what CAF
-/// keeps because of them.
+/// Checks the messages of BASP (CAF's protocol between nodes) that come by one connection: whether they may come, who sent
+/// them, and how much memory CAF uses because of them.
 ///
 ///   state    meaning                                                      next state
 ///   unknown  the node at the other end is not known; always so without    meet(): proven
@@ -71,7 +71,7 @@ class peer_messages {
   void meet(certificates::identity who);
   state now() const noexcept { return sender_ ? state::proven : state::unknown; }
 
-  /// Decides about `part`, which has come: the broker gets the part, a fragment is kept, or the part is wrong.
+  /// Decides about `part`, the bytes that came last: the broker gets them, a fragment is stored, or they are wrong.
   outcome sort(std::vector<char>& part);
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept {
@@ -85,7 +85,8 @@ class peer_messages {
   /// While the result lives, this thread reads the last message. With certificates, the message has to name the node of the
   /// certificate as its sender.
   reading_from reading() noexcept;
-  /// CAF's broker has read the part that came last. Returns why the connection has to end; empty if it may go on.
+  /// To be called when CAF's broker has read the part that came last. Returns why the connection has to end; empty if the
+  /// connection may go on.
   std::string was_read(caf::io::basp_broker& broker, caf::io::connection_handle by);
 
   /// Says that a message with this header leaves. Questions are remembered, because only the node that was asked may answer.

@@ -42,15 +42,15 @@ struct epoll_set {
 int epoll_set_of(const caf::io::network::default_multiplexer& of);
 template struct epoll_set<&caf::io::network::default_multiplexer::epollfd_>;
 
-/// How long connect_soon() waits until the other end accepts the connection. The thread that waits makes the connections to all
-/// hosts, so the time is short. But a lost packet comes again only after 1 s.
+/// How long connect_soon() waits until the other end accepts the connection. The waiting thread makes the connections to all
+/// hosts, so the time is short. It is longer than 1 s, because TCP sends a lost packet again after 1 s.
 constexpr int patience_ms = 2000;
 
-/// Connects a socket to the host. CAF's function has no deadline of its own: if the host drops the packets, that function waits
-/// for two minutes.
+/// Connects a socket to the host within patience_ms. CAF's function has no deadline: if the host drops the packets, CAF's
+/// function waits for two minutes.
 caf::expected<support::owned_descriptor> connect_soon(const std::string& host, std::uint16_t port) {
   const auto address = support::read_address(host, port);
-  if (!address) {  // a host name: programs give names, nodes give addresses
+  if (!address) {  // a host name, which only programs give: nodes give addresses
     const auto connected = caf::io::network::new_tcp_connection(host, port);
     if (!connected) return connected.error();
     return support::owned_descriptor(*connected);
@@ -76,16 +76,16 @@ gate::connection_gate gate_of(const caf::actor_system_config& config) {
   return own != nullptr ? own->gate() : gate::connection_gate(gate::connection_gate::rule::same_user);
 }
 
-/// When a node gives up an id, the tensors that came from that id are dropped. So the limits of one sender hold also for a node
-/// that draws one id after another.
+/// Makes the table of the nodes that introduce themselves. When a node gives up an id, the owner drops the tensors that came
+/// from that id. So a node can't evade the limits of one sender by drawing new ids.
 std::shared_ptr<gate::introduced_nodes> introductions_of(const caf::actor_system_config& config) {
   const auto* own = dynamic_cast<const gate::gate_owner*>(&config);
   if (own == nullptr) return std::make_shared<gate::introduced_nodes>();
   return std::make_shared<gate::introduced_nodes>([own](node_id who) { own->give_up(who); });
 }
 
-/// Accepted connections keep the port busy for a minute after the node has ended. Accepted connections inherit this option.
-/// With it another node can listen at the port at once. The option is set after the port was chosen: otherwise two nodes could
+/// Lets another node listen at the port as soon as this node has ended. Accepted connections inherit this option. Without it
+/// they would keep the port busy for a minute. The option is set after the port was chosen, because otherwise two nodes could
 /// get the same port.
 void let_successors_listen(int socket) {
   const int on = 1;
@@ -96,8 +96,8 @@ void set_non_blocking(int socket) { ::fcntl(socket, F_SETFL, ::fcntl(socket, F_G
 
 }  // namespace
 
-/// Accepts connections. A broker learns of a connection only if the gate lets it in, and only after the other end has proven
-/// who it is.
+/// Accepts connections. A broker learns of a connection only if the gate lets it in. With certificates, the other end must also
+/// have proven who it is.
 class shared_multiplexer::doorman final : public caf::io::doorman {
  public:
   doorman(shared_multiplexer& network, caf::io::network::native_socket socket)
@@ -136,7 +136,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
   bool let_in(support::owned_descriptor socket, std::unique_ptr<gate::tls_session> secured) {
     if (detached()) {
-      secured.reset();  // before the socket closes: another connection may get the same descriptor number
+      secured.reset();  // before the socket closes, because a new connection may get the same descriptor number
       return false;
     }
     auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
@@ -219,7 +219,7 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 }
 
 void shared_multiplexer::run() {
-  thread_id({});  // no thread has this id: so CAF posts all work, and does nothing at once in the calling thread
+  thread_id({});  // no thread has this id, so CAF posts all work instead of doing it in the calling thread
   std::future<void> gone;
   {
     std::lock_guard lock(posts_.mutex);  // exec_later() and left() wait until posts_.are_served is set
@@ -292,8 +292,8 @@ caf::expected<caf::io::doorman_ptr> shared_multiplexer::new_tcp_doorman(std::uin
   return new_doorman(socket.release());
 }
 
-/// Makes the calling end of a connection that nobody has offered (outgoing_connections). With certificates the scribe has to go
-/// on with the handshake of TLS.
+/// Connects to an address for which no connection was offered (outgoing_connections). With certificates this function only
+/// begins the handshake of TLS, and the scribe has to go on with it.
 caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std::string& host, std::uint16_t port) const {
   auto connected = connect_soon(host, port);
   if (!connected) return connected.error();
@@ -309,7 +309,7 @@ caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std:
   return result;
 }
 
-/// Makes the calling end of a connection.
+/// Makes a scribe for the calling end of a connection: one that was offered for the address, or a new one.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
   auto offered = calls_.take(host, port);
   if (!offered) {
@@ -327,7 +327,7 @@ void shared_multiplexer::give_up_calls_to(const std::string& host, std::uint16_t
   post([this, host, port] { calls_.give_up(host, port); });
 }
 
-/// Asks the gate about an accepted connection.
+/// Returns whether the gate lets an accepted connection in. Reports a refusal.
 bool shared_multiplexer::lets_in(int socket) {
   const auto refused = gate_.check(socket, gate::end::called);
   if (refused) refuse(*refused);

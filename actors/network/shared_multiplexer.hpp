@@ -34,8 +34,8 @@ class network_threads;
 /// CAF's multiplexer, served by the network threads of the process instead of a thread of its own.
 ///   SM-1  a posted resumable (an actor) is resumed once, by the leader thread, or released with the multiplexer.
 ///   SM-2  bytes that a broker flushed leave before a thread waits for events.
-///   SM-3  no broker learns of a connection that the gate refuses or whose other end has not proven who it is, and no byte of
-///         such a connection reaches the code of CAF.
+///   SM-3  no broker learns of a connection that the gate refuses, or whose other end has not proven who it is. No byte of such
+///         a connection reaches the code of CAF.
 ///   SM-4  an accepted connection for which there is no memory, or no thread for its handshake, ends. The others go on.
 class shared_multiplexer final : public caf::io::network::default_multiplexer, private event_loop, private connection_host {
  public:
@@ -59,7 +59,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool run_soon(network_job work);
   void finish_jobs();
 
-  /// Who may connect to this node, and to whom this node connects.
+  /// The gate that decides who may connect to this node, and to whom this node connects.
   const gate::connection_gate& gate() const noexcept { return gate_; }
   gate::known_peers& peers() noexcept { return peers_; }
   /// Sets the function that is called for each connection from another program that the gate refuses. Any thread may call this
@@ -67,10 +67,11 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused);
 
   connection_facts& facts() noexcept override { return facts_; }
-  /// The connections that this node makes. A connection that is offered is taken by the next new_tcp_scribe() for its address.
+  /// The connections that this node makes. The next new_tcp_scribe() for an address takes a connection that was offered for the
+  /// address.
   outgoing_connections& calls() noexcept { return calls_; }
-  /// Ends the connections that this node makes to the address and on which nothing has come yet: nobody waits for them any
-  /// more. Any thread may call it.
+  /// Ends the connections that this node has made to the address, if nothing has come on them yet. Called when nobody waits for
+  /// these connections any more. Any thread may call it.
   void give_up_calls_to(const std::string& host, std::uint16_t port);
 
   /// Says that receivers take the messages of this actor in any order: on connections that are made from now on, its small

@@ -12,8 +12,8 @@ namespace troupe::network {
 
 namespace {
 
-/// Whether the process has few free descriptors left. False if its limit is so high that `most` silent connections can't use up
-/// the descriptors.
+/// Whether the process has few free descriptors left. False if the limit of the process is so high that `most` silent
+/// connections can't use up the descriptors.
 bool few_are_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > 16 * silent_connections::most) return false;

@@ -19,10 +19,10 @@
 
 namespace troupe::network {
 
-/// Accepted connections on which nothing has come yet. Whoever reaches the port can make such connections, and each takes a
-/// descriptor. One thread at a time may use it.
+/// Limits the accepted connections on which nothing has come yet. Whoever reaches the port can make such connections, and each
+/// takes a descriptor. One thread at a time may use it.
 ///   NH-1  there are at most `most` silent connections: one more ends the oldest.
-///   NH-2  silent connections leave an eighth of the process's descriptors free, but at most `reserve` descriptors. A new
+///   NH-2  silent connections leave `reserve` of the process's descriptors free, or an eighth of all if that is less. A new
 ///         connection that takes one of these descriptors ends the oldest silent connection, which may be the new connection
 ///         itself.
 class silent_connections {
@@ -33,20 +33,20 @@ class silent_connections {
   /// The connection keeps its token until something comes on it, or until it is over.
   using token = std::shared_ptr<const int>;
 
-  /// Adds an accepted connection. To end a connection, this function shuts its socket down. The event loop then finds that the
-  /// connection is over.
+  /// Adds an accepted connection. If there are too many (NH-1, NH-2), shuts down the socket of the oldest. The event loop then
+  /// finds that this connection is over.
   token add(int socket);
 
  private:
   std::deque<std::weak_ptr<const int>> all_;  // the oldest first
 };
 
-/// Connections that this process makes, each from the time at which CAF may use it until its first byte has come. Any thread
-/// may use it.
+/// Stores the connections that this process makes. A connection is stored from the time at which CAF may use it until its first
+/// byte has come. Any thread may use it.
 class outgoing_connections {
  public:
-  /// Keeps a connection to the address, whose other end has proven who it is. Keeps it for as long as the result lives, or
-  /// until take() takes it.
+  /// Stores a connection to the address, whose other end has proven who it is. The connection is stored as long as the result
+  /// lives, or until take() takes it.
   std::shared_ptr<void> offer(std::string host, std::uint16_t port, gate::proven_connection made) {
     auto result = std::make_shared<offered>(offered{std::move(host), port, std::move(made)});
     std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ class outgoing_connections {
     return std::nullopt;
   }
 
-  /// The connection of this socket waits for its first byte for as long as the result lives.
+  /// Notes that the connection of this socket waits for its first byte. The note holds as long as the result lives.
   silent_connections::token expect_first(const std::string& host, std::uint16_t port, int socket) {
     auto result = std::make_shared<const int>(socket);
     std::lock_guard lock(mutex_);
@@ -75,7 +75,7 @@ class outgoing_connections {
     return result;
   }
   /// Ends the connections to the address that wait for their first byte. Called by the leader thread, which is also the thread
-  /// that destroys connections. So the socket of a token that is found is open.
+  /// that destroys connections. So a socket that this function finds is still open.
   void give_up(const std::string& host, std::uint16_t port) {
     std::lock_guard lock(mutex_);
     for (const auto& each : unanswered_)

@@ -31,7 +31,8 @@ tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connectio
       which_(which),
       stream_(network, std::move(socket), *this, std::move(secured)) {}
 
-/// The scribe gets its broker after its construction, and before the broker's first call.
+/// Finds out whether the broker is CAF's broker for BASP. The constructor can't do this, because the scribe gets its broker
+/// after its construction, and before the broker's first call.
 void tcp_scribe::meet_broker() {
   if (std::exchange(has_met_broker_, true)) return;
   basp_ = dynamic_cast<caf::io::basp_broker*>(parent());
@@ -144,7 +145,8 @@ void tcp_scribe::stream::handle_event(operation op) {
   guarded([this, op] { handle(op); });
 }
 
-/// If memory is short, this connection ends, and the event loop goes on with the other connections.
+/// Runs the work. If the work throws, because memory is short, this connection ends, and the event loop goes on with the
+/// others.
 template <class Work>
 void tcp_scribe::stream::guarded(Work work) noexcept {
   try {
@@ -274,13 +276,14 @@ bool tcp_scribe::stream::consume() {
   return reading_ == reading::wrong;
 }
 
-/// Hands the complete part to the broker, or keeps the part if it is a fragment. False: the broker wants no more parts.
+/// Hands the complete part to the broker, or stores the part if it is a fragment. False: the broker wants no more parts.
 bool tcp_scribe::stream::hand_on_part() {
   const auto bytes = parts.take();
   scribe_.silence_.reset();
   switch (messages.sort(parts.part())) {
     case fragment_reader::outcome::for_broker:
-      // The first message of the called end stays as CAF makes it: by this message a calling end sees whether a node listens.
+      // The first message of the called end stays as CAF makes it, because a calling end sees by its bytes whether a node
+      // listens.
       if (messages.frames().now() != fragment_reader::state::off) leaving.announce_reading();
       if (messages.frames().other_end_reads()) leaving.split_large(scribe_.host_.unordered_sender());
       return hand_to_broker(bytes);
@@ -336,7 +339,8 @@ void tcp_scribe::stream::end_for_memory(bool is_fragment) {
   end_wrong("a message of " + std::to_string(parts.wished()) + " bytes, for which there is no memory");
 }
 
-/// Parts of at most `first_room` bytes do not count: a connection has room for them anyway.
+/// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_room` bytes do not
+/// count, because each connection has room for them anyway.
 void tcp_scribe::stream::note_unfinished() {
   const auto bytes = parts.part().size();
   if (!messages.may_hold(bytes > part_buffer::first_room ? bytes : 0))

@@ -28,31 +28,30 @@ class connection_host;
 /// A broker's TCP connection. One system call reads a small message, and one writes the flushed bytes. CAF's own scribe needs
 /// three calls to read and four to write. As with CAF's scribe, the event loop tells the broker what came and what failed.
 /// CAF's setting `middleman.max-consecutive-reads` has no effect here. The scribe moves bytes between the event loop and a
-/// stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` knows which bytes the broker wants next,
-/// and `write_lanes` which bytes leave next. `peer_messages` knows which messages may come, and from whom. If the other end is
-/// a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`), once TCP has
-/// taken all bytes that were sent before. From then on TCP only says when the connection is over.
-///   TS-1  flushed bytes leave in order: as many as the system takes before the multiplexer waits for anything, the rest when
-///         the system takes more. A connection that the broker closes ends after its last byte has left.
+/// stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` collects the bytes that the broker wants
+/// next. `write_lanes` decides which bytes leave next. `peer_messages` decides which messages may come, and from whom. If the
+/// other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`).
+/// It moves once TCP has taken all bytes that were sent before. From then on TCP only says when the connection is over.
+///   TS-1  flushed bytes leave in order. As many as the system takes leave before the multiplexer waits for an event, and the
+///         rest when the system takes more. A connection that the broker closes ends after its last byte has left.
 ///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker
 ///         gets no bytes.
-///   TS-3  the broker learns of a failure from the event loop, never within a call of its own.
+///   TS-3  the broker learns of a failure from the event loop, never within a call that the broker makes.
 ///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched (see
 ///         watched_connections).
 ///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
 ///   TS-6  a scribe with a channel is watched, or has asked the other end to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
-///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments, and small messages of other
-///         senders leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
-///   TS-9  with TLS, bytes are encrypted as they leave, at most 64 KiB before the system takes them. So small messages can
-///         still overtake the bytes that wait. Bytes in shared memory are not encrypted.
-///   TS-10 a connection on which a message of BASP comes that breaks message_rules is over. The broker gets nothing of the
-///         message.
+///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments. Small messages of other senders
+///         leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
+///   TS-9  with TLS, at most 64 KiB of bytes are encrypted before the system takes them. So small messages can still overtake
+///         the other bytes that wait. Bytes in shared memory are not encrypted.
+///   TS-10 a connection is over if a message of BASP comes that breaks message_rules. The broker gets nothing of the message.
 ///   TS-11 a payload takes at most 1 MiB of memory, or twice the bytes that have come, whatever its header announces. If there
 ///         is no memory for a message, its connection ends, and other connections go on.
 ///   TS-12 with TLS, a message can't be read if its sender is not the node in the certificate of the connection. No byte is
 ///         read before the other end has proven its certificate.
-///   TS-13 with TLS, a connection ends if its messages make CAF keep more than broker_notes allows.
+///   TS-13 with TLS, a connection ends if CAF uses more memory for its messages than broker_notes allows.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the
@@ -89,12 +88,13 @@ class tcp_scribe final : public caf::io::scribe {
   bool look() { return stream_.look(); }
   /// Asks the other end to wake this end; false if there is something to look at now.
   bool may_sleep() { return stream_.may_sleep(); }
-  /// Whether look() may find something. Costs two loads: the leader thread asks every watched connection all the time.
+  /// Whether look() may find something. Costs only two loads, because the leader thread asks every watched connection all the
+  /// time.
   bool has_news() { return stream_.has_news(); }
 
  private:
-  /// The bytes of the connection, both directions. Three states change independently of each other and of the channel's state
-  /// (see `connection_channel`):
+  /// Moves the bytes of the connection in both directions. Three states change independently of each other and of the channel's
+  /// state (see `connection_channel`):
   ///
   ///   reading   meaning                                      next state
   ///   halted    the broker wants no bytes                    start(): wanted. end_wrong(): wrong
@@ -119,7 +119,7 @@ class tcp_scribe final : public caf::io::scribe {
   /// fail() tells the broker, which gives the scribe up; the reading is halted and the channel is cut.
   class stream final : public caf::io::network::event_handler {
    public:
-    // Limits of one event, so that other connections have their turn:
+    // Limits of the work for one event, so that other connections have their turn:
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
@@ -135,8 +135,8 @@ class tcp_scribe final : public caf::io::scribe {
     void removed_from_loop(caf::io::network::operation op) override;
     void graceful_shutdown() override;
 
-    /// Hands the bytes that are there to the broker. True: too few bytes are left for the next part. False: the broker wants no
-    /// bytes.
+    /// Hands the bytes that have come to the broker. True: too few bytes are left for the next part, or the bytes were wrong.
+    /// False: the broker wants no bytes.
     bool consume();
     /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
     void write_now();

@@ -23,7 +23,7 @@ namespace troupe::network {
 ///   open     bytes come and leave                                     none
 ///
 ///   TP-1  in the state `proving` no byte comes, and none leaves.
-///   TP-2  bytes come in the order in which they were written, whichever way each of them takes.
+///   TP-2  bytes come in the order in which they were written, also if some take the wire and others the memory.
 class transport {
  public:
   using progress = gate::tls_session::progress;
@@ -47,7 +47,7 @@ class transport {
   ssize_t read(const iovec& first, const iovec& second);
   /// Reads bytes that are in memory; 0 if there are none. If the other end's counter is impossible, the connection is over.
   std::size_t read_memory(const iovec& to);
-  /// As send(2).
+  /// As send(2): by memory once the outgoing direction has moved to memory, before that by the wire.
   ssize_t write(const char* from, std::size_t bytes);
   /// The socket, or TLS over it.
   gate::endpoint& wire() noexcept { return *wire_; }
@@ -55,7 +55,7 @@ class transport {
 
   /// Tells the other end that no more bytes come.
   void end_writing() noexcept { ::shutdown(socket_, SHUT_WR); }
-  /// Ends both directions. An event of the socket then tells that the connection is over.
+  /// Ends both directions. The owner then gets an event of the socket, by which it learns that the connection is over.
   void end() noexcept { ::shutdown(socket_, SHUT_RDWR); }
 
  private:

@@ -10,8 +10,8 @@
 /// Functions for the bytes that wait to leave for another actor system.
 namespace troupe::network {
 
-/// CAF's actor that writes messages for other actor systems into connections, in the order in which the messages came.
-/// Pre: the system has a network.
+/// Returns the actor of CAF that writes messages for other actor systems into connections, in the order in which the messages
+/// came. Pre: the system has a network.
 caf::actor message_writer(caf::actor_system& system);
 
 /// How many bytes wait to leave by the connection to `to`; 0 if there is no connection or the network is CAF's own. Messages

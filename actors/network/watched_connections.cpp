@@ -30,7 +30,7 @@ void watched_connections::forget_all(const event_loop& of) {
   forgotten_.clear();
 }
 
-/// A connection that is polled may add and forget connections.
+/// The loop uses indices, because a connection that is polled may call add() and forget().
 bool watched_connections::look(std::vector<event_loop*>& ended) {
   if (all_.empty()) return false;
   bool any = false;
@@ -57,7 +57,8 @@ bool watched_connections::may_sleep() {
   return std::all_of(all_.begin(), all_.end(), may);
 }
 
-/// Checks the next connection, or as many connections as there are above `most`. Pre: there are no gaps.
+/// Drops connections without traffic (WC-1). Checks the next connection; if more than `most` are watched, as many as there are
+/// above `most`. Pre: there are no gaps.
 void watched_connections::drop_quiet() {
   assert(!has_gaps_);
   const auto now = clock::now();

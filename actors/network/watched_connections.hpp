@@ -13,8 +13,7 @@ namespace troupe::network {
 
 class tcp_scribe;
 
-/// The connections whose shared memory is polled, because they have traffic there. Used by the leader thread only (see
-/// network_threads).
+/// Polls the shared memory of the connections that have traffic there. Used by the leader thread only (see network_threads).
 ///   WC-1  connections are checked in turn. A connection is dropped if it had no traffic for `watched_for`, or if more than
 ///         `most` are watched. A connection is dropped only after it has asked the other end to wake it.
 ///   WC-2  forget() may be called by the connection itself: the connection lives until that call has returned.

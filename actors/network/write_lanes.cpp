@@ -98,7 +98,7 @@ void write_lanes::seal() {
   sorted_ = open().size();
 }
 
-/// The header at this place of the open block.
+/// The header at this position of the open block.
 message_head write_lanes::head_at(std::size_t place) {
   const auto result = message_head::read(open().data() + place);
   assert(result.operation <= static_cast<std::uint8_t>(caf::io::basp::message_type::heartbeat));  // it is a message of BASP
@@ -155,8 +155,8 @@ void write_lanes::begin_unit() {
   sorted_ = open().size();  // front() may have taken the open block
 }
 
-/// Whether the end of the next bulk message has to wait: messages that were added before it leave first. These may be pieces of
-/// its tensors, or earlier messages of its sender.
+/// Whether the end of the next bulk message has to wait, because messages that were added before it leave first. These may be
+/// pieces of its tensors, or earlier messages of its sender.
 bool write_lanes::bulk_has_to_wait() const {
   const auto& next = in_bulk_.front();
   const bool ends = split_.left > 0 ? split_.left <= fragment_bytes : next.bytes <= message_head::bytes + most_whole;

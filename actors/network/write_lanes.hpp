@@ -18,7 +18,7 @@
 
 namespace troupe::network {
 
-/// Bytes that wait to leave by a connection, in blocks.
+/// Stores the bytes that wait to leave by a connection, in blocks.
 ///   WQ-1  bytes leave in the order in which they were added.
 ///   WQ-2  adding a message moves at most `full_block` bytes of earlier messages, however many bytes wait.
 ///   WQ-3  blocks whose bytes have left are used again while the traffic stays as large. Memory that was not needed lately is
@@ -36,12 +36,12 @@ class write_queue {
   void seal();
   /// As seal(); but the last block gets no more messages, however few bytes it has.
   void close_block();
-  /// Says that an empty queue needed no memory since the last call: after many calls the memory is freed. No effect if bytes
-  /// wait.
+  /// Says that an empty queue has needed no memory since the last call. After many calls the queue frees its memory. No effect
+  /// if bytes wait.
   void rest();
 
   bool empty() const noexcept { return waiting() == 0; }
-  /// Bytes that have not left.
+  /// How many bytes have not left.
   std::size_t waiting() const noexcept { return leaving_.size() - left_ + sealed_bytes_ + open_.size(); }
   /// The bytes that leave next. Valid until pop(). Pre: not empty.
   std::span<const char> front();
@@ -69,15 +69,15 @@ class write_queue {
   support::recent_peak peak_;
 };
 
-/// The bytes that wait to leave by a connection. A connection of BASP has two lanes once the other end reads fragments: a large
-/// message goes to the bulk lane and leaves in fragments, and between two fragments the messages of the prompt lane leave. So a
-/// heartbeat never waits for a whole large message.
+/// Decides in which order bytes leave by a connection. A connection of BASP has two lanes once the other end reads fragments. A
+/// large message goes to the bulk lane and leaves in fragments. Between two fragments the messages of the prompt lane leave. So
+/// a heartbeat never waits for a whole large message.
 ///   LA-1  before split_large(), all bytes leave unchanged, in the order in which they were added.
 ///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. After a fragment, or after a whole
 ///         message of the bulk lane, all messages that wait in the prompt lane's first block leave.
 ///   LA-3  messages of one sender to one receiver leave in the order in which they were added, as CAF promises to actors. A
-///         message to CAF's broker leaves after all earlier messages of its sender. The sender `unordered` is an exception: its
-///         receivers take messages in any order.
+///         message to CAF's broker leaves after all earlier messages of its sender. Messages of the sender `unordered` have no
+///         order, because their receivers take them in any order.
 ///   LA-4  the last bytes of a large message leave after all bytes that were added to the prompt lane before this message.
 class write_lanes {
  public:
@@ -108,7 +108,7 @@ class write_lanes {
   void seal();
 
   bool empty() const noexcept { return prompt_.empty() && bulk_.empty() && unit_.head_left == 0; }
-  /// Bytes that have not left.
+  /// How many bytes have not left.
   std::size_t waiting() const noexcept { return prompt_.waiting() + bulk_.waiting() + unit_.head_left; }
   /// The bytes that leave next. Valid until pop(). Pre: not empty.
   std::span<const char> front();

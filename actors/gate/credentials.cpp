@@ -22,15 +22,15 @@ namespace troupe::gate {
 
 namespace {
 
-/// The fastest first, on machines with instructions for AES.
+/// The ciphers, the fastest first on machines with instructions for AES.
 constexpr auto ciphers = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr auto groups = "X25519:P-256";
 /// Tells sessions of troupe from those of other programs with the same certificates.
 constexpr unsigned char session_context[] = "troupe";
-/// A record of TLS holds at most 16 KiB: a read of the socket brings several.
+/// The size of OpenSSL's buffer: one read of the socket brings several records of TLS, which have at most 16 KiB each.
 constexpr std::size_t read_buffer = std::size_t{128} << 10;
 
-/// Throws troupe::error (misuse) with what OpenSSL says.
+/// Throws troupe::error (misuse) with OpenSSL's reason if `fine` is false.
 void expect(bool fine, const std::string& what) {
   if (!fine) throw error(errc::misuse, what + ": " + certificates::take_problem());
 }
@@ -97,7 +97,7 @@ struct credentials::callbacks {
     }
   }
 
-  /// Takes over a session that a later connection may resume.
+  /// Takes over a session that a later connection may resume. Returns 1 if the session was taken over, otherwise 0.
   static int keep(SSL* of, SSL_SESSION* session) {
     const auto* owner = end_of(of);
     if (owner == nullptr || (owner->which == end::calling && owner->whom.empty())) return 0;
@@ -175,7 +175,8 @@ std::shared_ptr<const credentials::state> credentials::make_state(const state* b
   expect(SSL_CTX_use_PrivateKey(context, made->kit->key.get()) == 1, what);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_cert_verify_callback(context, callbacks::verify, nullptr);
-  // A node that ends sends no close_notify of TLS. The messages themselves show whether they are complete.
+  // An end of the connection without close_notify of TLS is no error. A node that ends sends none, and the messages themselves
+  // show whether they are complete.
   SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context, 1);
@@ -199,7 +200,8 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
   const bool reads_kit = kit != kit_.read;
   const bool reads_revoked = revoked != revoked_.read;
   std::shared_ptr<const state> after = before;
-  // A file that can't be used is read again by the next reload(): perhaps no descriptor was left. The problem is reported once.
+  // A file that can't be used is read again by the next reload(), because the cause may pass: for example, no descriptor was
+  // left. The problem is reported once.
   const auto read = [&](bool is_kit, std::string& problem) {
     try {
       after = make_state(after.get(), is_kit, !is_kit);
@@ -292,7 +294,8 @@ credentials::kept_session credentials::find_here(const std::string& name) const 
 refusal credentials::add(const proving_end& proven) const {
   std::lock_guard lock(mutex_);
   refusal why;
-  // The other end chooses when its handshake ends: files may have been read again since its certificate was checked.
+  // Checks the certificate again if files were read since the last check, because the other end chooses when its handshake
+  // ends.
   if (int code = 0; proven.checked_by != state_->number)
     why = state_->check(proven.certificate.get(), code, std::chrono::system_clock::now());
   if (why.why.empty()) proven_.insert(&proven);

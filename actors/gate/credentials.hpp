@@ -24,13 +24,13 @@ struct x509_st;
 
 namespace troupe::gate {
 
-/// What credentials know of a session of TLS. The tls_session owns this object. OpenSSL finds it as the application data of the
-/// session's SSL.
+/// One end of a TLS session, as credentials use it. The tls_session owns this object. OpenSSL stores a pointer to it as the
+/// application data of the session's SSL.
 struct proving_end {
   std::shared_ptr<const class credentials> own;
   int socket;
   end which;
-  std::string whom;                        // where a calling end calls; a session with the same text is resumed
+  std::string whom;                        // the address that a calling end calls; a session with the same text is resumed
   std::string resumed{};                   // the name of the session that a called end resumes
   refusal problem{};                       // why the other end's certificate is refused
   std::shared_ptr<x509_st> certificate{};  // of the other end, once proven
@@ -43,17 +43,17 @@ struct proving_end {
 ///   CD-1  only a certificate of the cluster's authority, for a node of the cluster, valid now and not revoked, is accepted.
 ///         This holds also when a session is resumed, and however late the other end lets the handshake end.
 ///   CD-2  at most `most_sessions` sessions are kept for later connections that this node makes, and as many for later
-///         connections that it accepts. When a connection resumes a session, the session of this connection takes the place of
-///         the resumed session.
+///         connections that it accepts. When a connection resumes a session, its new session replaces the resumed one.
 ///   CD-3  a file that changes while the node runs is read again by reload(). A file that can't be used changes nothing, and is
 ///         read again by each reload() until it can be used.
 ///   CD-4  a reload() that reads another list or kit shuts down each connection whose other end is refused from then on. A
-///         certificate that has expired since the proof ends no connection: the node may have another one by now.
-///   CD-5  a list of the same authority that is older than the current list changes nothing: a revoked certificate stays
+///         certificate that has expired since the proof ends no connection, because the node may have another certificate by
+///         now.
+///   CD-5  a list of the same authority that is older than the current list changes nothing, so a revoked certificate stays
 ///         revoked.
 ///   CD-6  a node whose own certificate is revoked does not start. A node that runs learns by reload() that its certificate was
 ///         revoked, has expired, or is about to expire.
-///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused: the certificates take this memory
+///   CD-7  an end whose certificates take more than `longest_certificates` bytes is refused, because they take this memory
 ///         before the end has proven who it is.
 class credentials {
  public:
@@ -78,7 +78,7 @@ class credentials {
   /// Reads the files that have changed since they were last read. One thread at a time may call it.
   reading reload(std::chrono::system_clock::time_point now = std::chrono::system_clock::now());
 
-  /// For tls_session. A new SSL; null if there is no memory. `next` lives longer than the SSL.
+  /// For tls_session: makes a new SSL. Returns null if there is no memory. `next` lives longer than the SSL.
   ssl_st* new_ssl(proving_end& next) const;
   /// For tls_session: adds an end that has a certificate. The socket of the end stays open until remove(). If the certificate
   /// is refused by now, returns the reason, and does not add the end.
@@ -108,10 +108,11 @@ class credentials {
   static version version_of(const std::filesystem::path& file);
   std::shared_ptr<const state> current() const;
   std::shared_ptr<const state> make_state(const state* before, bool reads_kit, bool reads_revoked) const;
-  /// Empty `why`: the certificate proves who the other end is. `code`: of X509_verify_cert(3), which chooses the alert of TLS.
+  /// Returns why the certificate is refused; an empty `why` if the certificate is accepted. `code`: of X509_verify_cert(3);
+  /// OpenSSL chooses the alert of TLS by this code.
   refusal check(proving_end& whose, x509_st* certificate, int& code) const;
   void keep(const std::string& whom, ssl_session_st* session) const;
-  /// `resumed`: the name of the session whose place `session` takes; empty if there is none.
+  /// Keeps a session of the called end. `resumed`: the name of the session that `session` replaces; empty if there is none.
   void keep_here(std::string name, ssl_session_st* session, const std::string& resumed) const;
   /// The session of this name, which the called end has kept; null if there is none.
   kept_session find_here(const std::string& name) const;

@@ -14,15 +14,16 @@
 
 namespace troupe::gate {
 
-/// Which node has which certificate. A certificate says the name of a node; the node says its id, which it draws when it
-/// starts. Any thread may use it.
+/// Stores which node id belongs to which certificate. A certificate says the name of a node. The node itself says its id, which
+/// it draws when it starts. Any thread may use it.
 ///
 ///   id of a name   meaning                                       next state
 ///   claimed        its node has said it in a greeting            accept(): accepted. introduce() with another id: given up
 ///   accepted       the node is a member, or this process itself  accept() of another id of the name: given up
 ///
-///   IO-1  an id has one name: as long as a name has an id, no other name gets it. A name has at most one id of each state.
-///   IO-2  the owner learns which id a name gives up, and then drops what has come from that id.
+///   IO-1  an id belongs to one name: as long as a name has an id, no other name gets the id. A name has at most one claimed id
+///         and one accepted id.
+///   IO-2  the owner learns by `give_up` which id a name gives up. The owner then drops all that has come from that id.
 ///   IO-3  a greeting does not change the accepted id of its name. If a second process with the kit of a node greets and is
 ///         refused, the node keeps its id.
 class introduced_nodes {
@@ -30,11 +31,11 @@ class introduced_nodes {
   /// `give_up` is called with each id that a node has given up, by the thread that calls introduce() or accept().
   explicit introduced_nodes(std::function<void(node_id)> give_up = {}) : give_up_(std::move(give_up)) {}
 
-  /// A node with this certificate says that it has this id. False: another node has the id.
+  /// Notes that a node with this certificate says that it has this id. Returns false if another node has the id.
   bool introduce(const certificates::identity& who, node_id id);
-  /// The node with this id becomes a member. False: no node has this id, or the node has given the id up.
+  /// Notes that the node with this id becomes a member. Returns false if no node has this id, or the node has given the id up.
   bool accept(node_id id);
-  /// The certificate of the node; nothing if it has not introduced itself by a connection with certificates.
+  /// The certificate of the node with this id; nothing if the node has not introduced itself by a connection with certificates.
   std::optional<certificates::identity> find(node_id id) const;
   /// The accepted id of the node of this name, otherwise the claimed id; nothing if the node has not introduced itself.
   std::optional<node_id> find(const std::string& name) const;

@@ -20,14 +20,14 @@
 
 namespace troupe::gate {
 
-/// The actors that a node is made of. Other nodes know the numbers of some of them, and CAF delivers every message to such a
-/// number: even a message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
-///   OA-1  an actor is found as long as its `hold` lives, and a gateway for good: other nodes send to it until they have heard
-///         that the node has stopped.
+/// Stores which actors a node is made of. Other nodes know the numbers of some of them. CAF delivers every message to such a
+/// number, even a message that ends the actor. Actors of a user's program are not among them. Any thread may use it.
+///   OA-1  find() finds an actor as long as its `hold` lives. A gateway is found for ever, because other nodes send to it until
+///         they have heard that the node has stopped.
 ///   OA-2  actors that were made before add_first() are `inner`.
 class own_actors : public std::enable_shared_from_this<own_actors> {
  public:
-  /// `gateway`: takes the messages of other nodes. `inner`: other nodes only answer its questions.
+  /// `gateway`: receives the messages of other nodes. `inner`: receives only answers from other nodes.
   enum class kind { gateway, inner };
   /// While a hold lives, its actor counts as one of the node's own. A node may have many such actors, so a hold allocates no
   /// memory.
@@ -45,8 +45,8 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   };
 
   hold add(caf::actor_id actor, kind what);
-  /// Says that all actors up to `last` are `inner`, except the actors that add() has named. CAF numbers actors in the order in
-  /// which they are made, and makes its own actors first.
+  /// Says that all actors with numbers up to `last` are `inner`, except the actors that add() has named. CAF numbers actors in
+  /// the order in which they are made, and makes its own actors first.
   void add_first(caf::actor_id last);
   std::optional<kind> find(caf::actor_id actor) const;
 
@@ -56,10 +56,10 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   caf::actor_id last_of_first_ = 0;
 };
 
-/// What all connections of one network share: who the other nodes are, and of which actors this node is made. Any thread may
+/// What all connections of one network share: who the other nodes are, and the actors that this node is made of. Any thread may
 /// use it.
 struct known_peers {
-  /// Keeps other nodes from taking the ids of this node. Pre: no connection has been made.
+  /// Registers the ids of this node, so that no other node can take them. Pre: no connection has been made.
   void introduce_self(const certificates::identity& who, node_id own_node, const caf::node_id& process) {
     TROUPE_EXPECT(own_id == nullptr);
     introduced->introduce(who, own_node);

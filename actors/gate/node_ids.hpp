@@ -20,9 +20,9 @@
 
 namespace troupe::gate {
 
-/// The questions that actors of this process have sent to one other actor system, and that are not answered yet. CAF accepts an
-/// answer from any node that sends the number of a question, and numbers can be guessed. Used by the leader thread only (see
-/// network_threads).
+/// Stores the questions that actors of this process have sent to one other actor system, and that are not answered yet. CAF
+/// accepts an answer from any node that sends the number of a question, and numbers can be guessed. Used by the leader thread
+/// only (see network_threads).
 ///   OQ-1  a question is answered once, by the node that was asked.
 ///   OQ-2  at most twice `most` questions are remembered. Beyond this number the oldest questions are forgotten, and nobody can
 ///         answer them any more.
@@ -35,7 +35,7 @@ class open_questions {
     if (recent_.size() == most) older_ = std::exchange(recent_, {});
     recent_.insert({actor, number});
   }
-  /// Takes the question out. False: the node was not asked, or has answered.
+  /// Removes the question. Returns false if the node was not asked this question, or has answered it.
   bool take(std::uint64_t actor, std::uint64_t number) {
     return recent_.erase({actor, number}) > 0 || older_.erase({actor, number}) > 0;
   }
@@ -60,18 +60,18 @@ class open_questions {
   questions older_;
 };
 
-/// Which certificate each connected actor system has. CAF calls an actor system a node, and makes its id from the host and the
-/// number of the process. So others can guess the id. Any thread may use it.
-///   NI-1  as long as a connection holds an id, no connection with another certificate gets the id.
+/// Stores which certificate each connected actor system has. CAF calls an actor system a node, and makes its id from the host
+/// and the number of the process. So other programs can guess the id. Any thread may use it.
+///   NI-1  as long as a connection has reserved an id, no connection with another certificate gets the id.
 ///   NI-2  the questions to an actor system outlive its last connection: once it is connected again, it may answer them. For
-///         each certificate, the questions to its last `most_parted` ids are kept.
+///         each certificate, the questions to the `most_parted` ids whose connections ended last are kept.
 ///   NI-3  a certificate has at most `most_connections` connections on which at least a part of a handshake of CAF has come.
 ///         Their unfinished messages have at most `most_unfinished` bytes in all.
 class node_ids : public std::enable_shared_from_this<node_ids> {
  public:
-  /// Holds an id for as long as the pointer lives. Points to the open questions to the actor system with this id.
+  /// Reserves an id for as long as the pointer lives (NI-1). Points to the open questions to the actor system with this id.
   using hold = std::shared_ptr<open_questions>;
-  /// Counts a connection for as long as the pointer lives.
+  /// Counts one connection of a certificate for as long as the pointer lives (NI-3).
   using place = std::shared_ptr<const void>;
 
   static constexpr std::size_t most_connections = 32;
@@ -86,8 +86,8 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     unfinished_message(const unfinished_message&) = delete;
     unfinished_message& operator=(const unfinished_message&) = delete;
 
-    /// The unfinished message has `bytes` bytes. False: the connections of the certificate have more than `most_unfinished`
-    /// bytes in all.
+    /// Says that the unfinished message has `bytes` bytes. Returns false if the connections of the certificate have more than
+    /// `most_unfinished` bytes in all.
     bool has(std::size_t bytes) noexcept;
 
    private:
@@ -96,15 +96,16 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
     std::size_t bytes_ = 0;
   };
 
-  /// Counts a connection with the certificate of this name. Null: the certificate has `most_connections` connections already.
+  /// Counts a connection with the certificate of this name. Returns null if the certificate has `most_connections` connections
+  /// already.
   place add_connection(const std::string& node);
-  /// Holds the id for a connection with the certificate `who`. `id`: the id as CAF writes it (bytes_of). Null: a connection
-  /// with the certificate of another node holds the id.
+  /// Reserves the id for a connection with the certificate `who`. `id`: the id as CAF writes it (bytes_of). Returns null if a
+  /// connection with the certificate of another node has reserved the id.
   hold take(const std::string& id, const certificates::identity& who);
   /// The id of this process itself; empty until set_own() is called.
   void set_own(std::string id);
   std::string own() const;
-  /// The certificate of the connection that holds the id; nothing if no connection holds the id.
+  /// The certificate of the connection that has reserved the id; nothing if no connection has.
   std::optional<certificates::identity> find(const std::string& id) const;
 
  private:
@@ -123,11 +124,11 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   std::map<std::string, entry> all_;
   std::map<std::string, std::size_t, std::less<>> connections_;  // how many, by the name in the certificate
   std::map<std::string, std::size_t, std::less<>> unfinished_;   // bytes, by the name in the certificate
-  /// Ids that no connection holds, with their open questions, by the name in the certificate; the oldest first.
+  /// Ids that no connection has reserved, with their open questions, by the name in the certificate; the oldest first.
   std::map<std::string, std::deque<std::pair<std::string, open_questions>>, std::less<>> parted_;
 };
 
-/// The id of an actor system, in the bytes that CAF writes into messages (see message_outline).
+/// Returns the id of an actor system as CAF writes it into messages (see message_outline).
 std::string bytes_of(const caf::node_id& who);
 
 }  // namespace troupe::gate

@@ -64,7 +64,8 @@ struct reception::state {
     clock::time_point until() const { return since + (session ? patience : patience_for_first_byte); }
   };
 
-  /// The oldest connection of the networks that have the most connections in `line`. `line` begins with its oldest connection.
+  /// The connection that has to leave `line` first: the oldest one of the networks that have the most connections in `line`.
+  /// `line` begins with its oldest connection.
   static std::deque<guest>::iterator first_to_leave(std::deque<guest>& line) {
     std::unordered_map<std::string_view, std::size_t> count;
     for (const auto& each : line) ++count[each.origin];
@@ -89,8 +90,8 @@ struct reception::state {
       }
   }
 
-  /// Called if there was no memory. Connections that were moving from one list to another are closed by now. Removes their
-  /// empty entries, and waits a moment for more memory.
+  /// Called if there was no memory. Connections that were moving from one list to another are closed by now. This function
+  /// removes their empty entries, and waits a moment for more memory.
   void recover(const char* problem) noexcept {
     std::erase_if(guests, [](const guest& each) { return !each.socket; });
     {
@@ -119,7 +120,7 @@ struct reception::state {
     at_gate = guests.size();
   }
 
-  /// Closes connections until there is room for all that are left.
+  /// Closes connections until the number of the connections is within the limit.
   void make_room() {
     for (const auto room = most_at_once(); guests.size() > room;) {
       const auto leaves = first_to_leave(guests);
@@ -153,7 +154,7 @@ struct reception::state {
     at_gate = guests.size();
   }
 
-  /// False: the connection has been handed over or refused.
+  /// Goes on with the handshake of a connection. False: the connection was handed over or refused, or has ended.
   bool go_on(guest& one) {
     try {
       if (!one.session) one.session = std::make_unique<tls_session>(own, one.socket.get(), end::called);

@@ -22,21 +22,22 @@ struct proven_connection {
   std::unique_ptr<tls_session> session;
 };
 
-/// Runs the TLS handshakes of accepted connections on a thread of its own: a flood of strangers costs the network threads
-/// nothing but the accepting. The thread begins with the first connection and gives way to other threads of the process. A
-/// flood may be silent or stop in the middle of handshakes. Even later connections of the host that floods are taken in.
-///   RN-1  a connection is handed over once, proven; or it is closed after `patience` at the latest, and refused with a reason
-///         unless its caller has gone. The reason names the address that the connection had when it came.
+/// Runs the TLS handshakes of accepted connections on a thread of its own. So a flood of connections from strangers costs the
+/// network threads nothing but the accepting. The thread begins with the first connection, and has a lower priority than other
+/// threads of the process. A flood may be silent or stop in the middle of handshakes. Even then, later connections from the
+/// host of the flood are taken in.
+///   RN-1  a connection is handed over once both ends are proven, or is closed after `patience` at the latest. It is refused
+///         with a reason, unless its caller has gone. The reason names the address that the connection had when it came.
 ///   RN-2  the thread serves at most `most` connections, and at most an eighth of the process's descriptors. As many again may
-///         wait for the thread. If one more connection comes, the network with the most connections loses its oldest one, so a
-///         flood from one host does not push out other hosts.
+///         wait for the thread. If one more comes, the network with the most connections loses its oldest one, so a flood from
+///         one host does not push out other hosts.
 ///   RN-3  a connection on which no byte has come takes a descriptor, but no memory for TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
 class reception {
  public:
   static constexpr std::chrono::milliseconds patience{5'000};
-  /// If no byte has come within this time, the other end gets an alert of TLS. A node without certificates waits for this end
-  /// to begin, and learns from the alert that a handshake is expected.
+  /// If no byte has come within this time, the other end gets an alert of TLS. The other end may be a node without
+  /// certificates, which waits for this end to begin. It learns from the alert that a handshake is expected.
   static constexpr std::chrono::milliseconds patience_for_first_byte{2'000};
   static constexpr std::size_t most = 256;
 
@@ -49,10 +50,10 @@ class reception {
   reception(std::shared_ptr<const credentials> own, receivers to);
   ~reception();
 
-  /// Takes an accepted connection in. `door`: a number of the owner, which comes back with the proven connection. Any thread
-  /// may call it. Throws std::system_error if the system gives no thread.
+  /// Hands an accepted connection to the reception's thread. `door`: a number that the owner chooses, and gets again with the
+  /// proven connection. Any thread may call it. Throws std::system_error if the system gives no thread.
   void admit(support::owned_descriptor socket, std::uint64_t door);
-  /// How many connections wait. For tests.
+  /// How many connections the thread serves. For tests.
   std::size_t waiting() const;
 
  private:

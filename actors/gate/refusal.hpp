@@ -10,8 +10,8 @@ enum class end { calling, called };
 
 struct refusal {
   std::string why;         // one line, for both the log and the error of the caller
-  bool has_ended = false;  // the other end has gone: nobody is left to be refused
-  bool may_pass = false;   // somebody else on the network may have sent it (TL-7): the next connection may be let in
+  bool has_ended = false;  // whether the other end has closed the connection, so nobody is refused
+  bool may_pass = false;   // whether another host may have forged the refusal (TL-7), so a new connection may be let in
 };
 
 }  // namespace troupe::gate

@@ -25,8 +25,8 @@ namespace troupe::gate {
 
 namespace {
 
-/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4: one
-/// end of a connection may see the first form, and the other end the second form.
+/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4,
+/// because each end of a connection may see another form.
 struct socket_end {
   int family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};  // in network order; IPv4 in the first word
@@ -75,7 +75,7 @@ request request_for(const socket_end& here, const socket_end& there) {
   return result;
 }
 
-/// A socket without an inode belongs to no process, and the kernel then gives user 0 for it.
+/// The report about a socket. A socket without an inode belongs to no process, and the kernel then gives user 0 for it.
 socket_report report_of(std::uint32_t user, std::uint64_t inode, int state) {
   if (inode == 0) return {socket_report::kind::not_held};
   return {socket_report::kind::held, static_cast<uid_t>(user), state == TCP_ESTABLISHED};
@@ -112,7 +112,8 @@ int fit(const socket_end& line_here, const socket_end& line_there, int state, co
   return is_wildcard && (line_here.family == here.family || here.family == AF_INET) ? 1 : 0;
 }
 
-/// Reads one table; false if there is none.
+/// Reads one table of sockets. If a line matches better than `best`, updates `best` and `result`. Returns false if there is no
+/// table.
 bool read_table(const char* path, const socket_end& here, const socket_end& there, int& best, socket_report& result) {
   std::ifstream file(path);
   std::string line;

@@ -21,18 +21,18 @@ struct socket_report {
   bool is_established = false;  // connected, and neither end has begun to close
 };
 
-/// Asks the kernel (sock_diag(7); /proc/net/tcp where the kernel lacks it) about the socket at `here` whose other end is at
-/// `there`. If the port of `there` is 0: about the socket that listens at `here`. No privilege is needed, and the other process
-/// has no part in the answer. Only sockets of this network namespace are found.
+/// Asks the kernel about the socket at `here` whose other end is at `there`: by sock_diag(7), or /proc/net/tcp if the kernel
+/// lacks sock_diag. If the port of `there` is 0: about the socket that listens at `here`. No privilege is needed, and the other
+/// process can't change the answer. Only sockets of this network namespace are found.
 socket_report report_on_socket(const sockaddr_storage& here, const sockaddr_storage& there);
 
-/// Whether the number stands for one user. Inside a user namespace the kernel gives one number, the overflow user, for all
-/// users that the namespace does not know.
+/// Whether the number names one user. Inside a user namespace the kernel gives one number, the overflow user, for all users
+/// that the namespace does not know.
 bool names_somebody(uid_t user);
 
 namespace detail {
 
-/// The two ways to ask. For tests.
+/// The two ways to ask the kernel. For tests.
 socket_report ask_sock_diag(const sockaddr_storage& here, const sockaddr_storage& there);
 socket_report read_proc(const sockaddr_storage& here, const sockaddr_storage& there);
 

@@ -21,7 +21,7 @@ namespace {
 
 bool may_work_later(int problem) { return problem == EAGAIN || problem == EWOULDBLOCK || problem == EINTR; }
 
-/// What the other end means by the alert with which it ended the handshake.
+/// The meaning of the alert with which the other end has ended the handshake; null if the alert is none of these.
 const char* meaning_of(int alert) {
   switch (alert) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
@@ -64,7 +64,7 @@ std::string reason_of(unsigned long code) {
 
 }  // namespace
 
-/// The BIO by which OpenSSL reads and writes. It reads from the socket. It keeps the bytes that OpenSSL writes until flush().
+/// The BIO by which OpenSSL reads and writes. It reads from the socket. It stores the bytes that OpenSSL writes until flush().
 struct tls_session::bio_functions {
   static tls_session& session(BIO* of) { return *static_cast<tls_session*>(BIO_get_data(of)); }
 
@@ -101,7 +101,8 @@ struct tls_session::bio_functions {
     return 1;
   }
 
-  /// OpenSSL calls this function for each message of TLS, and for the header of each record, that comes or leaves.
+  /// Counts the messages of TLS itself (TL-5). OpenSSL calls this function for each message of TLS, and for the header of each
+  /// record, that comes or leaves.
   static void saw(int leaves, int, int kind, const void*, std::size_t, SSL*, void* session) {
     auto& of = *static_cast<tls_session*>(session);
     if (leaves == 0 && kind == SSL3_RT_HANDSHAKE && of.is_proven()) ++of.extra_messages_;
@@ -118,7 +119,8 @@ struct tls_session::bio_functions {
     }
   }
 
-  /// Made once, and never freed: threads that still run when the process ends may have sessions that use it.
+  /// Returns the functions of the BIO. They are made once and never freed, because threads that still run when the process ends
+  /// may have sessions that use them.
   static const BIO_METHOD* all() {
     static BIO_METHOD* const made = [] {
       auto* result = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "troupe");
@@ -153,7 +155,7 @@ tls_session::tls_session(std::shared_ptr<const credentials> own, int socket, end
   SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
-/// Marks the session as shut down in order: otherwise OpenSSL would not resume it.
+/// Marks the session as shut down in order, because OpenSSL does not resume other sessions.
 tls_session::~tls_session() {
   if (is_proven()) end_.own->remove(end_);
   SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
@@ -167,7 +169,8 @@ tls_session::progress tls_session::shake_hands() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_.get());
   const bool sent = flush();
-  // If this end can't send its last message of the handshake, it has proven nothing, whatever the other end has already sent.
+  // If this end can't send its last message of the handshake, it has proven nothing to the other end. What the other end has
+  // sent does not matter then.
   if (result == 1 && !sent && !may_work_later(errno)) return fail(-1);
   if (result == 1) {
     end_.certificate.reset(SSL_get1_peer_certificate(ssl_.get()), X509_free);
@@ -249,7 +252,7 @@ ssize_t tls_session::peek(const iovec& into) {
 
 bool tls_session::has_unread() const { return SSL_has_pending(ssl_.get()) == 1; }
 
-/// Takes a new key if the next records could be too many for the current key.
+/// Takes a new key if the next records could be too many for the current key. Returns false if OpenSSL can't take one.
 bool tls_session::renew_key() {
   if (records_ + most_taken / SSL3_RT_MAX_PLAIN_LENGTH <= most_records) return true;
   records_ = 0;

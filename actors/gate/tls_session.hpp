@@ -23,8 +23,8 @@ struct ssl_st;
 
 namespace troupe::gate {
 
-/// TLS 1.3 over a connected socket that does not block. The owner keeps the socket open and waits for it; one thread at a time
-/// may use the session.
+/// TLS 1.3 over a connected socket that does not block. The owner keeps the socket open and waits for its events. One thread at
+/// a time may use the session.
 ///
 ///   state      meaning                                              next state
 ///   shaking    the two ends prove who they are                      shake_hands(): shaking, proven or refused
@@ -33,16 +33,16 @@ namespace troupe::gate {
 ///   broken     the connection is over, after the proof              none
 ///
 ///   TL-1  before the state is `proven`, read() and peek() return no byte of the other end, and write() takes no byte.
-///   TL-2  write() takes bytes only when all bytes that it took before have left: at most `most_taken` bytes wait here, and at
-///         most `most_unsent` with all that TLS adds.
+///   TL-2  write() takes bytes only when all bytes that it took before have left. So at most `most_taken` bytes wait here, and
+///         at most `most_unsent` with all that TLS adds.
 ///   TL-3  bytes that wait here leave by flush(). write() and shake_hands() begin with a flush().
 ///   TL-4  a key of this end encrypts at most `most_records` records; then this end takes a new key. AES-GCM with one key is
 ///         secure for 2^24.5 records (RFC 8446, 5.5), which a connection that trains reaches within hours.
 ///   TL-5  after the proof the other end may send messages of TLS itself (new keys, tickets): one for each
 ///         `bytes_for_extra_message` bytes of data, and `free_extra_messages` more. A connection with more such messages is
-///         over: OpenSSL would read them for ever.
-///   TL-6  a call of shake_hands(), read() or peek() reads the socket until it gives fewer bytes than there is room for.
-///         Another read would cost a system call, and find nothing. Bytes that come later make the socket readable.
+///         over, because OpenSSL would read them for ever.
+///   TL-6  a call of shake_hands(), read() or peek() stops reading the socket once the socket gives fewer bytes than there is
+///         room for. Another read would cost a system call, and find nothing. Bytes that come later make the socket readable.
 ///   TL-7  an alert of a called end that has not proven who it is may be forged. Such an alert sets `refusal::may_pass`.
 class tls_session final : public endpoint {
  public:
@@ -50,12 +50,13 @@ class tls_session final : public endpoint {
   enum class progress { wants_to_read, wants_to_write, proven, failed };
   static constexpr std::size_t most_taken = std::size_t{64} << 10;
   static constexpr std::size_t most_records = std::size_t{1} << 16;
-  /// Beside `most_taken` bytes a short message of TLS may wait: an answer to a new key of the other end.
+  /// The most bytes that wait here (TL-2): `most_taken` bytes of data, and what TLS adds, such as an answer to a new key of the
+  /// other end.
   static constexpr std::size_t most_unsent = 2 * most_taken;
   static constexpr std::size_t bytes_for_extra_message = 1024;
   static constexpr std::uint64_t free_extra_messages = 8;
 
-  /// `whom`: where this end calls. A session with the same text is resumed. Throws std::bad_alloc.
+  /// `whom`: the address that this end calls. A session with the same text is resumed. Throws std::bad_alloc.
   tls_session(std::shared_ptr<const credentials> own, int socket, end which, std::string whom = {});
   ~tls_session() override;
 

@@ -61,7 +61,7 @@ void add_extension(X509* to, X509* issuer, int kind, const std::string& value) {
   expect(extension != nullptr && X509_add_ext(to, extension.get(), -1) == 1, "an extension of the certificate");
 }
 
-/// The alternative names of a node's certificate. Each host has been checked: a comma would begin another name.
+/// The alternative names of a node's certificate. Each host was checked before, because a comma in it would begin another name.
 std::string names_text(const identity& who, const std::vector<std::string>& hosts) {
   auto text = "URI:" + uri_of_node(who) + ",URI:" + uri_of_role(who);
   for (const auto& host : hosts) {
@@ -77,8 +77,8 @@ void check_host(const std::string& host) {
     refuse("--host: expected an address or a host name, got '" + host + "'");
 }
 
-/// A certificate without extensions and signature. `issuer`: null for a certificate that signs itself. The certificate expires
-/// no later than that of its issuer.
+/// Makes a certificate without extensions and signature. `issuer`: null for a certificate that signs itself. The certificate
+/// expires no later than that of its issuer.
 owned<X509> begin_certificate(const std::string& name, EVP_PKEY* key, X509* issuer, authority::time now, authority::days life) {
   auto result = made(X509_new());
   std::array<unsigned char, serial_bytes> serial{};
@@ -120,7 +120,7 @@ void write_file(const std::filesystem::path& file, const std::string& text, mode
   }
 }
 
-/// Whether the file exists. True also if the system can't tell: reading the file then gives the reason.
+/// Whether the file exists. True also if the system can't tell, because reading the file then gives the reason.
 bool is_there(const std::filesystem::path& file) {
   std::error_code problem;
   return std::filesystem::exists(file, problem) || problem;
@@ -142,7 +142,8 @@ owned<EVP_PKEY> read_key(const std::filesystem::path& file) {
   return result;
 }
 
-/// Makes a folder that only its owner may use. A folder that is there already is not changed: its user may need its mode.
+/// Makes a folder that only its owner may use. A folder that is there already is not changed, because its user may need its
+/// mode.
 void make_own_folder(const std::filesystem::path& path) {
   const auto folder = path.has_filename() ? path : path.parent_path();  // "a/" means "a"
   std::error_code problem;
@@ -198,8 +199,8 @@ std::vector<std::string> hosts_of(X509* certificate) {
   return result;
 }
 
-/// Sets the times of the list. The list gets younger than before, even if a clock was set back: nodes take no older list (CD-5
-/// of credentials).
+/// Sets the times of the list. The new time is later than the time before, even if a clock was set back, because nodes accept
+/// no older list (CD-5 of credentials).
 void set_times(X509_CRL* of, authority::time now) {
   auto since = now - authority::backdated;
   if (std::tm before{}; X509_CRL_get0_lastUpdate(of) != nullptr && ASN1_TIME_to_tm(X509_CRL_get0_lastUpdate(of), &before) == 1)
@@ -375,7 +376,7 @@ std::size_t authority::revoke(const std::string& node, time now) const {
              X509_REVOKED_set_revocationDate(entry.get(), time_of(now).get()) == 1,
            "the list of revoked certificates");
     expect(X509_CRL_add0_revoked(list.get(), entry.get()) == 1, "the list of revoked certificates");
-    entry.release();  // NOLINT(bugprone-unused-return-value): the list has it
+    entry.release();  // NOLINT(bugprone-unused-return-value): the list owns it
     ++count;
   }
   if (count == 0) return 0;

@@ -21,7 +21,7 @@ struct issued {
   bool has_expired = false;
   std::chrono::seconds left{};  // until it expires; negative afterwards
 
-  /// "2026-11-23 17:00:00 UTC".
+  /// From when and until when the certificate is valid, as "2026-11-23 17:00:00 UTC".
   std::string from() const;
   std::string until() const;
   std::string fingerprint() const;
@@ -47,13 +47,13 @@ class authority {
 
   static constexpr days own_life{3650};
   static constexpr days usual_life{365};
-  /// Clocks of hosts differ: a certificate is valid from this long before it was made.
+  /// A certificate is valid from this long before it was made, because the clocks of hosts differ.
   static constexpr std::chrono::minutes backdated{10};
 
-  /// Makes the folder and everything in it. Throws troupe::error (misuse) if there is an authority, if others may use a folder
-  /// that is there already, or if a file can't be written.
+  /// Makes the folder and everything in it. Throws troupe::error (misuse) if the folder has an authority already, if others may
+  /// use an existing folder, or if a file can't be written.
   static authority create(const std::filesystem::path& folder, const std::string& cluster, time now, days life = own_life);
-  /// An authority without a folder, which can't revoke what it has issued. Throws troupe::error (misuse).
+  /// Makes an authority without a folder, which can't revoke what it has issued. Throws troupe::error (misuse).
   static authority in_memory(const std::string& cluster, time now, days life = own_life);
   /// Opens a folder that create() made. Throws troupe::error (misuse), also if others can read the authority's key.
   explicit authority(const std::filesystem::path& folder);
@@ -66,7 +66,7 @@ class authority {
   /// not. Throws troupe::error (misuse) for a name of a wrong form, or if the authority has expired.
   kit issue(const std::string& node, const std::string& role, const std::vector<std::string>& hosts, time now,
             days life = usual_life) const;
-  /// All certificates that were made, the oldest first.
+  /// Returns all certificates that the authority has made, the oldest first.
   std::vector<issued> all(time now) const;
   /// Revokes all certificates of the node that have not expired. Returns how many. Throws troupe::error (misuse).
   std::size_t revoke(const std::string& node, time now) const;
@@ -85,12 +85,13 @@ class authority {
 /// the certificate is not that of a node.
 issued read_issued(const std::filesystem::path& file, authority::time now);
 
-/// "2026-11-23 17:00:00 UTC".
+/// Until when the certificate is valid, as "2026-11-23 17:00:00 UTC".
 std::string until_of(X509* certificate);
 /// The first 16 hexadecimal digits of the SHA-256 of the certificate.
 std::string fingerprint_of(X509* certificate);
 
-/// Writes the kit to a new file of mode 0600. `replace`: also over an old file. Throws troupe::error (misuse).
+/// Writes the kit to a new file of mode 0600. `replace`: overwrites a file that is there already. Throws troupe::error
+/// (misuse).
 void write_kit(const kit& what, const std::filesystem::path& file, bool replace = false);
 
 }  // namespace troupe::certificates

@@ -24,7 +24,7 @@ struct chain_result {
   bool is_authority;  // the authority's own certificate is the cause
 };
 
-/// What OpenSSL says about the chain of two certificates: the one of the node, and the one of the authority.
+/// Verifies the chain of two certificates by OpenSSL: the certificate of the node, and the certificate of the authority.
 chain_result verify_chain(X509* theirs, X509* authority, std::chrono::system_clock::time_point now) {
   const auto trusted = made(X509_STORE_new());
   const auto check = made(X509_STORE_CTX_new());
@@ -50,7 +50,7 @@ int check_time(X509* certificate, std::time_t now) {
   return after_end < 0 ? X509_V_ERR_CERT_HAS_EXPIRED : X509_V_OK;
 }
 
-/// As verify_chain(), for a certificate that verify_chain() has accepted before: only the times have to be checked again.
+/// As verify_chain(), for a certificate that verify_chain() has accepted before. Only the times are checked again.
 chain_result verify_again(X509* theirs, X509* authority, std::chrono::system_clock::time_point now) {
   const auto seconds = std::chrono::system_clock::to_time_t(now);
   const int of_authority = check_time(authority, seconds);
@@ -65,7 +65,7 @@ chain_result verify(X509* theirs, const cluster_facts& own, std::chrono::system_
   return result;
 }
 
-/// Whether the certificate is one for nodes. Its key may sign handshakes at both ends of a connection, and no other
+/// Whether the certificate is made for nodes: its key may sign handshakes at both ends of a connection, and no other
 /// certificates.
 bool is_for_nodes(X509* certificate) {
   constexpr std::uint32_t both = XKU_SSL_SERVER | XKU_SSL_CLIENT;

@@ -32,11 +32,11 @@ class revocations {
   owned<X509> authority_;
 };
 
-/// Certificates whose signature by the authority of a cluster was verified before. The signature of such a certificate need not
-/// be verified again: a node that connects again shows the same bytes. One object for one authority; any thread may use it.
+/// Remembers certificates whose signature by the authority of a cluster was verified. When a node connects again, it shows the
+/// same bytes, so the signature need not be verified again. One object for one authority; any thread may use it.
 ///   SB-1  contains() is true only for a certificate that has the same bytes, those of the signature included, as one that
 ///         add() got.
-///   SB-2  it keeps at most `most` certificates. If one more is added, another one is forgotten.
+///   SB-2  it keeps at most `most` certificates. Beyond this number, each new certificate replaces another one.
 class signed_before {
  public:
   static constexpr std::size_t most = 4096;
@@ -55,7 +55,7 @@ class signed_before {
 
 struct refusal_reason {
   std::string text;  // one line; empty: the certificate is accepted
-  int code = 0;      // of X509_verify_cert(3). It chooses the alert of TLS that tells the other end.
+  int code = 0;      // of X509_verify_cert(3); OpenSSL chooses the alert of TLS for the other end by it
 };
 
 /// The facts about a cluster by which the certificate of a node is verified.
@@ -66,8 +66,9 @@ struct cluster_facts {
   signed_before* known = nullptr;        // of this authority; null: each signature is verified
 };
 
-/// Verifies the certificate of a node: signed by the authority of the cluster itself, for a node of the cluster, valid `now`,
-/// and not revoked. Intermediate authorities are not accepted. `theirs` may be null: then no certificate came.
+/// Verifies the certificate of a node. It has to be signed by the authority of the cluster itself, name a node of the cluster,
+/// be valid `now`, and not be revoked. Intermediate authorities are not accepted. `theirs` may be null: then no certificate
+/// came.
 refusal_reason why_refused(X509* theirs, const cluster_facts& own, std::chrono::system_clock::time_point now);
 
 /// A certificate is about to expire when less than a tenth of its life is left, and not more than this time.
@@ -78,7 +79,7 @@ constexpr std::chrono::days most_warning{30};
 /// `revoked` may be null.
 std::string warning_about(X509* own, const revocations* revoked, std::chrono::system_clock::time_point now);
 
-/// "2026-11-23 17:00:00 UTC".
+/// The time as "2026-11-23 17:00:00 UTC".
 std::string text_of(const ASN1_TIME* time);
 
 }  // namespace troupe::certificates

@@ -30,9 +30,9 @@ struct role_rights {
   bool scripts = false;                // TorchScript, which is code
   bool actors = false;                 // find and use actors that the program has published
   bool all_contexts = false;           // release and abort contexts that others have opened, too
-  bool trace = false;                  // read the node's spans, and add spans to its trace
+  bool trace = false;                  // read the spans of the node's trace, and add spans to it
   bool status = false;
-  bool members = false;  // what they say of other nodes is believed
+  bool members = false;  // whether this node believes what they say about other nodes
 
   /// Whether nodes of the role may use modules of the type at all.
   bool may_make(const std::string& type) const { return methods_of(type) != nullptr; }
@@ -66,7 +66,7 @@ class policy {
 };
 
 /// The policy of a node: a file, which may be read again while the node runs. Any thread may use it.
-///   PB-1  a file that can't be read, or has a mistake, changes nothing.
+///   PB-1  a file that can't be read, or has a mistake, does not change the policy.
 ///   PB-2  once read_again() has returned, now() gives the new policy on every thread. A thread that has called now() before
 ///         may still decide by the old policy.
 ///   PB-3  a policy that now() has returned never changes, and is valid as long as this object. So now() takes one atomic load,

@@ -128,7 +128,7 @@ void admission::carry_out(accept_hello& what) {
   auto& caller = known.mapped();
   what.answer.self.host = host_to_tell(what.answer.self.host, caller.by);
   what.answer.news = members_.news_for(std::move(what.answer.news), caller.by);
-  members_.watch(what.gateway);  // so its end is noticed even before it is up again
+  members_.watch(what.gateway);  // so the end of the gateway is noticed even before the peer is up again
   caller.promise.deliver(std::move(what.answer));
 }
 

@@ -27,22 +27,22 @@ class admission {
  public:
   admission(support::desk_actor self, const membership_options& options, member_desk& members);
 
-  /// Who is told about a join.
+  /// The functions that are told about a join: `ended` when it ends, `changed` when its `first` or `seen` has changed.
   struct listener {
     std::function<void(const join_progress&)> ended;
     std::function<void(const join_progress&)> changed = {};  // empty: nobody is told
   };
-  /// Returns the number of the join.
+  /// Begins a join with the node at the address. Returns the number of the join.
   std::uint64_t join(join_progress how, const std::string& host, std::uint16_t port, listener told);
-  /// The join, while it runs; null otherwise.
+  /// Returns the join with this number; null if it does not run.
   join_progress* find_join(std::uint64_t number) { return greetings_.find_join(number); }
-  /// Hands an event to the greetings, and carries out what they decide.
+  /// Hands an event to the greetings, and carries out their decisions.
   void take(greeting_event event);
   void answer(const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise);
   /// Takes in news that a peer has passed on.
   void hear(const gossip& from);
-  /// A gateway, or the connection to it, has ended. Greetings that wait for its answer fail: CAF leaves a request unanswered
-  /// when the connection is lost.
+  /// Says that a gateway, or the connection to it, has ended. Greetings that wait for an answer of this gateway fail. Otherwise
+  /// they would wait for nothing, because CAF leaves a request unanswered when the connection is lost.
   void lost(const caf::actor_addr& gateway);
 
  private:

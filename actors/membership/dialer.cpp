@@ -29,7 +29,7 @@ using network::dial_thread;
 
 /// A request to the dialer, and what the dial thread has found out about the address.
 struct dialled {
-  caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // of the dialer
+  caf::typed_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> promise;  // the dialer's answer
   std::uint16_t port = 0;
   dial_thread::clock::time_point deadline = {};
   dial_thread::outcome found = {};
@@ -46,7 +46,8 @@ namespace troupe::membership {
 
 namespace {
 
-/// The shortest deadline of a request to the middleman: its answer may be on the way when the dialer's own deadline comes.
+/// The shortest deadline of a request to the middleman. It is not 0, because the middleman's answer may be on the way when the
+/// deadline of the dialer comes.
 constexpr dial_thread::clock::duration least_wait = std::chrono::milliseconds(1);
 
 using dialer_host = dialer_actor::extend<caf::reacts_to<dialled_ptr>>;
@@ -63,7 +64,7 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
   const auto thread = dial_thread::of_process();
   const auto me = thread->new_owner();
   const auto gate = network::gate_of(self->system());
-  self->attach_functor([thread, me] { thread->give_up(me); });  // the attempts hold this actor
+  self->attach_functor([thread, me] { thread->give_up(me); });  // the attempts hold references to this actor
   return {
     [=](caf::connect_atom, std::string& host, std::uint16_t port,
         std::int64_t left_ns) -> caf::result<caf::node_id, caf::strong_actor_ptr, std::set<std::string>> {
@@ -99,8 +100,8 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
             to->promise.deliver(std::move(who), std::move(gateway), std::move(interface));
           },
           [to, network, offer](caf::error& problem) {
-            // The middleman has no deadline: later requests for the address wait for the connection that the middleman has
-            // begun.
+            // The middleman has no deadline. Without this call, later requests for the address would wait for the connection
+            // that the middleman has begun.
             if (problem == caf::sec::request_timeout && network != nullptr) network->give_up_calls_to(to->found.host, to->port);
             to->promise.deliver(std::move(problem));
           });

@@ -18,7 +18,8 @@ using std::chrono::nanoseconds;
 using dial_end = member_table::dial_end;
 
 constexpr nanoseconds retry_pause{100'000'000};
-// A connection that loses packets waits longer and longer before it sends them again. A new connection gets through sooner.
+// The longest wait for a connection or an answer. After lost packets TCP waits longer and longer before it sends them again, so
+// a new connection gets through sooner.
 constexpr nanoseconds longest_try{15'000'000'000};
 constexpr int parts_to_pause = 8;  // the time since the first try, divided by this, is the pause before the next try
 constexpr nanoseconds shortest_greeting{1'000'000'000};
@@ -63,7 +64,7 @@ caf::error explain(const member& at, const char* missing, std::int64_t waited_ns
                                           ", and are host and port right?");
 }
 
-/// The node that gets this error greets again.
+/// The error for a node that was not accepted, because another process of its name has greeted since. The node greets again.
 caf::error overtaken(const member& who) {
   return make_error(errc::unknown_peer, "another process has greeted as node '" + who.name + "' meanwhile");
 }
@@ -94,7 +95,7 @@ std::optional<Waiting> greetings::end_wait(std::uint64_t wait) {
   return result;
 }
 
-/// This node, with the address by which the node at the other end of the route reaches this node.
+/// This node, with the host by which the node at the other end of the route reaches it.
 member greetings::self_for(const std::optional<route>& to) const {
   auto who = table_.self();
   who.host = host_to_tell(who.host, to);
@@ -129,8 +130,8 @@ join_progress* greetings::find_join(std::uint64_t number) {
   return found == joins_.end() ? nullptr : &found->second;
 }
 
-/// One node of a join has answered or failed. A node that a welcome named may have ended just now, so its failure does not
-/// matter. If such a node refuses this node, the join fails.
+/// Notes that one node of a join has answered or failed. A node that a welcome named may have ended just now, so its failure
+/// does not matter. If such a node refuses this node, the join fails.
 void greetings::settle(std::uint64_t number, bool first, caf::error problem) {
   auto& join = joins_.at(number);
   const bool is_refusal = problem == errc::refused || problem == errc::peer_down;
@@ -173,7 +174,7 @@ void greetings::take(news_introduced& what) {
   settle(number, false, {});
 }
 
-/// The join has waited for news. It fails if one of the names still belongs to another node.
+/// Ends a join's wait for news. The join fails if one of the names still belongs to another node.
 void greetings::look_at(const clash& names) {
   caf::error problem;
   for (const auto& each : names.news)
@@ -187,8 +188,8 @@ void greetings::look_at(const clash& names) {
 
 /// Begins a greeting of a peer, or of a member that is to become a peer.
 greetings::outgoing greetings::begin_again(const member& who) {
-  // A packet of a dial that is lost comes again after a second: the next dial reaches a peer sooner. For a member that is no
-  // peer, the look-up of its host name may take longer.
+  // If a packet of a dial is lost, TCP sends it again only after a second. So a dial of a peer is short: the next dial reaches
+  // the peer sooner. For a member that is no peer, the look-up of its host name may take longer.
   const auto least = table_.find(who.id) != nullptr ? shortest_greeting : longest_look_up;
   const auto until = now_ + std::max<nanoseconds>(least, 4 * how_.heartbeat).count();
   const auto number = new_number();
@@ -366,7 +367,7 @@ void greetings::refuse_name(const incoming& from, const member& held_by, const s
   refuse(from.caller, from.who, "the name '" + from.who.name + "' is taken by node " + describe(held_by) + advice, code);
 }
 
-/// Admits a node, refuses it, or waits until it is known who has its name.
+/// Decides about a greeting: admits the node, refuses it, or waits until this node knows who has the name.
 void greetings::judge(incoming from) {
   using state = incoming::state;
   const auto patience = 2 * how_.heartbeat;

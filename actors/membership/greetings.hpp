@@ -85,7 +85,7 @@ struct say_farewell {
   caf::strong_actor_ptr gateway;
   std::string reason;
 };
-struct introduce {  // this node's news for a peer that does not know this node's neighbours
+struct introduce {  // tells a new peer the news of this node that the peer lacks
   node_id to;
   std::vector<member_news> news;
 };
@@ -153,9 +153,8 @@ using greeting_event = std::variant<join_begun, dial_wanted, greeting_wanted, ne
 
 caf::error stopping_error(const member& self);
 
-/// How nodes get to know each other: the greetings of this node to others, the greetings of others to this node, and joins.
-/// This class only decides: it sends no message and reads no clock. `accept` and `believes` of the settings are questions to
-/// the node.
+/// Decides how nodes get to know each other: greetings of this node to others, greetings of others to this node, and joins.
+/// This class sends no message and reads no clock. It asks the node by `accept` and `believes` of the settings.
 ///
 ///   greeting of this node    waits for                               next
 ///   dials                    a connection to the address             address_connected: greets. try_failed: pauses, or the end
@@ -172,13 +171,13 @@ caf::error stopping_error(const member& self);
 ///
 ///   GN-1  a wait ends with one event: an event that comes late, or twice, changes nothing.
 ///   GN-2  no two peers have one name. A node gets the name of a peer only if that peer is gone, or is unreachable and has the
-///         same address as the node: no two programs listen at one address. A peer that does not answer when another node
-///         claims its name is unreachable.
+///         node's address: no two programs listen at one address. A peer that does not answer when another node claims its name
+///         is unreachable.
 ///   GN-3  each greeting of another node gets one answer. The answer may wait for another node that has the name: for
 ///         `name_patience`, or until that node has been unreachable for `news_patience`.
 ///   GN-4  a join ends once. No dial of a join is planned for later than the join's deadline, and nothing begins after
 ///         node_stopped.
-///   GN-5  the table hears how each dial that the table has asked for has ended.
+///   GN-5  when a dial that the table has asked for ends, the table is told how it ended.
 class greetings {
  public:
   using effects = std::vector<greeting_effect>;
@@ -186,18 +185,18 @@ class greetings {
   /// `table`: of the same node. The greetings tell the table who was met, and who is gone.
   greetings(member_table& table, const greeting_settings& how) : table_(table), how_(how) {}
 
-  /// Takes in one event. Returns what to do, in this order.
+  /// Takes in one event. Returns the effects that the caller has to carry out, in this order.
   effects on(greeting_event event, std::int64_t now_ns);
-  /// A number for a join or a caller.
+  /// Returns a new number for a join or a caller.
   std::uint64_t new_number() noexcept { return ++last_number_; }
-  /// The join, while it runs; null otherwise.
+  /// Returns the join with this number; null if it does not run.
   join_progress* find_join(std::uint64_t number);
   /// Returns the news that count. Drops news about members that can't be reached and, if `teller` is not believed, all news
   /// about other nodes than `teller`.
   std::vector<member_news> believed(node_id teller, std::vector<member_news> news, const std::optional<route>& by) const;
 
  private:
-  /// A greeting of this node. For a join, or because the table has asked for it.
+  /// A greeting that this node sends, for a join or because the table has asked for it.
   struct outgoing {
     enum class purpose { named_by_user, named_by_node, asked_by_table };
     enum class state { dials, greets, pauses };
@@ -212,19 +211,19 @@ class greetings {
 
     bool is_first() const noexcept { return why == purpose::named_by_user; }
   };
-  /// A greeting of another node.
+  /// A greeting that another node has sent to this node.
   struct incoming {
     enum class state { asks_rival, asks_holder, pauses };
 
     std::uint64_t caller;
     hello from;
     caf::strong_actor_ptr gateway;
-    member who;                     // as this node reaches it
+    member who;                     // the node that greets, with the host by which this node reaches it
     std::chrono::nanoseconds left;  // how long the greeting may wait
-    member held_by = {};            // who has the name
+    member held_by = {};            // the node that has the name
     state is = state::pauses;
   };
-  /// News that a join has heard about nodes whose names belong to other nodes. The other nodes may have ended.
+  /// News that a join has heard about nodes whose names belong to other nodes. These other nodes may have ended.
   struct clash {
     std::uint64_t join;
     std::vector<member_news> news;

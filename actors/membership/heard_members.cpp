@@ -91,7 +91,7 @@ heard_members::told* heard_members::told_of(node_id who) {
   return known == nullptr ? nullptr : &known->last_told;
 }
 
-/// Gives a member its right name: another node has told a wrong name before.
+/// Gives a member its right name. Needed because another node may have told a wrong name before.
 void heard_members::rename(entry& which, const member& who) {
   if (which.is_listed()) list_name(which, false);
   which.who = std::make_shared<const member>(who);

@@ -19,8 +19,8 @@ inline bool is_newer(std::uint32_t incarnation, member_state state, std::uint32_
   return std::tie(incarnation, state) > std::tie(old_incarnation, old_state);
 }
 
-/// What this node has heard of all members of the cluster, and what it says of itself. Members are found by id and by name.
-/// This class answers questions; the derived class `roster` changes the content.
+/// Stores what this node has heard of all members of the cluster, and what it says of itself. Members are found by id and by
+/// name. This class answers questions; the derived class `roster` changes the content.
 class heard_members {
  public:
   const member& self() const noexcept { return own_; }
@@ -36,7 +36,7 @@ class heard_members {
   /// The members that are up, without this node.
   std::vector<member> members() const;
 
-  /// What the owner of the roster has told its subscribers about a member. This class only keeps it.
+  /// What the owner of the roster has told its subscribers about a member. This class only stores it.
   enum class told : std::uint8_t { nothing, known, lost };
   /// Null if the member is unknown.
   told* told_of(node_id who);
@@ -48,7 +48,7 @@ class heard_members {
   /// The news of all() that another node lacks. `theirs`: all news that the other node has told.
   std::vector<member_news> beyond(const std::vector<member_news>& theirs) const;
   /// A number that is equal on two nodes that have heard the same. News about `one` and `other`, the two nodes that compare, do
-  /// not count: these nodes know each other better.
+  /// not count, because these nodes know each other better.
   std::uint64_t digest(node_id one, node_id other) const;
 
  protected:

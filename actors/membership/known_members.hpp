@@ -17,16 +17,16 @@
 
 namespace troupe::membership {
 
-/// "750 ms".
+/// A time as text: "750 ms".
 std::string milliseconds_text(std::int64_t ns);
 
-/// "host:port", with brackets around an address of IPv6.
+/// An address as text: "host:port", with brackets around an address of IPv6.
 std::string address_text(const std::string& host, std::uint16_t port);
 
-/// "'name' (id) at host:port".
+/// A member as text: "'name' (id) at host:port".
 std::string describe(const member& who);
 
-/// The end of error texts about a name that another node has: what to do.
+/// The end of an error text about a name that another node has. It says what to do.
 inline constexpr const char* other_name = "; choose another one, and with certificates make it a kit of its own";
 
 /// How far the steady clock of a peer is ahead of this node's clock, measured by the heartbeat with the shortest round trip.
@@ -34,7 +34,7 @@ inline constexpr const char* other_name = "; choose another one, and with certif
 class clock_estimate {
  public:
   /// Takes in a heartbeat: sent and received by this node's clock, answered by the peer's clock, in nanoseconds. A heartbeat
-  /// with impossible times is ignored: a peer may send any numbers.
+  /// with impossible times is ignored, because a peer may send any numbers.
   void add(std::int64_t sent_ns, std::int64_t answered_ns, std::int64_t received_ns) noexcept;
   bool known() const noexcept { return known_; }
   std::int64_t offset_ns() const noexcept { return offset_ns_; }
@@ -66,7 +66,7 @@ struct redialling {
   std::int64_t pause_ns = 0;  // before the next dial
 
   bool is_due(std::int64_t now_ns) const noexcept { return !is_under_way && now_ns >= next_ns; }
-  /// Returns whether no dial was under way.
+  /// Begins a dial. Returns false if one is under way already.
   bool begin() noexcept { return !std::exchange(is_under_way, true); }
 };
 
@@ -77,16 +77,16 @@ struct known_peer {
   bond between;
   std::uint64_t period = 0;     // see contracts::peer_up
   bool is_up = true;            // false: unreachable
-  bool is_connected = true;     // whether `gateway` belongs to a connection that stands
+  bool is_connected = true;     // whether the connection to `gateway` is open
   std::int64_t lost_ns = 0;     // since when the peer is unreachable
-  bool has_hung_up = false;     // whether the connection ended by itself since the peer was up: its process may have ended
+  bool has_hung_up = false;     // whether the connection has ended since the peer was up, without this node's doing
   std::uint64_t last_news = 0;  // news up to this number were compared when the two nodes greeted each other
   redialling dial;
   signs_of_life signs;
 };
 
-/// What this node knows of the other nodes: its peers, the nodes that are gone, and the members that it is not connected to.
-/// This class answers questions; the derived class `member_table` changes the content.
+/// Stores what this node knows of the other nodes: its peers, the nodes that are gone, and the members that it is not connected
+/// to. This class answers questions; the derived class `member_table` changes the content.
 class known_members {
  public:
   const roster& heard_of() const noexcept { return roster_; }
@@ -99,7 +99,7 @@ class known_members {
   /// Another peer that is up or unreachable and has the name of `who`; null if no peer has it.
   const known_peer* rival(const member& who) const;
   /// As rival(); but null if `who` is that peer after a restart. An unreachable peer that has the address of `who` has been
-  /// restarted: no two programs listen at one address.
+  /// restarted, because no two programs listen at one address.
   const known_peer* living_rival(const member& who) const;
   /// Another member that has the name of `who` and is no peer; null if there is none.
   const member* holder(const member& who) const;
@@ -126,7 +126,7 @@ class known_members {
   bool is_up(node_id id) const;
   /// The members that are up, peers or not, sorted by name.
   std::vector<member> members() const;
-  /// The names of the members that are up for an error text: "a, b", or "none"; ten of them at most.
+  /// For an error text: the names of the members that are up, "a, b", or "none"; ten of them at most.
   std::string names() const;
 
  protected:

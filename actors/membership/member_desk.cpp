@@ -19,8 +19,8 @@ namespace {
 using std::chrono::nanoseconds;
 using kind = peer_change::kind;
 
-/// Before news are passed on, they wait for a heartbeat's interval divided by this number. So a message carries several pieces
-/// of news.
+/// Before news are passed on, they wait for a heartbeat's interval divided by this number. Meanwhile more news may come, so one
+/// message carries several pieces of news.
 constexpr int parts_of_interval = 8;
 
 }  // namespace
@@ -157,7 +157,7 @@ void member_desk::beat() {
 void member_desk::send_heartbeat(node_id to) {
   const auto* peer = table_.find(to);
   if (peer == nullptr) return;
-  // If the answers of a peer are late, an old answer counts too: the deadline is longer then.
+  // If the answers of a peer are late, the deadline is longer, because then an old answer counts too.
   const bool late = peer->signs.missed >= member_table::allowed_misses;
   const auto patience = options_.heartbeat * (late ? member_table::most_misses : member_table::allowed_misses);
   const auto sent_ns = now();
@@ -240,7 +240,7 @@ void member_desk::end_searches(const Ends& is_over, const Answer& answer) {
   });
 }
 
-/// Ends the searches for the id of `who`. Searches for its name go on: another node may take the name.
+/// Ends the searches for the id of `who`. Searches for its name go on, because another node may take the name.
 void member_desk::fail_searches(const member& who, const std::string& reason) {
   end_searches([&](const search& each) { return each.id == who.id; },
                make_error(errc::peer_down, "node '" + who.name + "' went down: " + reason));

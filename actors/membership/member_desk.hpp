@@ -29,19 +29,20 @@ inline constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 31 yea
 /// Carries out what the table of members decides: heartbeats, news about members, searches for members.
 class member_desk {
  public:
-  /// `greet`: takes the greetings and dials that the table wants.
+  /// `greet`: is called for each greeting and each dial that the table wants.
   member_desk(support::desk_actor self, const membership_options& options, std::function<void(greeting_event)> greet);
 
   member_table& table() noexcept { return table_; }
   bool is_leaving() const noexcept { return is_leaving_; }
   std::int64_t now() const { return options_.clock(); }
 
-  /// Does what the table has decided.
+  /// Carries out the steps that the table has decided.
   void act(const member_steps& steps);
-  /// Prepares news for the node at the other end of the route. The address of this node becomes the one by which the other node
-  /// reaches this node. Members that the other node can't reach are left out, and the log names them.
+  /// Prepares news for the node at the other end of the route. In them, this node's host becomes the host by which the other
+  /// node reaches this node. Members that the other node can't reach are left out, and the log names them.
   std::vector<member_news> news_for(std::vector<member_news> all, const std::optional<route>& to) const;
-  /// Tells a peer the news.
+  /// Sends the news to a peer. `introduces`: whether the two nodes have just met; the peer then greets its new neighbours at
+  /// once.
   void pass_on(node_id to, std::vector<member_news> news, bool introduces) const;
   /// Lets the actor get one down message when the gateway ends or its connection is lost, however often watch() is called.
   void watch(const caf::strong_actor_ptr& gateway) const;

@@ -162,7 +162,7 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
     if (peer.is_up && signs.missed >= allowed_misses) {
       const bool mute = signs.missed >= most_misses;
       const auto silence = milliseconds_text(now_ns - signs.seen_ns);
-      // On a slow network answers may wait behind many other bytes.
+      // Other bytes are a sign of life too, because on a slow network answers may wait behind many other bytes.
       if (mute || !hears(peer))
         lose(peer, (mute ? "no answer to a heartbeat for " : "no sign of life for ") + silence, now_ns, steps);
     }
@@ -192,8 +192,9 @@ member_steps member_table::beat(std::int64_t now_ns, const std::function<bool(co
   return steps;
 }
 
-/// The peers to which news are passed on: connected neighbours, and peers that are up here while other nodes suspect them or
-/// take them for gone. Such peers may be nobody's neighbours. A neighbour that is not connected hears the news when it is met.
+/// Returns the peers to which news are passed on: connected neighbours, and peers that are up here while other nodes suspect
+/// them or take them for gone. A peer that other nodes take for gone is none of their neighbours, so it hears the news from
+/// this node. A neighbour that is not connected hears the news when it is met.
 std::vector<node_id> member_table::listeners() const {
   std::vector<node_id> result;
   for (const auto& [id, peer] : peers_)
@@ -207,7 +208,7 @@ member_table::watch member_table::watch_of(const known_peer& peer, const std::fu
   return roster_.is_neighbour(id) ? watch::in_turn : watch::none;
 }
 
-/// Whether this is one of the intervals in which the neighbour gets a heartbeat (MT-4).
+/// Whether the neighbour gets a heartbeat in this interval (MT-4).
 bool member_table::has_turn(node_id neighbour) const {
   const auto& all = roster_.neighbours();
   const auto turns = (all.size() + most_in_turn - 1) / most_in_turn;
@@ -237,7 +238,8 @@ void member_table::dial_gone(std::int64_t now_ns, member_steps& to) {
   }
 }
 
-/// If both nodes dialled at once, CAF might drop both connections: the node with the higher id waits for longer.
+/// Adds a member that will be dialled. If both nodes dialled at once, CAF might drop both connections. So the node with the
+/// higher id waits for longer.
 member_table::stranger& member_table::add_stranger(node_id id, std::int64_t now_ns) {
   auto& added = strangers_[id];
   added.dial.next_ns = now_ns + (self_.id < id ? 1 : 2) * intervals_to_meet * limits_.heartbeat.count();
@@ -266,7 +268,8 @@ void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
   }
 }
 
-/// Two neighbours that greet each other compare what they have heard. So news that were lost with a connection arrive later.
+/// Greets the next neighbour once more. Two neighbours that greet each other compare what they have heard, so news that were
+/// lost with a connection arrive later.
 void member_table::greet_next(member_steps& to) {
   node_id next;
   for (const auto last : {last_greeted_, node_id{}}) {
@@ -278,7 +281,7 @@ void member_table::greet_next(member_steps& to) {
   last_greeted_ = next;
 }
 
-/// Takes over what has changed in the roster.
+/// Turns the changes of the roster into steps: reports to the subscribers, and dials.
 void member_table::note_news(std::int64_t now_ns, member_steps& to) {
   using heard = roster::change::kind;
   for (auto& each : roster_.take_changes()) {
@@ -287,7 +290,7 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
       to.changes.push_back({peer_change::kind::clash, std::move(each.who), nullptr, std::move(each.reason)});
       continue;
     }
-    if (find(id) != nullptr || is_awaited(id)) continue;  // this node finds out by itself
+    if (find(id) != nullptr || is_awaited(id)) continue;  // this node finds out by itself whether it is up
     if (each.what == heard::contested) {
       contest(id, now_ns);
       if (living_rival(each.who) == nullptr && strangers_[id].dial.begin()) to.dials.push_back(each.who);
@@ -332,7 +335,8 @@ member_steps member_table::suspect(node_id who, std::int64_t now_ns) {
   return steps;
 }
 
-/// The node with the lower id dials at once. If both nodes dialled at once, CAF might drop both connections.
+/// The node with the lower id dials at once, and the other node later. If both nodes dialled at once, CAF might drop both
+/// connections.
 member_steps member_table::connection_lost(node_id of, std::int64_t now_ns) {
   member_steps steps;
   auto* peer = find(of);
@@ -376,7 +380,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
       return steps;
     }
     if (how == dial_end::not_reached && is_wanted && is_first) {
-      // The other node may have dialled this one at the same moment.
+      // The failure tells nothing, because the other node may have dialled this node at the same moment (MT-6).
       other.dial.next_ns = now_ns + (self_.id < who ? 1 : 2) * limits_.heartbeat.count();
       return steps;
     }
@@ -384,7 +388,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
     if (is_wanted) other.dial.next_ns = now_ns + (other.dial.pause_ns = limits_.heartbeat.count());
     if (how != dial_end::reached) {
       other.is_out_of_reach = true;
-      if (const auto* heard = roster_.find(who)) {  // otherwise nobody is told
+      if (const auto* heard = roster_.find(who)) {  // an unknown member is not reported
         if (other.why.empty() && !why.empty()) steps.obstacles.push_back({*heard, why});
         other.why = why;
       }

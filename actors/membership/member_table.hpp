@@ -54,9 +54,9 @@ struct member_steps {
   bool passes_on = false;                                           // whether pass_on() has to be called after a short time
 };
 
-/// Which nodes are up, unreachable or gone. This class only decides: it sends no message and reads no clock. What other nodes
-/// say about members that this node is not connected to is in the roster. A peer is a node that is up or unreachable. The
-/// states of a node, as this node sees it:
+/// Decides which nodes are up, unreachable or gone. This class sends no message and reads no clock. A peer is a node that is up
+/// or unreachable. The roster stores what other nodes say about members that this node is not connected to. The states of a
+/// node, as this node sees it:
 ///
 ///   state        meaning                                        next state
 ///   unknown      this node has never met the node               met(): up
@@ -69,11 +69,11 @@ struct member_steps {
 ///
 /// A farewell makes a peer gone at once. If another node tells a higher count (see `bond`), this node takes the same step as
 /// the other node: it takes the other node for unreachable, or for gone. If a node claims the name of a member, the member is
-/// dialled at once: if no program listens at the member's address, the node is the member's successor. A peer that gets no
+/// dialled at once. If no program listens at the member's address, the node is the member's successor. A peer that gets no
 /// heartbeats costs no message. The neighbours of a node take turns in getting heartbeats, so their number does not change how
 /// many heartbeats are sent.
-///   MT-1  a peer is up only while a connection to it stands and both nodes have the same bond, as far as this node has heard.
-///         An answer that comes after the end of its connection brings no peer up.
+///   MT-1  a peer is up only while a connection to it is open and, as far as this node knows, both nodes have the same bond. An
+///         answer that comes after the end of its connection brings no peer up.
 ///   MT-2  an unreachable peer is dialled again and again. A node that is gone and said no farewell is dialled for an hour, or
 ///         until another node listens at its address.
 ///   MT-3  of the nodes that are gone, the table keeps the newest `most_gone`.
@@ -83,25 +83,25 @@ struct member_steps {
 ///   MT-5  a neighbour that is no peer yet is dialled: at once if this node has just met the node that told of it, otherwise
 ///         after `intervals_to_meet`. A new neighbour is up here once this node is connected to it, whatever other nodes say.
 ///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. If the first such dial fails,
-///         this tells nothing about the member, unless no program or another one listens at its address. The member may have
-///         dialled this node at the same moment.
+///         this tells nothing about the member, because the member may have dialled this node at the same moment. It does tell
+///         something if no program, or another program, listens at the member's address.
 ///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one
 ///         `lost` that is not `is_gone`, and at most one that is.
-///   MT-8  this node says that a member is gone only if no program listens at the member's address, and the connection has
-///         ended or another node claims the name. A member that does not answer this node, or can't be connected to, is only
-///         suspected: other nodes may reach it.
+///   MT-8  this node says that a member is gone only if no program listens at the member's address. In addition, the connection
+///         must have ended, or another node must claim the name. A member that does not answer this node, or can't be connected
+///         to, is only suspected, because other nodes may reach it.
 ///   MT-9  a node is not dialled while it has a living rival (living_rival()). Otherwise the greeting would make this node a
 ///         peer of the other node, but the other node no peer of this node.
-///   MT-10 a member that this node can't connect to and was never connected to is reported once, with the reason, and once more
-///         when this node can connect to it.
+///   MT-10 a member that this node can't connect to and was never connected to is reported once, with the reason. It is
+///         reported once more when this node can connect to it.
 class member_table : public known_members {
  public:
   static constexpr int allowed_misses = 3;
-  /// A peer that leaves this many heartbeats in a row unanswered is unreachable, even if other bytes come from it: after a
-  /// minute by default. By then calls that wait for its answers have ended too.
+  /// A peer that leaves this many heartbeats in a row unanswered is unreachable, even if other bytes come from it. By default
+  /// this takes a minute. By then calls that wait for its answers have ended too.
   static constexpr int most_misses = 240;
   /// The connection to an unreachable peer is cut after this many intervals without an answer. A new connection then carries
-  /// bytes sooner than the old one: TCP sends lost bytes again after pauses that grow.
+  /// bytes sooner than the old one, because TCP sends lost bytes again after pauses that grow.
   static constexpr int intervals_to_cut = 8;
   static constexpr std::size_t most_gone = 1024;
   static constexpr std::size_t most_in_turn = 2;
@@ -124,8 +124,9 @@ class member_table : public known_members {
   member_table(roster known, times limits);
 
   void set_port(std::uint16_t port);
-  /// `who` has greeted this node (`hears`) or has answered a greeting (`answers`); its bond with this node is `theirs`. An
-  /// unreachable peer that greets is not up yet: this node may hear the peer and not reach it. Pre: no objection, no rival.
+  /// Says that `who` has greeted this node (`hears`) or has answered a greeting (`answers`). `theirs`: the bond of `who` with
+  /// this node. An unreachable peer that greets is not up yet, because this node may hear the peer and not reach it. Pre:
+  /// objection() is empty, and living_rival() is null.
   enum class way { hears, answers };
   member_steps met(const member& who, caf::strong_actor_ptr gateway, const bond& theirs, way how, std::int64_t now_ns,
                    std::uint32_t incarnation = 0);
@@ -134,31 +135,33 @@ class member_table : public known_members {
   member_steps hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// Takes in all news of another node, in a greeting.
   member_steps hear_all(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
-  /// The neighbours that are no peers yet, to be dialled now; dialled() tells how that ended (MT-5).
+  /// Returns the neighbours that are no peers yet. The caller has to dial them now, and to call dialled() for each (MT-5).
   std::vector<member> take_strangers(std::int64_t now_ns);
-  /// News for the neighbours. To be called soon after `passes_on` was true.
+  /// Returns the waiting news for the neighbours. To be called soon after `passes_on` was true.
   member_steps pass_on();
-  /// Somebody looks for a member until `until_ns` (MT-6). Empty steps if no member has the name or id, or if it is a peer.
+  /// Says that somebody looks for a member until `until_ns` (MT-6). Returns no steps if no member has the name or id, or if it
+  /// is a peer.
   member_steps want(const std::string& name, std::int64_t until_ns, std::int64_t now_ns);
   member_steps want(node_id who, std::int64_t until_ns, std::int64_t now_ns);
-  /// Another node claims the name of a member that is no peer. The next dial of the member decides who has the name (MT-8).
+  /// Says that another node claims the name of a member that is no peer. The next dial of the member decides who has the name
+  /// (MT-8).
   void contest(node_id holder, std::int64_t now_ns);
-  /// A peer has sent a heartbeat.
+  /// Says that a peer has sent a heartbeat. `theirs`: the bond of the peer with this node.
   member_steps heard(node_id from, const bond& theirs, std::int64_t now_ns);
-  /// A peer has answered a heartbeat.
+  /// Says that a peer has answered a heartbeat. `theirs`: the bond of the peer with this node.
   member_steps answered(node_id by, const bond& theirs, std::int64_t now_ns);
   /// To be called once in each interval of heartbeats. `hears`: whether other bytes came from the peer lately. `shares`:
   /// whether this node shares work with the peer; empty: with every peer.
   member_steps beat(std::int64_t now_ns, const std::function<bool(const known_peer&)>& hears,
                     const std::function<bool(node_id)>& shares = {});
-  /// A peer that is up did not answer when another node claimed its name.
+  /// Says that a peer that is up did not answer when another node claimed its name.
   member_steps suspect(node_id who, std::int64_t now_ns);
-  /// The connection to a peer is lost.
+  /// Says that the connection to a peer is lost.
   member_steps connection_lost(node_id of, std::int64_t now_ns);
-  /// How a dial ended. The table has to be told for each dial.
+  /// How a dial ended. dialled() has to be called at the end of each dial.
   enum class dial_end { reached, not_reached, nobody_listens, another_listens };
   member_steps dialled(node_id who, dial_end how, std::int64_t now_ns, const std::string& why = {});
-  /// The peer is gone for a reason that it gave itself, or because another node has taken its address.
+  /// Says that the peer is gone, for a reason that it gave itself, or because another node has taken its address.
   member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);
 
  private:

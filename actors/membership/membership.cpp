@@ -30,7 +30,7 @@ namespace {
 using contracts::membership_host;
 using std::chrono::nanoseconds;
 
-/// The options, with defaults for the empty ones.
+/// Returns the options, with defaults for the empty ones. Spawns a dialer if there is no connector.
 membership_options complete(support::desk_actor self, membership_options options, gate::own_actors::hold& dialer_guard) {
   if (!options.clock) options.clock = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
   if (!options.has_heard)

@@ -20,11 +20,11 @@ namespace troupe::membership {
 
 struct membership_options : greeting_settings {
   member self;                          // name, id and host of this node; the port too if `gateway` is set
-  caf::strong_actor_ptr gateway;        // `gateway` actor; null: greetings and joins wait for (listen, gateway, port)
+  caf::strong_actor_ptr gateway;        // actor `gateway`; null: greetings and joins wait for (listen, gateway, port)
   caf::actor connector;                 // answers (connect, host, port, deadline in ns) like a dialer; null: spawns a dialer
   std::function<std::int64_t()> clock;  // steady, ns; empty: std::chrono::steady_clock
-  std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: that of node_connection.hpp
-  std::function<std::optional<route>(const caf::node_id&)> route_to;                    // empty: that of node_connection.hpp
+  std::function<bool(const caf::node_id&, std::chrono::nanoseconds lately)> has_heard;  // empty: as in node_connection.hpp
+  std::function<std::optional<route>(const caf::node_id&)> route_to;                    // empty: as in node_connection.hpp
   std::function<bool(node_id)> shares;  // whether this node shares work with a peer (MT-4); empty: with every peer
   std::function<gate::own_actors::hold(caf::actor_id)> guard;  // keeps other nodes from sending to the dialer; may be empty
   logging::node_log log;

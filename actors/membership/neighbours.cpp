@@ -9,7 +9,7 @@ namespace troupe::membership {
 
 namespace {
 
-/// The place of the node in a circle.
+/// The position of the node in the circle with the number `ring`.
 std::uint64_t place(node_id who, std::uint64_t ring) noexcept { return spread(who.value + spread(ring + 1)); }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::optional<int> socket_to(caf::actor_system& system, const caf::node_id& othe
   return found ? std::optional<int>(static_cast<int>(found->id())) : std::nullopt;
 }
 
-/// The address of one end, which `read` (getsockname or getpeername) gives.
+/// The address of one end of the connection. `read`: getsockname or getpeername.
 template <class F>
 sockaddr_storage end_of(F read, int socket) {
   sockaddr_storage address{};

@@ -22,19 +22,19 @@
 
 namespace troupe::membership {
 
-/// Which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
+/// Stores which nodes are up, their addresses, and the traffic between them and this node. Any thread may use it.
 ///   PD-1  the directory lists a peer from peer_up to peer_down, and again from the next peer_up on. News of an older period
 ///         change nothing. This node is always listed.
-///   PD-2  for the last 64 nodes that went away, peers or not, the directory keeps the traffic, the state, and since when and
-///         why the node is in this state.
+///   PD-2  the directory remembers the last 64 nodes that went away, peers or not. For each it keeps the traffic, the state,
+///         and since when and why the node is in this state.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
-///   PD-4  if no call is under way, and no message was sent or received within `rest_after`, is_used() asks once in each
-///         `rest_after` whether this node shares work with the peer. So it notices work that began without a message between
-///         the two nodes: a third node may bring a peer into a context.
-///   PD-5  besides the listed nodes, the directory keeps the last 64 nodes that went away and, for PD-1, the ids of the last
-///         4,096 peers that went down. An id that only a message names leaves no entry.
-///   PD-6  each of the first 64 members that this node can't connect to has an entry in traffic.report(), from
-///         traffic.note_obstacle() with a reason to traffic.note_obstacle() without one. A peer has no such entry.
+///   PD-4  is_used() asks once in each `rest_after` whether this node shares work with the peer, unless a call is under way or
+///         a message was sent or received within `rest_after`. So it notices work that began without a message between the two
+///         nodes, because a third node may bring a peer into a context.
+///   PD-5  besides the listed nodes, the directory keeps the last 64 nodes that went away. For PD-1 it also keeps the ids of
+///         the last 4,096 peers that went down. An id that only a message names leaves no entry.
+///   PD-6  each of the first 64 members that this node can't connect to has an entry in traffic.report(). The entry begins with
+///         traffic.note_obstacle() with a reason, and ends with traffic.note_obstacle() without one. A peer has no such entry.
 class peer_directory {
  public:
   /// `clock`: nanoseconds of a steady clock.
@@ -42,18 +42,19 @@ class peer_directory {
 
   peer_traffic traffic;
 
-  /// `period`: see contracts::peer_up. Does nothing if the news is older than the last remove() of the node.
+  /// Says that a peer is up. `period`: see contracts::peer_up. Does nothing if the news is older than the last remove() of the
+  /// node.
   void add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period = 0);
-  /// The peer is not up any more. `is_gone`: it is gone, not only unreachable. A peer may become gone after it was unreachable.
+  /// Says that the peer is not up any more. `is_gone`: it is gone, not only unreachable. A peer may become gone after it was
+  /// unreachable.
   void remove(node_id id, std::uint64_t period = 0, const std::string& reason = {}, bool is_gone = true);
   void clear();
 
-  /// Other nodes say that a member is up that this node is not connected to. Returns whether the directory did not list the
-  /// member before.
+  /// Lists a member that this node is not connected to, and that is up as other nodes say. Returns whether the directory did
+  /// not list the member before.
   bool know(const member& who);
-  /// A member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable. Returns
-  /// whether the directory listed it as a member that this node is not connected to. A member may become gone after it was
-  /// unreachable.
+  /// Says that a member that this node is not connected to is not up any more. `is_gone`: it is gone, not only unreachable.
+  /// Returns whether the directory listed it as such a member. A member may become gone after it was unreachable.
   bool forget(node_id id, const std::string& reason, bool is_gone);
   /// Whether the directory lists the node: as up, or as a member that this node is not connected to.
   bool is_member(node_id id) const;

@@ -18,38 +18,40 @@
 
 namespace troupe::membership {
 
-/// The traffic between this node and the nodes that a peer_directory lists or has listed. Also says with which nodes this node
-/// shares work. The directory says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the directory.
+/// Counts the traffic between this node and the nodes that a peer_directory lists or has listed. Also says with which nodes
+/// this node shares work. The directory says who is listed. Any thread may use it. Its promises are PD-2, PD-4 and PD-6 of the
+/// directory.
 class peer_traffic {
  public:
   /// `clock`: nanoseconds of a steady clock.
   explicit peer_traffic(std::function<std::int64_t()> clock) : clock_(std::move(clock)) {}
 
-  /// The node is listed: as a peer, or as a member that this node is not connected to.
+  /// Says that the directory lists the node: as a peer, or as a member that this node is not connected to.
   void list(const member& who, bool is_peer);
-  /// The node is not listed any more. For a node that went away before, only the reason and `is_gone` change.
+  /// Says that the directory does not list the node any more. For a node that went away before, only the reason and `is_gone`
+  /// change.
   void went_away(node_id id, const std::string& reason, bool is_gone);
-  /// No node is listed any more.
+  /// Says that the directory lists no node any more.
   void clear();
-  /// This node can't connect to a member, which other nodes may reach. `reason`: empty if this node can connect to the member
-  /// again.
+  /// Says that this node can't connect to a member, which other nodes may reach. `reason`: empty if this node can connect to
+  /// the member again.
   void note_obstacle(const member& who, const std::string& reason);
 
-  /// A call to the node or from it is under way, as long as the result lives.
+  /// Counts a call to the node or from it as under way, for as long as the result lives.
   std::shared_ptr<void> hold(node_id id) const;
   /// Whether this node shares work with the peer: a call is under way, a message was sent or received within `rest_after`, or
-  /// `keeps` returns true. `keeps` is asked once in `rest_after`, whatever it returned before (MT-4 of member_table).
+  /// `keeps` returns true. `keeps` is called at most once in `rest_after`, whatever it returned before (MT-4 of member_table).
   bool is_used(node_id id, const std::function<bool()>& keeps) const;
   static constexpr std::int64_t rest_after_ns = 10'000'000'000;
 
-  /// Counts a message to a node or from it, the bytes of its tensors, and what they would be without compression.
+  /// Counts a message to a node or from it, the bytes of its tensors, and the bytes that they would have without compression.
   void sent(node_id to, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const {
     count(true, to, tensors, packings);
   }
   void received(node_id from, const std::vector<at::Tensor>& tensors = {}, const std::vector<packing>& packings = {}) const {
     count(false, from, tensors, packings);
   }
-  /// Counts elements that were read out of the node's memory.
+  /// Counts bytes of tensors that this node has read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
 
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the node is not known.

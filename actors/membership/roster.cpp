@@ -151,7 +151,7 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
     // makes_way() may have moved the entry.
     return change_to(*find_entry(id), news, from, reason, now_ns);
   }
-  // The news that a member has ended may come before the news that it is up.
+  // News that an unknown member has ended count, because they may come before the news that the member is up.
   if (is_end && since_.size() >= limits_.most_members) return;
   if (!is_end && entries_.size() >= limits_.most_members) return tell_full(news.who);
   if (!is_end && !makes_way(from, news, now_ns)) return;
@@ -161,7 +161,7 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
   change_to(added, news, from, reason, now_ns);
 }
 
-/// Tells once that a member is left out because this node knows as many as it can.
+/// Reports once that a member is left out because this node knows as many members as it can.
 void roster::tell_full(const member& who) {
   if (std::exchange(is_full_told_, true)) return;
   changes_.push_back(
@@ -169,8 +169,8 @@ void roster::tell_full(const member& who) {
 }
 
 /// Whether the name of a new member is free. If this node itself has spoken with the new member (`from` is empty), an older
-/// member with this name and address has ended: it was restarted as the new member. News of other nodes do not show this: they
-/// come in any order.
+/// member with this name and address has ended: it was restarted as the new member. News of other nodes do not show this,
+/// because they come in any order.
 bool roster::makes_way(node_id from, const member_news& for_news, std::int64_t now_ns) {
   const auto& who = for_news.who;
   const auto* holder = who.name == own_.name ? &own_ : find(who.name);

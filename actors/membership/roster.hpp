@@ -14,8 +14,8 @@
 
 namespace troupe::membership {
 
-/// What this node knows of all members of the cluster by news that neighbours pass on. A cluster may have thousands of members,
-/// so a node has few neighbours: it exchanges heartbeats and news with these alone. The design follows SWIM (Das, Gupta and
+/// Stores what this node knows of all members of the cluster by news that neighbours pass on. A cluster may have thousands of
+/// members, so a node exchanges heartbeats and news only with a few neighbours. The design follows SWIM (Das, Gupta and
 /// Motivala, 2002): a member that does not answer is suspected, and may contradict. The neighbours of a node are drawn from
 /// rings, as in Rapid (Suresh and others, 2018). This class only decides: it sends no message and reads no clock.
 ///
@@ -33,8 +33,8 @@ namespace troupe::membership {
 ///   RT-3  each piece of news goes once to each neighbour, except the one that it came from. So the news of one event cost a
 ///         node at most as many messages as it has neighbours, however large the cluster is.
 ///   RT-4  if there are at most `most_in_mesh` other members, all are neighbours. Otherwise a hash of the ids orders the
-///         members in each of `rings` circles, and the two members next to this node in a circle are its neighbours. Two nodes
-///         that know the same members agree on who is a neighbour of whom.
+///         members in `rings` circles, and the two members next to this node in each circle are its neighbours. Two nodes that
+///         know the same members agree on who is a neighbour of whom.
 ///   RT-5  of the members that are gone, the roster keeps the newest `most_gone`, for an hour. If hear_all() hears that an
 ///         unknown member is gone, the member stays unknown. Otherwise nodes that tell each other all news would never forget
 ///         it.
@@ -46,7 +46,8 @@ class roster : public heard_members {
  public:
   static constexpr std::size_t most_gone = 1024;
   static constexpr std::size_t most_clashes = 1024;
-  /// A node raises its incarnation when others suspect it or take it for gone: once in some seconds at most.
+  /// The highest incarnation that counts. Without false news no node reaches it, because a node raises its incarnation once in
+  /// some seconds at most.
   static constexpr std::uint32_t most_incarnation = std::uint32_t{1} << 31;
 
   struct limits {
@@ -78,19 +79,19 @@ class roster : public heard_members {
   void hear(node_id from, const std::vector<member_news>& news, std::int64_t now_ns);
   /// Takes in all news of another node, in a greeting.
   void hear_all(node_id from, std::vector<member_news> news, std::int64_t now_ns);
-  /// This node has spoken with a member. If others suspect the member or take it for gone, returns this news, which the member
-  /// has to contradict.
+  /// Says that this node has spoken with a member. If other nodes suspect the member or take it for gone, returns this news,
+  /// which the member has to contradict.
   std::vector<member_news> met(const member& who, std::uint32_t incarnation, std::int64_t now_ns);
-  /// The member has just spoken with this node. The next accuse() counts, even within `accuse_again`.
+  /// Says that the member has just spoken with this node. The next accuse() counts, even within `accuse_again`.
   void spoke(node_id who) { accused_.erase(who); }
-  /// This node gets no answer from the member. Other nodes hear this at most once in `accuse_again`.
+  /// Says that this node gets no answer from the member. Other nodes hear this at most once in `accuse_again`.
   void accuse(node_id who, std::int64_t now_ns);
-  /// The member has ended (`gone`), or has said farewell (`left`).
+  /// Says that the member has ended (`gone`), or has said farewell (`left`).
   void end(node_id who, member_state how, const std::string& reason, std::int64_t now_ns);
   /// To be called once in each interval of heartbeats.
   void beat(std::int64_t now_ns);
 
-  /// What has changed since the last call.
+  /// Returns what has changed since the last call.
   std::vector<change> take_changes() { return std::exchange(changes_, {}); }
 
   /// News that have to be passed on, each with the neighbour that it came from (empty: from this node itself).
@@ -112,7 +113,8 @@ class roster : public heard_members {
   bool is_left_out(node_id who) const;
 
  private:
-  /// News about a member whose name belongs to another member, which may have ended: the news wait until that is known.
+  /// News about a member whose name belongs to another member. The other member may have ended, so the news wait until that is
+  /// known.
   struct clash {
     member_news news;
     node_id from;
@@ -136,7 +138,7 @@ class roster : public heard_members {
     node_id from;
     std::uint64_t number;
   };
-  std::unordered_map<node_id, source> fresh_;  // about which members news have to be passed on, and who told them
+  std::unordered_map<node_id, source> fresh_;  // members whose news have to be passed on, and the source of the news
   std::uint64_t last_news_ = 0;
   bool is_full_told_ = false;
   std::unordered_map<node_id, clash> clashes_;

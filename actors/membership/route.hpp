@@ -7,13 +7,13 @@
 
 #include <troupe/messages/messages.hpp>
 
-/// By which addresses nodes reach each other. These decisions open no socket.
+/// Functions that decide by which addresses nodes reach each other. They open no socket.
 namespace troupe::membership {
 
-/// What the connection to another node shows about addresses.
+/// The addresses at the two ends of the connection to another node.
 struct route {
   std::string own;              // address of this machine for other machines; loopback if the machine has no other
-  std::string own_ipv4;         // the same for a node that listens by IPv4 alone; empty if the machine has no IPv4 address
+  std::string own_ipv4;         // as `own`, for a node that listens by IPv4 alone; empty if the machine has no IPv4 address
   std::string other;            // address of the other end
   bool within_machine = false;  // whether the other end is on this machine
 };
@@ -22,8 +22,8 @@ struct route {
 /// or its advertised host. If `host` is a wildcard and `to` is known, the result is the address of this machine.
 std::string host_to_tell(const std::string& host, const std::optional<route>& to);
 
-/// The host by which this node reaches the node at the other end, which has told `host` as its own. Never a wildcard, and
-/// never an address with an interface of the other host.
+/// The host by which this node reaches the node at the other end, which has told `host` as its own. Never a wildcard, and never
+/// an address with a scope, because a scope names an interface of the other host.
 std::string host_to_reach(const std::string& host, const std::optional<route>& from);
 
 /// Why a node that greets can't be reached by the nodes here: it is on another machine and told a loopback address. Empty if

@@ -15,8 +15,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds longest_wait_of_a_seed{5'000'000'000};   // for the other seeds
-constexpr nanoseconds longest_wait_for_others{1'000'000'000};  // for the members that a seed has told of, which may be silent
+constexpr nanoseconds longest_wait_of_a_seed{5'000'000'000};   // of a node that is a seed itself, for the others
+constexpr nanoseconds longest_wait_for_others{1'000'000'000};  // for the members that a seed has named
 constexpr nanoseconds longest_pause{30'000'000'000};           // between two tries once the node has started
 constexpr nanoseconds first_report{2'000'000'000};
 constexpr nanoseconds longest_between_reports{60'000'000'000};
@@ -99,7 +99,8 @@ std::optional<member> seeds::met_at(const seed& at, std::int64_t by_ns) const {
   return std::nullopt;
 }
 
-/// What was seen at each of the other seeds: "h1:4001: no node listens ...; h2:4001: ...".
+/// An error text: what was seen at each seed where no node was met, except this node itself. For example "h1:4001: no node
+/// listens ...; h2:4001: ...".
 std::string seeds::seen_at(const std::vector<seed>& seeds) const {
   std::string result;
   for (const auto& each : seeds)
@@ -109,7 +110,7 @@ std::string seeds::seen_at(const std::vector<seed>& seeds) const {
   return result;
 }
 
-/// The start is over. From now on the seeds that have not answered are dialled less often.
+/// Ends the start with this result. From now on the seeds that have not answered are dialled less often.
 template <class Result>
 void seeds::end_start(Result how) {
   for (const auto& each : all_)

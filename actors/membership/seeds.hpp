@@ -16,7 +16,7 @@
 
 namespace troupe::membership {
 
-/// The nodes that this node was told to join at its start (ME-6). A part of the membership actor.
+/// Joins the nodes that this node was told to join at its start (ME-6). A part of the membership actor.
 class seeds {
  public:
   seeds(const membership_options& options, member_desk& members, admission& joins)
@@ -27,7 +27,7 @@ class seeds {
             caf::typed_response_promise<member> promise);
   /// Dials the seeds that this node is not connected to. To be called once in each interval of heartbeats.
   void dial();
-  /// The node stops: a start that is not over fails.
+  /// Says that the node stops. A start that is not over fails.
   void leave();
 
  private:

@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// Passes each warning on to `next` and keeps the text.
+/// Passes each warning on to `next` and adds its message to `text`.
 class warning_copy final : public c10::WarningHandler {
  public:
   explicit warning_copy(c10::WarningHandler& next) : next_(next) {}

@@ -6,8 +6,8 @@
 
 #include <torch/csrc/autograd/function.h>
 
-/// The work of a pass in libtorch's anomaly mode alone: it checks outputs for NaN, records which function created which other
-/// functions, and reports where a failed function was created.
+/// Functions that a pass uses only in libtorch's anomaly mode. They check outputs for NaN, record which function created which
+/// other functions, and report where a failed function was created.
 namespace troupe::engine {
 
 class plan;

@@ -10,8 +10,8 @@
 namespace troupe::engine {
 
 /// Remembers how long functions took. Threads may use the book concurrently.
-/// A kind is the type of a function, the size of its gradient, rounded to a power of two, and the type of the device that has
-/// the gradient. Each kind has an entry. Several kinds may share an entry, which keeps the last time.
+/// A kind has three parts: the type of a function; the size of its gradient, rounded to a power of two; the type of the
+/// gradient's device. Each kind has an entry, which stores the last time. Several kinds may share an entry.
 ///   CB-1  cost() gives the last time that was noted for the kind, never the time of another kind. cost() gives `unknown` if no
 ///         time was noted for the kind, or if a kind that shares its entry was timed later.
 class cost_book {

@@ -30,8 +30,8 @@ void cpu_workers::measure_grain() {
   using clock = std::chrono::steady_clock;
   constexpr int rounds = 20;
   constexpr std::int64_t least = 10'000;
-  // A worker that sleeps on an idle core takes longer. But a function of 30 us is worth handing over even if only two functions
-  // run in parallel: the thread of the pass runs each function that no worker has begun (bench/suite_grain.cpp).
+  // The measured time can be longer, because a worker may sleep on an idle core. Even then it is worth handing over functions
+  // of 30 us, because the thread of the pass takes back functions that no worker has begun (bench/suite_grain.cpp).
   constexpr std::int64_t most = 30'000;
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   for (int round = 0; round < rounds; ++round) {

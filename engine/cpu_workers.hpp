@@ -18,7 +18,8 @@ namespace troupe::engine {
 /// Worker threads that run functions of a pass in parallel with the thread of the pass. They serve one lane (lane.hpp) for the
 /// CPU and, if the object has them, one lane for each accelerator. The engine has no threads of its own: a caller that wants
 /// functions to run in parallel provides the workers. Several passes may share one object.
-///   EW-1  posted work runs exactly once, soon, on a thread that runs no pass. Posted work does not throw.
+///   EW-1  posted work runs exactly once, soon, on a thread that runs no pass. The poster makes sure that the work does not
+///         throw.
 ///   EW-2  a pass never waits for posted work to begin, so a pass does not need a free worker.
 ///   EW-3  the workers belong to the process that created them. A forked child does not have their threads: a pass that uses
 ///         these workers throws in the child.
@@ -29,7 +30,7 @@ class cpu_workers {
   /// Runs `work` on a worker of the CPU.
   virtual void post(std::function<void()> work) = 0;
 
-  /// The lane of an accelerator; null if the thread of a pass runs the functions of this device.
+  /// Returns the lane of an accelerator; null if the thread of a pass runs the functions of this device.
   virtual lane* lane_of(c10::Device) noexcept { return nullptr; }
   lane& cpu_lane() noexcept { return *cpu_lane_; }
 
@@ -41,7 +42,7 @@ class cpu_workers {
   /// A function that costs at least this many nanoseconds is worth handing to a worker.
   std::int64_t grain() const noexcept { return grain_; }
 
-  /// The measured costs of functions that ran in passes with these workers.
+  /// Returns the measured costs of functions that ran in passes with these workers.
   cost_book& costs() noexcept { return costs_; }
 
   /// True if the last pass had several large functions. The next pass then looks for large functions from the start.
@@ -55,7 +56,8 @@ class cpu_workers {
   void measure_grain();
 
  private:
-  /// Makes a worker serve the lane. By default posts `what` as work; workers that are actors get a message instead.
+  /// Makes a worker serve the lane. The default posts `what` as work. Workers that are actors override this function and get a
+  /// message.
   virtual void call_worker(serve_lane what) { post(std::move(what)); }
 
   std::size_t count_;

@@ -9,8 +9,8 @@
 
 #include <troupe/engine/torch_compat.hpp>
 
-/// Questions that functions and hooks can ask about the backward pass in which they run. Every answer is about the innermost
-/// pass of the calling thread.
+/// Questions that functions and hooks can ask about the backward pass in which they run. The current pass is the innermost pass
+/// of the calling thread.
 namespace troupe {
 
 /// Queues a callback that the current pass calls at its end, on the thread that ends the pass. The callback runs under the grad
@@ -19,18 +19,18 @@ namespace troupe {
 /// throws c10::Error if no pass runs.
 void queue_callback(std::function<void()> callback);
 
-/// The id of the current pass, unique in this process; -1 if no pass runs.
+/// Returns the id of the current pass, unique in this process; -1 if no pass runs.
 std::int64_t current_pass_id();
 
 /// True if the current pass keeps the saved variables of its functions. True if no pass runs.
 bool current_pass_keeps_graph();
 
-/// The functions that the sources (roots and sends) of the current pass lead to. In a pass with inputs, functions so deep in
-/// the graph that they cannot lead to an input may be missing. Empty if no pass runs.
+/// Returns the functions to which the sources (roots and sends) of the current pass lead; empty if no pass runs. In a pass with
+/// inputs, the list may lack functions that are too deep in the graph to lead to an input.
 std::vector<torch::autograd::Node*> current_pass_functions();
 
-/// The functions that the current pass runs or whose inputs it captures, in serial order. Functions that have already run are
-/// included.
+/// Returns the functions that the current pass runs, or whose inputs it captures, in serial order. The list includes functions
+/// that have run already.
 std::vector<torch::autograd::Node*> current_pass_order();
 
 /// True if the current pass runs `function` or captures an input of `function`. True if no pass runs.
@@ -39,11 +39,12 @@ bool current_pass_executes(const torch::autograd::Node& function);
 /// True if the current pass uses output `index` of `function`. A function need not compute an output that is not used.
 bool current_pass_needs_output(const torch::autograd::Node& function, std::size_t index);
 
-/// The function that runs now; null if no function runs, for example in a final callback.
+/// Returns the function that runs now; null if no function runs, for example in a final callback.
 engine::node_pointer current_function();
 
-/// True if the current pass and all passes around it run their whole graphs and put the gradients of leaves into `.grad`: none
-/// has inputs, none is distributed. Checkpointing by nested passes of backward() relies on this. True if no pass runs.
+/// True if the current pass and all passes around it run their whole graphs and put the gradients of leaves into `.grad`. This
+/// holds if none of these passes has inputs or is distributed. Checkpointing by nested passes of backward() needs such passes.
+/// True if no pass runs.
 bool is_checkpoint_valid();
 
 }  // namespace troupe

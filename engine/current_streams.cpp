@@ -8,7 +8,8 @@ namespace troupe::engine {
 
 namespace {
 
-// Setting a device without a context would make one, which takes hundreds of megabytes of a GPU.
+// Whether the process has a context on the device. To make a device without a context current would create a context, which
+// takes hundreds of megabytes of a GPU.
 bool has_context(c10::Device device) {
   return at::globalContext().getAcceleratorHooksInterface(device.type()).hasPrimaryContext(device.index());
 }

@@ -11,7 +11,7 @@
 
 namespace troupe::engine {
 
-/// The current devices and streams of the constructing thread. libtorch's thread-local state does not include these.
+/// Stores the current devices and streams of the constructing thread. libtorch's thread-local state does not include these.
 ///   CS-1  devices that the process does not use (those without a primary context) are left out, and stay unused.
 class current_streams {
  public:
@@ -36,7 +36,7 @@ class current_streams {
   std::vector<device> devices_;
 };
 
-/// Sets these devices and streams on the calling thread. At the end of the scope the thread has its own again.
+/// Sets these devices and streams on the calling thread. At the end of the scope, sets those that the thread had before.
 class same_streams {
  public:
   explicit same_streams(const current_streams& as) {

@@ -98,13 +98,14 @@ const recv_backward* graph_task::implementation::as_recv(const plan::vertex& ver
   return dynamic_cast<const recv_backward*>(vertex.function);
 }
 
-// A recv that gets no gradient tells the node that sent the tensors, and that node stops waiting. A recv that the discovery has
-// not reached tells nothing, because its send is pruned.
+// Whether a vertex runs although it gets no gradient. A recv does: it tells the node that sent the tensors to wait no longer. A
+// recv that the discovery has not reached does not run, because its send is pruned.
 bool graph_task::implementation::tells_of_no_gradient(std::uint32_t index) const {
   return as_recv(graph.vertices[index]) != nullptr && !reach.has_passed_by(index);
 }
 
-// Runs a recv if no function of the pass leads to some of its inputs. Returns false, and runs nothing, for every other vertex.
+// Runs a recv that has an input to which no function of the pass leads. Returns false, and runs nothing, for every other
+// vertex.
 bool graph_task::implementation::leave_in_part(const plan::vertex& vertex) {
   const recv_backward* const recv = as_recv(vertex);
   if (recv == nullptr) return false;
@@ -122,8 +123,8 @@ bool graph_task::implementation::leave_in_part(const plan::vertex& vertex) {
   return true;
 }
 
-// Whether a function or a root of the pass leads to the input. In a pass with sends, edges of the plan may be skipped, so the
-// sums are asked. In all other passes every edge of the plan counts.
+// Whether a function or a root of the pass leads to the input. In a pass with sends, edges of the plan may be skipped, so
+// `sums` answers. In all other passes every edge of the plan counts.
 bool graph_task::implementation::is_reached(std::uint32_t slot) {
   if (!settings.sends.empty()) return sums->is_reached(slot);
   if (with_edges.empty()) {

@@ -12,12 +12,12 @@
 
 namespace troupe::engine {
 
-/// Ids as text, for the engine's error messages. The messages room has longer texts, but the engine does not link that room.
+/// Return ids as text, for the engine's error messages. The engine does not link to_string() of messages/ids.hpp.
 inline std::string describe(const message_id& id) { return c10::str(id.number, " of node ", std::hex, id.node.value); }
 inline std::string describe(const context_id& id) { return c10::str(id.number, " of node ", std::hex, id.node.value); }
 
-/// Adds to the error the function that failed and the devices of the function's gradients, in and out. In nested passes only
-/// the innermost pass adds its function.
+/// Adds to the error the name of the function that failed, and the devices of the function's incoming and outgoing gradients.
+/// In nested passes only the innermost pass adds its function.
 void add_place(c10::Error& to, const torch::autograd::Node& failed);
 
 }  // namespace troupe::engine

@@ -15,17 +15,17 @@ namespace troupe::engine {
 /// True for a tensor of an accelerator. The accelerator may compute the elements after the call that returned the tensor.
 bool is_of_accelerator(const at::Tensor& tensor);
 
-/// Keeps the memory of `tensor` in use on `stream` until everything that is queued on `stream` now has run.
+/// Prevents that the memory of `tensor` is given to another tensor before the work that is queued on `stream` now has run.
 void record_use(const at::Tensor& tensor, const c10::Stream& stream);
 
-/// An event that happens when all work that `stream` has got so far has run.
+/// Returns an event that happens when all work that is queued on `stream` now has run.
 std::shared_ptr<c10::Event> recorded(const c10::Stream& stream);
 
-/// One event for each device. The event happens when the device has made the recorded tensors. Streams wait for events, threads
-/// do not.
-///   DE-1  after record(tensor) and wait(tensor), work that the waiting thread queues on its current stream sees all elements
-///         that the current stream of the recording thread had made, or had waited for.
-///   DE-2  the memory of a tensor that was waited for is given to no other tensor before the work of DE-1 has run.
+/// Lets streams, not threads, wait until accelerators have made tensors. Stores one event for each device. The event happens
+/// when the device has made the recorded tensors.
+///   DE-1  work that a thread queues on its current stream after wait(tensor) sees the elements of the tensor. The current
+///         stream of the thread that called record(tensor) had made these elements, or had waited for them.
+///   DE-2  the memory of a tensor that was passed to wait() is given to no other tensor before the work of DE-1 has run.
 /// Threads may call wait() at the same time.
 class device_events {
  public:

@@ -44,8 +44,7 @@ bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradie
   return true;
 }
 
-// libtorch's functions compute only the outputs that a pass uses. All other functions may return unused outputs, which are
-// dropped here.
+// Drops outputs that the pass does not use. libtorch's functions do not compute such outputs, but a user's functions may.
 void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* next) {
   for (std::size_t i = 0; i < std::min(outputs.size(), edges); ++i)
     if (next[i].vertex == plan::none) outputs[i].reset();

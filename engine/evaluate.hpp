@@ -26,16 +26,17 @@ void validate(const torch::autograd::edge_list& edges, torch::autograd::variable
 /// mode.
 ///   EV-1  if `leaves` is set, an accumulation function adds its gradient to that table and leaves `.grad` alone. The
 ///         function's hooks run.
-///   EV-2  an output that no function of the pass takes is dropped without validation and without a check for NaN. A function
+///   EV-2  an output that no function of the pass uses is dropped without validation and without a check for NaN. A function
 ///         with post-hooks keeps all of its outputs, validated, because the hooks see the outputs, as in libtorch.
 /// The call leaves `inputs` empty. The input tensors are freed before the call returns, so that sums may reuse their memory.
 struct evaluation {
   bool keep_graph = false;
-  bool pruned = false;  // some outputs may have no taker: their edges in `next` have no vertex
+  bool pruned = false;  // some outputs may be unused: their edges in `next` lead to no vertex
   gradient_table* leaves = nullptr;
   std::mutex* leaves_mutex = nullptr;   // held while the table changes, if given
   const pass_notes* anomaly = nullptr;  // null outside anomaly mode
 
+  /// `next`: the edges of the function's outputs in the plan.
   /// `unreached`, if given: for each input, true if no function of the pass leads to it. The tensor hooks of such an input do
   /// not run.
   torch::autograd::variable_list operator()(torch::autograd::Node& function, torch::autograd::variable_list& inputs,

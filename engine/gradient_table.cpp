@@ -16,8 +16,8 @@ namespace {
 bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() && gradient.storage().use_count() > 1; }
 
 // True if nothing else refers to the gradient or its storage. A thread that read the gradient may have dropped its reference
-// only just now. This function drops its own two references, which synchronizes with that thread: later writes of this thread
-// come after the reads of that thread.
+// only just now. This function drops its own two references, which synchronizes with that thread: later writes of the calling
+// thread come after the reads of that thread.
 bool is_ours_alone(const at::Tensor& gradient) {
   if (!gradient.has_storage()) return false;  // the parts of sparse and opaque tensors have owners of their own
   const at::Tensor handle = gradient;

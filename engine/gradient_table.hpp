@@ -9,12 +9,12 @@
 
 namespace troupe::engine {
 
-/// The gradients of leaves, by leaf. The table has one owner; a table that is shared as const does not change any more.
+/// Stores the gradients of leaves, by leaf. The table has one owner; a table that is shared as const does not change any more.
 ///   TB-1  the table keeps its leaves alive, so the address of a leaf in the table is never used by another leaf.
-///   TB-2  a gradient in the table shares no storage with a tensor outside. A gradient is stored without a copy only if
-///         nothing else refers to it.
-///   TB-3  a gradient that was handed out, by find() or with a copy of the table, does not change any more: later gradients
-///         are summed into new memory. Sums are made in place only if nothing else refers to the gradient, and never in an
+///   TB-2  a gradient in the table shares no storage with a tensor outside. A gradient is stored without a copy only if nothing
+///         else refers to it.
+///   TB-3  a gradient that was handed out, by find() or with a copy of the table, does not change any more: later gradients are
+///         summed into new memory. Sums are made in place only if nothing else refers to the gradient, and never in an
 ///         accelerator's gradient that was handed out.
 ///   TB-4  after made_here(), the current streams of a thread that calls find() or merge() wait for the streams that made the
 ///         gradients.
@@ -32,7 +32,7 @@ class gradient_table {
   /// Adds all gradients of `other`, which is empty afterwards. The current streams of the calling thread make the sums.
   void merge(gradient_table&& other);
 
-  /// The gradient of the leaf; undefined if the table has none.
+  /// Returns the gradient of the leaf; undefined if the table has none.
   at::Tensor find(const at::Tensor& leaf) const;
 
   /// True if some gradient in the table requires grad.

@@ -34,7 +34,7 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// libtorch's flag of this thread that lets a pass use several threads.
+// Whether libtorch lets a pass that this thread starts use several threads.
 bool may_use_threads() { return c10::AutogradState::get_tls_state().get_multithreading_enabled(); }
 
 }  // namespace
@@ -58,7 +58,8 @@ void graph_task::implementation::seed() {
   }
 }
 
-// libtorch calls the tensor hooks of a single root, and retains its gradient, even if no path leads from the root to an input.
+// Calls the tensor hooks of a single root, which retain its gradient too, even if no path leads from the root to an input.
+// libtorch does the same.
 void graph_task::implementation::show_to_hooks_of_lone_root() {
   const auto& root = settings.roots.front();
   if (settings.roots.size() == 1 && has_tensor_hooks(*root.function)) {
@@ -69,7 +70,7 @@ void graph_task::implementation::show_to_hooks_of_lone_root() {
   }
 }
 
-// Puts the inputs of the function into `inputs`. Returns false if the vertex has no function to run.
+// Puts the inputs of the vertex into `inputs`. Returns false if the caller has nothing to run for the vertex.
 bool graph_task::implementation::prepare(std::uint32_t index) {
   plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::source) != 0) {
@@ -153,7 +154,7 @@ void graph_task::implementation::distribute_in_order(const plan::vertex& from, v
   distribute<true>(from, outputs);
 }
 
-// A step under a profiler or in anomaly mode.
+// Runs one vertex under a profiler or in anomaly mode.
 void graph_task::implementation::step_watched(std::uint32_t index) {
   RECORD_FUNCTION(c10::str("autograd::engine::evaluate_function: ", graph.vertices[index].function->name()),
                   c10::ArrayRef<const c10::IValue>());
@@ -161,7 +162,7 @@ void graph_task::implementation::step_watched(std::uint32_t index) {
   streams ? step_on_stream(index) : step(index);
 }
 
-// A step of a pass that uses an accelerator.
+// Runs one vertex in a pass that uses an accelerator.
 void graph_task::implementation::step_on_stream(std::uint32_t index) {
   const plan::vertex& vertex = graph.vertices[index];
   const entered_stream entered(streams.get(), vertex);
@@ -178,7 +179,7 @@ void graph_task::implementation::note_producers() {
     std::fill_n(producers.begin() + vertex.first_edge, vertex.edge_count, i);
   }
   last_producer.resize(graph.vertices.size(), plan::none);
-  if (sums) {  // sums run in serial order, so the last sum of a vertex decides; a dropped send makes no sum
+  if (sums) {  // in serial order, the last sum of a vertex shows its last producer; a dropped send makes no sum
     sums->on_sum([this](std::uint32_t edge, std::uint64_t from) {
       last_producer[graph.edges[edge].vertex] = producers[edge];
       program_place place = settings.recorder->place_of(order->key(*graph.vertices[producers[edge]].function));
@@ -200,7 +201,7 @@ void graph_task::implementation::note_producers() {
   }
 }
 
-// The program place of everything that is recorded while the function runs.
+// Returns the program place of the functions that are recorded while this function runs.
 program_place graph_task::implementation::place_while_running(std::uint32_t index) const {
   const torch::autograd::Node& function = *graph.vertices[index].function;
   if (function.sequence_nr() != recording_order::last) return settings.recorder->place_of(order->key(function));
@@ -294,16 +295,17 @@ void graph_task::implementation::run_here(const std::atomic<bool>* stop) {
   }
 }
 
-// libtorch's functions ask libtorch's current graph task which of their outputs are used. A pass that leaves out outputs needs
-// such a task. A pass that uses all outputs needs such a task only inside another pass, because its functions would otherwise
-// get the answers for the outer pass.
+// libtorch's functions ask libtorch's current graph task which of their outputs are used. A pass that does not use some outputs
+// needs such a task. A pass that uses all outputs needs one only inside another pass. Without it, its functions would get the
+// answers for the outer pass.
 bool graph_task::implementation::needs_libtorch_task() const {
   if (settings.in_libtorch_task || graph.leaves_out_outputs) return !settings.in_libtorch_task;
   const auto* around = torch::autograd::get_current_graph_task_exec_info();
   return around != nullptr && !around->empty();
 }
 
-// In a distributed pass, hooks and a user's functions find libtorch's current graph task, for example to queue a callback.
+// Whether some function of the graph may ask for libtorch's current graph task. Hooks and a user's functions may, for example
+// to queue a callback.
 bool graph_task::implementation::may_ask_libtorch() const {
   return std::any_of(graph.vertices.begin(), graph.vertices.end(), runs_code_of_user);
 }
@@ -346,7 +348,8 @@ void graph_task::implementation::run_in_order(const std::atomic<bool>* stop) {
 }
 
 void graph_task::implementation::run_ready(const std::atomic<bool>* stop) {
-  // Checked once per pass: if a function starts a profiler, the profiler observes the next pass.
+  // The check is made before any function runs. If a function starts a profiler, the profiler observes only later calls of
+  // run().
   const bool watched = evaluate.anomaly != nullptr || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
   if (settings.workers != nullptr && may_use_threads() && !settings.create_graph && !watched && !graph.leaves_out_outputs) {
     settings.workers->check_process();
@@ -379,7 +382,8 @@ bool graph_task::implementation::stopped(const std::atomic<bool>* stop) {
   return true;
 }
 
-// A function in a cycle waits for itself. The error text begins with the words of libtorch's error text.
+// Throws if a function still waits for a gradient. A function in a cycle does, because it waits for itself. The error text
+// begins with the words of libtorch's error text.
 void graph_task::implementation::check_all_ran() {
   if (begun == graph.vertices.size()) return;
   const auto waits = [this](const plan::vertex& each) {

@@ -26,10 +26,11 @@
 
 namespace troupe::engine {
 
-/// Finds the recvs that given vertices lead to, without recursion. All calls of one reach_walk visit each vertex once.
+/// Finds the recvs to which given vertices lead, without recursion. An object visits each vertex at most once, over all its
+/// calls.
 class reach_walk {
  public:
-  /// The messages of those recvs that no earlier call has found. `from` may contain plan::none.
+  /// Returns the messages of the recvs that this call has found and no earlier call. `from` may contain plan::none.
   std::vector<message_id> operator()(const plan& graph, std::vector<std::uint32_t> from);
 
   /// True if a walk has run, and no walk has visited the vertex.
@@ -42,7 +43,7 @@ class reach_walk {
 /// The parts of a graph task that grow with its graph. Each thread keeps the last workspace for its next task, unless the
 /// workspace is large. Short passes would otherwise spend most of their time in the allocator.
 struct workspace {
-  /// An empty workspace, with the memory that an earlier task of this thread gave back.
+  /// Returns an empty workspace. It has the memory that an earlier task of this thread gave back, if any.
   static std::unique_ptr<workspace> acquire();
 
   /// Frees the tensors and keeps the memory for the next task of this thread.
@@ -171,7 +172,7 @@ struct graph_task::implementation {
   evaluation evaluate;
   std::size_t large_functions = 0;
   bool is_away = false;  // whether the thread of the pass runs a function without owning the pass (job_board.hpp)
-  std::vector<std::uint32_t>* made_ready = nullptr;  // takes the functions that become ready, instead of `ready`, if set
+  std::vector<std::uint32_t>* made_ready = nullptr;  // if set, gets the functions that become ready, instead of `ready`
   std::size_t waiting;
   std::uint64_t begun = 0;
   bool seeded;
@@ -186,7 +187,7 @@ struct graph_task::implementation {
   reach_walk reach;
   std::vector<bool> with_edges;  // by slot: whether a function or root leads to the slot; filled for the first recv
   std::thread::id home;
-  std::unique_ptr<at::ThreadLocalState> home_state;  // null if run() always has one thread: copying the state is slow
+  std::unique_ptr<at::ThreadLocalState> home_state;  // null with settings.one_thread, because a copy takes long
 };
 
 }  // namespace troupe::engine

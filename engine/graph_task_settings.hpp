@@ -22,18 +22,19 @@ class gradient_table;
 class warning_relay;
 struct recv_backward;
 
-/// Takes the gradients that reach a recv_backward while a graph task runs.
+/// Takes the gradients that reach recv_backward functions. A graph task calls emit() once for each recv_backward that it runs.
 /// `unreached`: empty, or one flag for each gradient. True: no function of the pass leads to the tensor, and its gradient is
 /// undefined. Gradients of other tensors may be undefined too.
-/// `more`: other functions of the task are ready, or run in lanes.
+/// `more`: whether more gradients may follow, because functions of the task are ready, or run in lanes.
 class outlet {
  public:
   virtual ~outlet() = default;
   virtual void emit(const recv_backward& from, std::vector<at::Tensor> gradients, std::vector<bool> unreached, bool more) = 0;
 };
 
-/// A send, as a source of a distributed pass. Without recordings, the functions that the send reaches get the rank of the send
-/// (see PL-3). Functions of a higher rank run first, so the order of sums does not depend on the order of arrival.
+/// A send from which a distributed pass continues on this node. Without recordings, the functions that the send reaches get the
+/// rank of the send (see PL-3). Functions of a higher rank run first, so the order of sums does not depend on the order of
+/// arrival.
 struct send_source {
   std::shared_ptr<send_backward> function;
   std::uint64_t rank = 0;
@@ -50,7 +51,7 @@ struct graph_task_settings {
   torch::autograd::edge_list roots;               // gradient edges of the roots
   torch::autograd::variable_list root_gradients;  // one gradient per root
   std::vector<send_source> sends;                 // distributed pass: sources that wait for their gradients
-  std::vector<recording> recordings;              // of the context's functions on this node; if empty, the sends give the ranks
+  std::vector<recording> recordings;              // of the context's functions on this node; if empty, `sends` give the ranks
   torch::autograd::edge_list inputs;              // if empty, all functions run; otherwise only those that lead to an input
   bool capture = false;                           // return the gradients of `inputs` instead of accumulating them (grad())
   std::vector<capture_hook> capture_hooks;        // used with `capture`
@@ -60,10 +61,10 @@ struct graph_task_settings {
   std::mutex* leaves_mutex = nullptr;  // if set, held while the task changes `leaves`; other threads lock it to read the table
   outlet* emit_to = nullptr;           // takes the gradients of recv_backward functions; must be set if the graph has one
   pass_recorder* recorder = nullptr;   // used with create_graph and recordings: notes the functions that the pass records
-  warning_relay* warnings = nullptr;   // collects the warnings of functions that run on another thread, to be replayed
+  warning_relay* warnings = nullptr;   // collects the warnings if run() is called on another thread than the constructor
   cpu_workers* workers = nullptr;      // may run large functions; not used with create_graph (GT-7)
-  bool in_libtorch_task = false;       // run() is called in a task of libtorch (drop_in/task_state.hpp); no fresh stack is used
-  bool one_thread = false;             // run() is called on the constructing thread, whose state need not be kept
+  bool in_libtorch_task = false;       // run() is called in a graph task of libtorch (drop_in/task_state.hpp); no fresh stack
+  bool one_thread = false;             // run() is called only on the constructing thread, so its state is not copied
 };
 
 }  // namespace troupe::engine

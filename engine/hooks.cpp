@@ -17,8 +17,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// The list may change while this loop runs. A removed hook is not called. An added hook is not called, unless it has the
-// address of a removed hook.
+// Calls each hook. The list may change while this loop runs. A removed hook is not called. An added hook is not called, unless
+// it has the address of a removed hook.
 template <class Hooks, class Call>
 void call_each(const Hooks& hooks, Call call) {
   c10::SmallVector<typename Hooks::value_type::pointer, 8> at_first;
@@ -31,15 +31,17 @@ void call_each(const Hooks& hooks, Call call) {
   }
 }
 
-// A tensor hook of C++ code knows the index of its input. Its type is compared by name, because libtorch does not export the
-// type for a dynamic_cast. Hooks of Python have other types, but Python makes no functions that join two nodes.
+// Whether a tensor hook must not run, because its input is unreached. A hook of C++ code stores the index of its input. Its
+// type is compared by name, because libtorch does not export the type for a dynamic_cast. Python's hooks have other types, but
+// Python code makes no recv_backward, and only a recv_backward has unreached inputs.
 bool is_left_out(const torch::autograd::FunctionPreHook& hook, const std::vector<bool>* unreached) {
   if (unreached == nullptr || typeid(hook).name() != std::string_view("N5torch8autograd24CppFunctionTensorPreHookE"))
     return false;
   return unreached->at(static_cast<const torch::autograd::CppFunctionTensorPreHook&>(hook).value_idx_);
 }
 
-// The hooks are in a map. A hook may change that map and make iterators invalid, so the loop goes over a copy of the keys.
+// Calls the hooks of retained gradients, which are in a map. A hook may change that map and make iterators invalid, so the loop
+// goes over a copy of the keys.
 void call_retained(Node& function, variable_list& inputs, const std::vector<bool>* unreached) {
   const auto& hooks = function.retains_grad_hooks();
   std::vector<std::size_t> indices;

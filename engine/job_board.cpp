@@ -65,7 +65,7 @@ struct job_board::handed_over final : lane_task {
   std::unique_ptr<job> what;  // belongs to the thread that has claimed the task
 };
 
-// Changes that the work makes to the thread's state are undone.
+// Runs `work` with the state of the pass's thread, and then restores the state of the calling thread.
 template <class Work>
 void job_board::state::as_in_the_pass(Work work) const {
   std::fenv_t rounding_here{};
@@ -103,7 +103,8 @@ void job_board::state::come_back(std::unique_ptr<job> which) {
   done_count.store(done.size(), std::memory_order_release);
 }
 
-// A thread that has the ownership looks for finished jobs after it has given the ownership up (JB-4).
+// Goes on with the pass while finished jobs wait. Returns if another thread has the ownership, because that thread looks for
+// finished jobs after it has given the ownership up (JB-4).
 void job_board::state::go_on() noexcept {
   while (has_done()) {
     if (closed || !call.go_on) return ring_owner(std::lock_guard(mutex));
@@ -129,7 +130,7 @@ void job_board::state::wake_owner(std::unique_ptr<job> which) noexcept {
   ring_owner(lock);
 }
 
-// Wakes the thread of the pass. Called when has_news() has become true.
+// Wakes the thread of the pass, which waits for has_news().
 void job_board::state::ring_owner(const std::lock_guard<std::mutex>& /*of `mutex`*/) noexcept {
   if (served_meanwhile != nullptr) served_meanwhile->ring();
   changed.notify_all();
@@ -163,7 +164,7 @@ void job_board::add(lane& where, std::unique_ptr<job> next, std::uint64_t sequen
   where.add(all.back());
 }
 
-/// Whether the calling worker will run the job that was added last as its next task.
+/// Whether the calling worker will run, as its next task, the job that was added last.
 bool job_board::begins_here() {
   const handed& all = added_to_->what() == lane::kind::cpu ? to_cpu_ : to_accelerators_;
   return added_to_->promises(all.back());

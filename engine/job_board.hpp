@@ -30,22 +30,20 @@ struct job {
   std::exception_ptr failure;
 };
 
-/// The functions of one pass that lanes run, and the ownership of the pass: the right to change its state machine. One thread
-/// at a time has the ownership. The thread of the pass gives the ownership up while it waits or runs a long function. Meanwhile
-/// a worker that has finished a job takes the ownership and goes on with the pass. So a lane gets its next function although
-/// the thread of the pass is busy. collect(), add() and take() need the ownership.
+/// Holds the functions of one pass that lanes run, and the ownership of the pass: the right to change its graph task. One
+/// thread at a time has the ownership. The thread of the pass gives the ownership up while it waits or runs a long function.
+/// Meanwhile a worker that has finished a job takes the ownership and goes on with the pass. So a lane gets its next function
+/// although the thread of the pass is busy. collect(), add() and take() need the ownership.
 ///   JB-1  a job and `go_on` run with the state of the pass's thread: thread-local state (grad mode included), number of
 ///         libtorch threads, rounding mode and, if the pass uses an accelerator, current devices and streams. Afterwards the
 ///         worker has its own state again.
-///   JB-2  take() gives jobs in the order in which they were added, those for the CPU before those for accelerators: a thread
-///         that waits for an accelerator computes nothing.
+///   JB-2  take() gives jobs in the order in which they were added, but those for the CPU before those for accelerators. The
+///         reason: a thread that waits for an accelerator computes nothing.
 ///   JB-3  after the destructor no job and no `go_on` runs. A job that has not begun by then never runs.
-///   JB-4  each job that a worker has finished is taken over, by `go_on` or by the pass's thread in collect(). A worker leaves
-///         a finished job only to a thread that has the ownership. That thread asks has_done() after it has given the ownership
-///         up.
-///   JB-5  wait() also ends when a `go_on` has added jobs: the thread of the pass then runs one of them. The exception is a
-///         single job that the worker of this `go_on` runs next (LV-4). So no pass waits for a worker that is busy with
-///         something else.
+///   JB-4  no finished job is forgotten: `go_on` collects it, or the pass's thread. A worker leaves a finished job only to a
+///         thread that has the ownership. That thread asks has_done() after it has given the ownership up.
+///   JB-5  wait() also ends when `go_on` has added jobs, so that the thread of the pass runs one of them. It does not end for a
+///         single job that the worker itself runs next (LV-4). So no pass waits for a worker that is busy with something else.
 class job_board {
  public:
   using ownership = std::unique_lock<std::mutex>;
@@ -53,7 +51,7 @@ class job_board {
   struct calls {
     std::function<void(job&)> run;  // runs a job on the thread of a worker; may throw
     std::function<void(job_board&)>
-      go_on{};  // called by a worker that has the ownership; without it, all finished jobs are left to collect()
+      go_on{};  // called by a worker that has the ownership; null: only the pass's thread collects jobs
   };
 
   /// `depth`: the number of passes around this pass.
@@ -71,23 +69,23 @@ class job_board {
   /// Whether collect() would give a job. Needs no ownership: a thread asks after it has given the ownership up (JB-4).
   bool has_done() const noexcept;
 
-  /// The jobs that have finished since the last call.
+  /// Returns the jobs that have finished since the last call.
   std::vector<std::unique_ptr<job>> collect();
 
-  /// The next job that no worker has begun, for the caller to run; null if there is none.
+  /// Returns the next job that no worker has begun, for the caller to run; null if there is none.
   std::unique_ptr<job> take();
 
   /// Whether a job was handed over and has not come back.
   bool has_away() const noexcept { return away_ > 0; }
 
-  /// For `go_on`: wakes the thread of the pass. `left`: null, or a job that this thread has to handle, such as a failed one;
-  /// take_left() then returns the job.
+  /// For `go_on`: wakes the thread of the pass. `left`: null, or a job that the thread of the pass has to handle, such as a
+  /// failed job. take_left() then returns this job.
   void wake(std::unique_ptr<job> left = nullptr);
   std::unique_ptr<job> take_left();
 
   /// Gives the ownership up and blocks until a job has finished, jobs were added (JB-5) or wake() was called. Returns false at
   /// once if no job is away (has_away()). If the calling thread is a worker of a lane, it serves the lane while it waits
-  /// (LV-2). A pass runs what take() gives before it waits (EW-2).
+  /// (LV-2). Before it waits, a pass runs the jobs that take() returns (EW-2).
   bool wait(ownership& own);
 
  private:

@@ -8,11 +8,11 @@ namespace troupe::engine {
 
 namespace {
 
-// Often a pass adds its next function in less time than it takes to wake a worker.
+// How long serve() waits for another task. Often a pass adds its next function sooner than a sleeping worker could wake up.
 constexpr std::chrono::microseconds patience{50};
 
 thread_local lane* served_here = nullptr;
-thread_local std::size_t waits_here = 0;  // how many tasks of this thread wait
+thread_local std::size_t waits_here = 0;  // how many tasks of this thread are in serve_until()
 thread_local lane_task_ptr promised_here;
 
 }  // namespace

@@ -22,7 +22,7 @@ struct lane_task {
   /// Called once, by the thread that has claimed the task.
   virtual void run() noexcept = 0;
 
-  /// True for the first caller.
+  /// Returns true to the first caller alone.
   bool claim() noexcept { return !claimed_.exchange(true, std::memory_order_acq_rel); }
   bool is_claimed() const noexcept { return claimed_.load(std::memory_order_acquire); }
 
@@ -38,7 +38,7 @@ using lane_task_ptr = std::shared_ptr<lane_task>;
 /// The tasks that wait in a lane.
 ///   LQ-1  the next task is the one of the greatest depth and, among tasks of that depth, of the highest sequence number, as in
 ///         libtorch's queue. So a nested pass, for which the thread of a function waits, comes before the passes around it.
-///   LQ-2  claim_next() passes over tasks that another thread has claimed.
+///   LQ-2  claim_next() skips tasks that another thread has claimed.
 class lane_queue {
  public:
   void push(lane_task_ptr next) {
@@ -76,14 +76,14 @@ struct serve_lane {
 };
 
 /// A ready queue that worker threads serve: the threads of a team for the CPU, or the one thread of an accelerator. The passes
-/// of a process share a lane. The lane has no threads of its own: `post` makes one of the workers serve the lane.
-///   LV-1  a task that waits begins on a worker, in the order of lane_queue, unless another thread claims the task first.
+/// of a process share a lane. The lane has no threads of its own: it calls `post` to make a worker call serve().
+///   LV-1  each waiting task begins on a worker, in the order of lane_queue, unless another thread claims the task first.
 ///   LV-2  a worker that waits within a task, such as a function that runs a nested pass, runs other tasks of the lane
 ///         meanwhile. These tasks may wait in the same way, to any depth. So a nested pass never waits for a worker that waits
-///         for this pass.
+///         for the same nested pass.
 ///   LV-3  serve() returns when no task is left, and no task has come for a moment (`patience` in lane.cpp).
-///   LV-4  if promises() returned true, the calling thread runs the task next, before tasks that came meanwhile, unless
-///         another thread claims it.
+///   LV-4  if promises() returned true, the calling thread runs the task next, before tasks that came meanwhile, unless another
+///         thread claims it.
 /// No deadlock can come from LV-2: a thread waits only for tasks that began after the task within which the thread waits.
 class lane : public std::enable_shared_from_this<lane> {
  public:
@@ -99,24 +99,24 @@ class lane : public std::enable_shared_from_this<lane> {
 
   /// Any thread may add a task.
   void add(lane_task_ptr next);
-  /// For a worker (LV-3).
+  /// Runs tasks on the calling worker (LV-3).
   void serve();
 
   /// Runs a task that waits, on this thread; false if none waits.
   bool run_one();
 
-  /// For a worker within a task that has added `next`: whether this worker runs `next` as soon as the task is over. False if
-  /// the thread does not serve this lane, waits within a task (LV-2), or has promised another task. False too if other tasks
-  /// wait, because one of them may come first.
+  /// Called by a worker that has added `next` within a task. Returns true if this worker will run `next` as soon as its task is
+  /// over. Returns false if the thread does not serve this lane, waits within a task (LV-2), or has promised another task.
+  /// Returns false too if other tasks wait, because one of them may come first.
   bool promises(const lane_task_ptr& next);
 
-  /// The lane that the calling thread serves now; null if the thread serves none.
+  /// Returns the lane that the calling thread serves now; null if the thread serves none.
   static lane* of_this_thread() noexcept;
   /// Sets of_this_thread(), for a thread that continues the work of a worker that waits.
   static void serve_on_this_thread(lane* which) noexcept;
 
-  /// For a worker within a task: runs tasks, and sleeps while none waits, until `done()` is true. `done` must not block. The
-  /// thread that makes `done` true has to call ring() afterwards.
+  /// Called by a worker within a task. Runs tasks, and sleeps while none waits, until `done()` is true. `done` must not block.
+  /// The thread that makes `done` true has to call ring() afterwards.
   void serve_until(const std::function<bool()>& done);
   void ring();
 

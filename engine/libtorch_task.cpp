@@ -19,8 +19,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-/// The only function that libtorch's engine runs. The constructor gives the sequence number, so the thread's counter of
-/// sequence numbers does not advance.
+/// The only function of the graph that libtorch's engine runs. It calls `what`. The constructor gives the sequence number, so
+/// the thread's counter of sequence numbers does not advance.
 struct enclosed_pass final : torch::autograd::Node {
   explicit enclosed_pass(const at::Tensor& gradient) : Node(std::numeric_limits<std::uint64_t>::max()) {
     add_input_metadata(gradient);
@@ -66,9 +66,9 @@ std::vector<std::function<void()>> inside_libtorch_task(const plan* graph, bool 
   const torch::autograd::edge_list edges{{function, 0}};
   std::exception_ptr failure;  // from a final callback or a warning handler
   try {
-    // Calls the base class's execute(), not an override: Python's override refuses callers that hold Python's lock, and the
-    // override of an installed troupe engine counts passes. `inputs` is set so that libtorch makes exec info. create_graph is
-    // off so that libtorch does not warn of graphs in `.grad`.
+    // Calls the base class's execute(), not an override: Python's override refuses callers that hold the GIL, and the override
+    // of an installed troupe engine counts passes. `inputs` is set so that libtorch makes exec info. create_graph is off so
+    // that libtorch does not warn of graphs in `.grad`.
     Engine::get_default_engine().Engine::execute(edges, {gradient}, keep_graph, false, true, edges);
   } catch (...) {
     failure = std::current_exception();

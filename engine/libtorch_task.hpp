@@ -20,9 +20,9 @@ namespace troupe::engine {
 ///   LT-4  callbacks that were queued with libtorch's own queue_callback() run after `what` has returned true. If `what`
 ///         returns false, the callbacks are returned, and the caller runs them when the pass is over. If `what` throws, the
 ///         callbacks never run.
-///   LT-5  the graph task belongs to libtorch's default engine, as the graph tasks of libtorch's own passes do, because
-///         libtorch starts threads for only one engine in a process.
-///   LT-6  libtorch's Engine::is_checkpoint_valid() says no, with a plan and without.
+///   LT-5  the graph task belongs to libtorch's default engine (Engine::get_default_engine()), because libtorch starts threads
+///         for only one engine in a process.
+///   LT-6  libtorch's Engine::is_checkpoint_valid() returns false within `what`, with a plan and without.
 std::vector<std::function<void()>> inside_libtorch_task(const plan* graph, bool keep_graph, bool create_graph,
                                                         const std::function<bool()>& what);
 

@@ -13,7 +13,7 @@ struct Node;
 
 namespace troupe::engine {
 
-/// Numbers functions by address. A hash map with open addressing in one block of memory, at most half full.
+/// Maps the address of a function to a number. A hash map with open addressing in one block of memory, at most half full.
 class node_map {
  public:
   struct insertion {
@@ -21,7 +21,7 @@ class node_map {
     bool fresh;  // the function was not in the map
   };
 
-  /// The number of the function. If the function is new (`fresh`), the caller sets the number.
+  /// Returns a reference to the number of the function. If the function is new (`fresh`), the caller sets the number.
   insertion insert(const torch::autograd::Node* function) {
     if (2 * (size_ + 1) > slots_.size()) grow();
     slot& found = probe(function);
@@ -45,7 +45,7 @@ class node_map {
 
   std::size_t memory() const noexcept { return slots_.capacity() * sizeof(slot); }
 
-  /// The number of the function; `otherwise` if the map does not have the function.
+  /// Returns the number of the function; `otherwise` if the map does not have the function.
   std::uint32_t find(const torch::autograd::Node* function, std::uint32_t otherwise) const {
     if (slots_.empty()) return otherwise;
     const slot& found = const_cast<node_map*>(this)->probe(function);

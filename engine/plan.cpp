@@ -18,8 +18,8 @@ namespace {
 // The approximate offset of the input metadata in a function object, for prefetching.
 constexpr std::size_t offset_of_inputs = 256;
 
-// The topological number of a function is higher than that of each function it leads to. So a function below the lowest number
-// of all inputs leads to no input.
+// Returns the lowest topological number of the inputs' functions; 0 without inputs. The topological number of a function is
+// higher than that of each function it leads to. So a function with a number below the result leads to no input.
 std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs) {
   std::uint64_t lowest = inputs.empty() ? 0 : std::numeric_limits<std::uint64_t>::max();
   for (const auto& input : inputs) lowest = std::min(lowest, input.function->topological_nr());

@@ -72,10 +72,10 @@ class plan {
   void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
              const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order);
 
-  /// The vertex of a function; `none` if the walk did not meet the function.
+  /// Returns the vertex of a function; `none` if build() did not find the function.
   std::uint32_t find(const torch::autograd::Node& function) const { return numbers_.find(&function, none); }
 
-  /// Bytes of memory that the plan holds.
+  /// Returns the bytes of memory that the plan holds.
   std::size_t memory() const noexcept;
 
   std::vector<vertex> vertices;

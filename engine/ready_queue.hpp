@@ -11,7 +11,7 @@ namespace troupe::engine {
 /// of the highest sequence number.
 ///   RQ-1  equal entries come out in the order of libtorch's queue (a binary heap of the standard library). So on one thread a
 ///         pass has libtorch's order, hooks included. In nested passes equal entries may come out in another order.
-/// The key has no nesting depth, because a nested pass is a graph task of its own and ends before the function that started
+/// An entry has no nesting depth, because a nested pass is a graph task of its own and ends before the function that started
 /// it. In libtorch, one heap holds the ready functions of a nested pass and of the passes around it.
 class ready_queue {
  public:

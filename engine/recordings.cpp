@@ -25,7 +25,8 @@ recording_order::recording_order(std::vector<recording> of) : recordings_(std::m
   give_ranks();
 }
 
-// Visits the places in lexicographic order: the place of a call comes right after the place of its caller.
+// Gives each part of each strand its rank. Visits the places in lexicographic order, so the place of a caller comes before the
+// places of its calls.
 void recording_order::give_ranks() {
   std::vector<std::uint32_t> order(recordings_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -93,7 +94,7 @@ program_place pass_recorder::place_of(const program_place& key) const {
 void pass_recorder::note(std::uint64_t from, program_place place) {
   const std::uint64_t to = at::sequence_number::peek();
   const std::uint64_t thread = at::RecordFunction::currentThreadId();
-  // If a step has recorded only a sum, the sum has been noted already, at a place of its own.
+  // If the running function has recorded nothing but a sum, the sum was noted before, at a place of its own.
   const bool known = !made.empty() && made.back().thread == thread && made.back().from == from && made.back().to == to;
   if (to > from && !known) made.push_back({thread, from, to, std::move(place), {}});
 }

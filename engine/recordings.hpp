@@ -23,11 +23,10 @@ struct recording {
 /// The order in which one process would have recorded functions that several threads recorded. Sequence numbers alone do not
 /// give that order, because each thread counts its own.
 ///   RO-1  functions compare by keys, lexicographically: a function that was recorded at place P has the key (P, its sequence
-///         number, `last`). So the functions of a call come after what the caller recorded before the call, and before what the
-///         caller recorded after the call, on any node or thread.
-///   RO-2  a function that no recording contains comes before all others.
-///   RO-3  functions of one rank compare by their sequence numbers. The accumulation functions of leaves have the highest
-///         rank.
+///         number, `last`). So the functions of a call come between those that the caller recorded before the call and those
+///         that it recorded after the call. This holds on any node or thread.
+///   RO-2  a function that no recording contains comes before all functions with a recording.
+///   RO-3  functions of one rank compare by their sequence numbers. The accumulation functions of leaves have the highest rank.
 class recording_order {
  public:
   static constexpr std::uint64_t last = ~std::uint64_t{0};
@@ -37,11 +36,12 @@ class recording_order {
 
   std::uint32_t rank(const torch::autograd::Node& function) const;
   program_place key(const torch::autograd::Node& function) const;
-  /// The recording that contains the function; null if none does.
+  /// Returns the recording that contains the function; null if none does.
   const recording* find(const torch::autograd::Node& function) const;
 
  private:
-  /// All functions that were recorded at one place. Each call whose functions are on this node too cuts the strand into parts.
+  /// All functions that were recorded at one place. A call that was made at that place cuts the strand into two parts, if
+  /// functions of the call are on this node too. The functions of the call come between the parts.
   struct strand {
     std::vector<std::uint64_t> cuts;   // the sequence number at which each part begins
     std::vector<std::uint32_t> ranks;  // the rank of each part
@@ -54,14 +54,14 @@ class recording_order {
   std::vector<strand> strands_;
 };
 
-/// Notes at which places a pass with create_graph records functions. In one process, a pass runs functions in descending
-/// order. Therefore functions that are recorded while function F runs get this place: the place of the pass, followed by the
-/// bitwise complement of F's key.
+/// Notes at which places a pass with create_graph records functions. In one process, a pass runs functions in descending order
+/// of their keys. The functions that are recorded while function F runs get this place: the place of the pass, followed by the
+/// bitwise complement of F's key. The complement reverses the order.
 struct pass_recorder {
   program_place pass;           // where backward() was called
   std::vector<recording> made;  // recordings that were not taken yet
 
-  /// The place of everything that is recorded while the function with this key runs.
+  /// Returns the place of the functions that are recorded while the function with this key runs.
   program_place place_of(const program_place& key) const;
 
   /// Notes that the functions that this thread has recorded since sequence number `from`, if any, belong at `place`. Functions
@@ -69,7 +69,7 @@ struct pass_recorder {
   void note(std::uint64_t from, program_place place);
 };
 
-/// A recording that begins with the next function of this thread and has no end yet.
+/// Returns a recording that begins with the next function of this thread and has no end yet.
 recording recording_from_now(program_place place);
 
 }  // namespace troupe::engine

@@ -16,7 +16,7 @@ namespace troupe::engine {
 
 torch::autograd::variable_list recv_backward::apply(torch::autograd::variable_list&& gradients) {
   const auto out = running_pass::leaves_by();
-  // The error has no backtrace: the mistake is in the call of backward(), where a debugger finds it.
+  // The error has no backtrace, because its text says which call is wrong and what to call instead.
   if (out.to == nullptr)
     throw c10::Error(
       c10::str("troupe::recv_backward of message ", describe(message),

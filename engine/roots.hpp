@@ -9,11 +9,11 @@
 
 namespace troupe::engine {
 
-/// The gradient edges of the roots. Throws c10::Error with the index of a root that does not require grad.
+/// Returns the gradient edges of the roots. Throws c10::Error with the index of a root that does not require grad.
 torch::autograd::edge_list root_edges(const std::vector<at::Tensor>& roots);
 
-/// One gradient per root: the given gradient, or 1 for a scalar root without a given gradient (an empty list or an undefined
-/// tensor).
+/// Returns one gradient per root: the given gradient, or 1 for a scalar root without a given gradient (an empty list or an
+/// undefined tensor).
 torch::autograd::variable_list root_gradients(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients);
 
 }  // namespace troupe::engine

@@ -27,8 +27,8 @@ std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::na
 
 }  // namespace
 
-// Runs functions serially in groups of 1 to 32, and measures each group. Ends when a second group has taken at least the grain
-// of the workers: with only one large function, workers would have nothing to run in parallel. Returns the number of functions
+// Runs functions serially in groups of 1 to 32, and measures each group. Ends when a second group has taken at least
+// cpu_workers::grain(). If only one function is large, workers have nothing to run in parallel. Returns the number of functions
 // that have run.
 std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
   constexpr int most_at_once = 32;
@@ -132,10 +132,10 @@ void graph_task::implementation::share(job_board& board, warning_relay& warnings
   }
 }
 
-// Called by a worker, and by the thread of the pass before it runs a job alone. Hands on the outputs of finished functions. Of
-// the functions that are then ready, hands large functions to their lanes and, while the thread of the pass is in a function,
-// all functions on accelerators. Leaves all others to the thread of the pass. Leaves functions with a user's code to that
-// thread too: they may look at leaves to which the thread has still to add gradients (GT-12).
+// Distributes the outputs of finished functions. Then hands functions that became ready to their lanes: large functions and,
+// while the thread of the pass runs a function, all functions on accelerators. The thread of the pass gets all other functions.
+// It gets functions with a user's code too, because these may look at leaves to which that thread still has to add gradients
+// (GT-12). Called by a worker, and by the thread of the pass before it runs a job itself.
 void graph_task::implementation::go_on(job_board& board) {
   std::vector<std::uint32_t> next;
   for (auto& done : board.collect()) {
@@ -171,9 +171,9 @@ bool graph_task::implementation::hand_over(job_board& board, std::uint32_t index
   return true;
 }
 
-// Null for a small function, for the end of a graph, and for a function of an accelerator without a lane. While the thread of
-// the pass is in a function, a small function of an accelerator has a lane too. A small function of the CPU has none: to hand
-// it over costs more than it gains.
+// Returns the lane that runs the function; null if the thread of the pass runs it. That thread runs small functions, functions
+// that end a graph, and functions of accelerators without a lane. While that thread runs a function, small functions of an
+// accelerator go to their lane too. Small functions of the CPU never do, because handing one over costs more than it saves.
 lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::needed) == 0 || vertex.edge_count == 0) return nullptr;
@@ -186,7 +186,7 @@ lane* graph_task::implementation::lane_for(std::uint32_t index) const {
   return device.is_cpu() ? &workers.cpu_lane() : workers.lane_of(device);
 }
 
-// A job with the inputs that prepare() has taken.
+// Makes a job of the inputs that prepare() has taken.
 job graph_task::implementation::taken_job(std::uint32_t index) {
   job next;
   next.index = index;
@@ -207,7 +207,7 @@ void graph_task::implementation::run_small(std::uint32_t index) {
   if (streams && vertex.edge_count == 0) give_leaf_to_caller(*vertex.function);
 }
 
-// Runs a job on the thread of the pass, without the ownership of the pass.
+// Runs a job on the thread of the pass, without the ownership of the pass. Stores an exception in the job.
 void graph_task::implementation::run_alone(job& next) noexcept {
   try {
     run_job(next);
@@ -216,7 +216,7 @@ void graph_task::implementation::run_alone(job& next) noexcept {
   }
 }
 
-// Runs without the ownership of the pass.
+// Called without the ownership of the pass (job_board.hpp).
 void graph_task::implementation::run_job(job& next) const {
   if (streams)
     next.made = streams->run_elsewhere(graph.vertices[next.index], next.outputs, [&] { evaluate_job(next); });

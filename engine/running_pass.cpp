@@ -63,8 +63,8 @@ running_pass::way_out running_pass::leaves_by() noexcept {
                                    !pass->ready_.empty() || pass->notes_.has_functions_away};
 }
 
-// The depth does not change: it counts the passes on the stack of this thread. While a pass of this thread waits, the thread
-// may run a job of another pass.
+// The depth does not change, because it counts the passes on the stack of this thread, and `outer` may be on the stack of
+// another thread.
 same_passes::same_passes(running_pass* outer, surroundings* around) noexcept
     : innermost_(std::exchange(here.innermost, outer)), around_(std::exchange(surroundings::current, around)) {}
 

@@ -28,13 +28,14 @@ struct pass_notes {
   std::atomic<std::int64_t> id{-1};  // drawn at the first request
   std::mutex queueing;
   std::vector<std::function<void()>> callbacks;  // run when the pass has finished
-  bool has_functions_away = false;               // lanes have functions of the pass
+  bool has_functions_away = false;               // whether functions of the pass wait or run in lanes
   std::uint64_t made_from = 0;                   // in anomaly mode: the sequence number when the running function began
   std::vector<bool> unreached;                   // of the recv that runs: see outlet; empty if all inputs are reached
 };
 
 /// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.
-///   RP-1  innermost() gives the pass that runs now, even if a deep stack has continued on another thread.
+///   RP-1  innermost() gives the pass that runs now, even if the pass runs on a fresh stack of another thread
+///         (on_fresh_stack()).
 class running_pass {
  public:
   /// All arguments must outlive the object. `function`: the vertex that runs now, or plan::none.
@@ -44,10 +45,10 @@ class running_pass {
   running_pass(const running_pass&) = delete;
   running_pass& operator=(const running_pass&) = delete;
 
-  /// The pass that this thread runs now; null if the thread runs no pass.
+  /// Returns the pass that this thread runs now; null if the thread runs no pass.
   static running_pass* innermost() noexcept;
 
-  /// The number of nested passes on the stack of this thread.
+  /// Returns the number of nested passes on the stack of this thread.
   static std::uint32_t depth_of_stack() noexcept;
 
   /// The outlet by which gradients leave the node, and the facts that the outlet needs about the recv that runs.
@@ -56,10 +57,10 @@ class running_pass {
     const std::vector<bool>* unreached = nullptr;
     bool more = false;
   };
-  /// The way out of the pass that this thread runs. The outlet is null if the thread runs no pass, or a local pass.
+  /// Returns the way out of the pass that this thread runs. The outlet is null if the thread runs no pass, or a local pass.
   static way_out leaves_by() noexcept;
 
-  /// The function that runs now; null if none runs, for example during final callbacks.
+  /// Returns the function that runs now; null if none runs, for example during final callbacks.
   torch::autograd::Node* current_function() const noexcept {
     return function_ == plan::none ? nullptr : graph_.vertices[function_].function;
   }

@@ -12,7 +12,7 @@ namespace troupe::engine {
 
 namespace {
 
-// The number of gradients that each vertex gets. The counts in the plan itself fall while the pass runs.
+// Returns the number of gradients that each vertex gets. The counts in the plan itself fall while the pass runs.
 std::vector<std::uint32_t> gradients_to_come(const plan& graph) {
   std::vector<std::uint32_t> missing(graph.vertices.size(), 0);
   const auto count = [&](const plan::edge& to) {

@@ -14,8 +14,8 @@
 
 namespace troupe::engine {
 
-/// The vertices that execute, in serial order: the order of a pass on one thread that has all sources at its start. Which
-/// functions have already run makes no difference.
+/// Returns the vertices that execute, in serial order: the order of a pass that runs on one thread and has the gradients of all
+/// sources at its start. The result is the same before and after functions have run.
 std::vector<std::uint32_t> serial_order(const plan& graph);
 
 /// Sums gradients in serial order, in whatever order the gradients arrive. Only a pass that waits for sends, or runs functions
@@ -27,11 +27,12 @@ class serial_sums {
   /// `done`: the number of functions that have run, from the start of the serial order.
   explicit serial_sums(const plan& graph, std::size_t done = 0);
 
-  /// The gradient along `edge` has come, for the input `slot`, whose sum is `buffer`.
+  /// To be called when the gradient along `edge` has come. `slot`: the input to which the edge leads. `buffer`: the sum of that
+  /// input.
   void add(std::uint32_t edge, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value);
 
-  /// No gradient will come along `edge`. The call touches no tensor; settle() then adds the gradients that waited for this edge
-  /// alone.
+  /// To be called when no gradient will come along `edge`. Adds nothing: the next settle() adds the gradients that waited only
+  /// for this edge.
   void skip(std::uint32_t edge) { state_[position_[edge]] = skipped; }
 
   /// Whether skip() was called for `edge`.
@@ -43,11 +44,11 @@ class serial_sums {
     return std::find(first, state_.begin() + end_[slot], held) != state_.begin() + end_[slot];
   }
 
-  /// Adds the held gradients of the input that waited for skipped gradients only.
+  /// Adds the held gradients of the input whose turn has come because of skip().
   void settle(std::uint32_t slot, at::Tensor& buffer);
 
-  /// Calls `after(edge, from)` after each sum: the functions that this thread recorded from sequence number `from` on belong
-  /// to the sum.
+  /// Makes add() and settle() call `after(edge, from)` after each sum. The functions that this thread has recorded since
+  /// sequence number `from` belong to the sum.
   void on_sum(std::function<void(std::uint32_t edge, std::uint64_t from)> after);
 
   void clear() noexcept { held_.clear(); }

@@ -22,8 +22,8 @@ namespace troupe::engine {
 /// that runs the pass, except for run_elsewhere(). devices/streams.hpp implements the interface and lists its promises.
 class stream_order {
  public:
-  /// For each stream, an event that comes after all work that a function has queued on the stream. For a stream without an
-  /// event, later work on the stream counts as work of the function too.
+  /// Streams on which a function has queued work. Each event happens when the work of the function on that stream has run. For
+  /// a stream that is not in the list, a consumer waits for all work on the stream, later work included.
   using events = std::vector<std::pair<c10::Stream, std::shared_ptr<c10::Event>>>;
 
   virtual ~stream_order() = default;
@@ -36,23 +36,24 @@ class stream_order {
   virtual void enter(const plan::vertex& function) = 0;
   virtual void leave() noexcept = 0;
 
-  /// For a function whose inputs were taken within enter() and leave(): runs `work`, which makes `outputs`, on the streams of
-  /// the function. Called on the thread of a worker, whose current streams are those of the caller.
+  /// Runs `work`, which makes `outputs`, on the streams of the function. Returns the events of the outputs. Called on the
+  /// thread of a worker, whose current streams are those of the caller. The inputs were taken before, between enter() and
+  /// leave().
   virtual events run_elsewhere(const plan::vertex& function, const std::vector<at::Tensor>& outputs,
                                const std::function<void()>& work) const = 0;
 
-  /// As enter(), for a function that run_elsewhere() has run: only its outputs are still to be handed over.
+  /// As enter(), for a function that run_elsewhere() has run: only its outputs still have to be handed over.
   virtual void enter_after(const plan::vertex& function, events made) = 0;
 
-  /// Adds a gradient to an input of `consumer`. The entered function has made the gradient, or the caller if no function is
-  /// entered.
+  /// Adds a gradient to an input of `consumer`. The gradient was made by the entered function or, if none is entered, by the
+  /// caller.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) = 0;
 
-  /// As the other add(), but `sum` does the addition: `value` is made ready for `sum`, which runs on the stream on which
-  /// `consumer` will run.
+  /// As add() above, but calls `sum` to add `value`. `sum` runs on the stream on which `consumer` will run. That stream waits
+  /// for `value` first.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) = 0;
 
-  /// Makes `result` ready for the caller. The entered function has made or received this tensor.
+  /// To be called for each tensor that the caller of the pass gets. The entered function has made or received the tensor.
   virtual void give_to_caller(const at::Tensor& result) = 0;
 };
 
@@ -117,11 +118,12 @@ struct accelerator_support {
 };
 void register_accelerators(const accelerator_support& how) noexcept;
 
-/// The stream order for the pass; null if all functions run on the CPU.
-///   AS-1  a program without accelerator_support refuses a graph with a function on an accelerator, and names the function.
+/// Returns the stream order for the pass; null if all functions run on the CPU.
+///   AS-1  if no accelerator_support is registered, make_stream_order() throws for a graph with a function on an accelerator.
+///         The text names the function.
 std::unique_ptr<stream_order> make_stream_order(const plan& graph);
 
-/// The type of the devices whose work a stream order orders; none if this process has no accelerator, or no
+/// Returns the type of the devices whose work a stream order orders; none if this process has no accelerator, or no
 /// accelerator_support.
 std::optional<c10::DeviceType> type_with_stream_order();
 

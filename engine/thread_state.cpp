@@ -112,7 +112,7 @@ thread_state_keeper::autocast_types thread_state_keeper::types_now() {
   return {at::autocast::get_autocast_dtype(at::kCPU), at::autocast::get_autocast_dtype(at::kCUDA)};
 }
 
-// The contents of the containers, each element as a number.
+// Returns the contents of the containers: one number for each element.
 c10::SmallVector<std::uintptr_t, 16> thread_state_keeper::contents() const {
   c10::SmallVector<std::uintptr_t, 16> all;
   for (const auto& observer : state_.observers->sorted_tls_callbacks_) {

@@ -21,8 +21,8 @@ namespace troupe::engine {
 
 /// Restores libtorch's thread-local state to what it was at construction. libtorch sets the whole state around each function,
 /// which takes longer than all else that troupe does for a function. The keeper checks for changes instead. The containers of
-/// the state (TH-5) hold: modes, default hooks or the reason that disables these hooks, layers, observers, the group of graph
-/// execution.
+/// the state (TH-5) hold: modes, default hooks of saved tensors or the reason that disables these hooks, layers of functorch,
+/// observers, the group of graph execution.
 ///   TH-1  restore() checks for changes of: grad, inference and forward grad mode, multithreading, view replay, whether
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
 ///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
@@ -31,10 +31,9 @@ namespace troupe::engine {
 ///   TH-3  if nothing has changed, restore() allocates nothing.
 ///   TH-4  not checked, because a check would cost too much: autocast's types of other devices, debug info, the warning
 ///         handler, objects that Python keeps by thread, implicit replication of distributed tensors, hooks of saved tensors
-///         below the topmost ones. If nothing else has changed, a change of these stays.
-///   TH-5  when restore() sets the rest back, and some container held something at construction, all of TH-4 except the
-///         warning handler is set back too. If all containers were empty, the state in TH-4 stays, except that default hooks
-///         are removed.
+///         below the topmost ones. If nothing else has changed, restore() leaves a change of these as it is.
+///   TH-5  if a container held something at construction, restore() sets back TH-4 too, except the warning handler, whenever it
+///         sets back the rest. If all containers were empty, restore() leaves TH-4 as it is, but removes default hooks.
 class thread_state_keeper {
  public:
   thread_state_keeper();

@@ -22,19 +22,20 @@ struct failure {
   std::string text;
 };
 
-/// A node's place in the tree of calls of a context. A node joins a context by the first call that comes. The caller is the
-/// parent, and the node is a child of its caller. The node that opened the context is the root, and starts all passes.
+/// A node's place in the tree of calls of a context. A node joins a context by the first call of the context that it gets. The
+/// caller is the parent, and the node is a child of its caller. The node that opened the context is the root, and starts all
+/// passes.
 struct call_tree_place {
   node_id parent;                                // empty on the root and on its children, which report to the root in any case
   boost::container::flat_set<node_id> children;  // empty on the root
 };
 using call_tree_place_ptr = std::shared_ptr<const call_tree_place>;
 
-/// The purse that a burst takes along, and what the burst has given to its messages.
+/// The purse that a burst carries, and the parts that the burst has given to its messages.
 ///   BS-1  the purses of the burst's messages and the rest in the burst add up to the purse with which the burst began (PU-1).
 ///         The last message carries the whole rest.
 ///   BS-2  a message answers the parent only if it is the last message of the burst, goes to the parent, and no child has to
-///         answer this node. The subtree of this node is done then.
+///         answer this node. Then the subtree of this node has nothing to run for now.
 struct burst_share {
   purse carried;
   bool settles = false;       // no send is waiting: the node is settled if the burst leaves nothing to run
@@ -49,7 +50,7 @@ struct burst_share {
     purse carried;
     std::uint32_t answers = 0;
   };
-  /// For a message with gradients to node `to`. `more`: other messages will follow.
+  /// Takes a part of the purse for a message with gradients to node `to`. `more`: whether other messages will follow.
   part give(node_id to, bool more);
 };
 

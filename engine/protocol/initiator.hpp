@@ -23,7 +23,7 @@ namespace troupe::protocol {
 ///
 /// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see purse.hpp).
 /// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
-/// will never come, and the initiator starts a discovery. The initiator asks this node which recvs the roots of the pass lead
+/// will never come. The initiator then starts a discovery. The initiator asks this node which recvs the roots of the pass lead
 /// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
 /// The search goes wherever gradients go, so it reaches all nodes that have begun. Each answer says whether the node is
 /// settled. All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
@@ -38,23 +38,24 @@ namespace troupe::protocol {
 ///         initiator asks these nodes to abort too.
 class initiator {
  public:
-  /// `participants`: the nodes known to have joined the context, this one included. `prunes`: false in fast mode.
+  /// `here`: this node. `participants`: the nodes known to have joined the context, this node included. `prunes`: false in fast
+  /// mode.
   initiator(node_id here, std::set<node_id> participants, bool prunes = true);
 
-  /// Ask the participant on this node which recvs the roots lead to, then call found().
+  /// Ask the participant on this node to which recvs the roots lead, then call found() with the answer.
   struct walk_roots {};
-  /// Ask the node which recvs these sends lead to, then call found().
+  /// Ask node `who` to which recvs `sends` lead, then call found() with the answer.
   struct ask_discover {
     node_id who;
     std::vector<message_id> sends;
   };
-  /// Tell the node which of its sends will get gradients.
+  /// Tell node `who` which of its sends will get gradients.
   struct send_prune {
     node_id who;
     std::vector<message_id> live;
     purse carried;
   };
-  /// Ask the node to abort, then call aborted().
+  /// Ask node `who` to abort, then call aborted() with the answer.
   struct ask_abort {
     node_id who;
   };
@@ -66,12 +67,11 @@ class initiator {
   };
   /// The pass is over: result() says how.
   struct complete {
-    std::vector<node_id>
-      not_done;  // of a pass that ran out of time: the nodes that have not said that they were done with the pass
+    std::vector<node_id> not_done;  // if the pass ran out of time: the nodes that have not said that they are done with it
   };
   using effect = std::variant<walk_roots, ask_discover, send_prune, ask_abort, await_aborts, name_unused, complete>;
-  /// The effects of an event, to be carried out in this order. A request to the node `here` goes to the participant on this
-  /// node.
+  /// The effects of an event, which the caller carries out in this order. A request to the node `here` goes to the participant
+  /// on this node.
   using effects = boost::container::small_vector<effect, 1>;
 
   effects quiet(purse carried);
@@ -110,9 +110,9 @@ class initiator {
   purse home_;
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;
-  std::set<node_id>
-    unsettled_;  // nodes that said in a discovery that a send waits, and nodes that were asked to abort and have not said that
-                 // they are settled
+  // In a discovery: the nodes that have said that a send waits. In an abort: the asked nodes that have not said that they are
+  // settled.
+  std::set<node_id> unsettled_;
   std::size_t asked_ = 0;  // walks and discoveries that are not answered yet
   bool late_ = false;      // the pass has run out of time
   std::set<node_id> down_;

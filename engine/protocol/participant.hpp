@@ -24,20 +24,20 @@ enum class walk_from { roots, sends };
 
 /// One node's part in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
 /// Functions run in bursts on a worker. In a discovery, a walk on a worker finds the recvs that functions of this node lead to.
-/// A burst or a walk is away until the worker gives it back. Events that arrive meanwhile wait here.
+/// A burst or a walk is away until the worker gives it back. Meanwhile the participant stores the events that arrive.
 ///
 /// A node that has nothing to run reports that it is quiet, and its weight goes up the tree of calls to the initiator. Before
 /// the report, the node waits for the answers of its children, so one report stands for a whole subtree. In a cluster where
 /// each node calls a few others, no node gets more than a few reports. A tree has no cycle, so the lowest node that waits gets
-/// its answer.
+/// all its answers.
 ///   PA-1  weight that the node has got is in its purse, with its burst, on its way to a peer, or reported. Weight is never
 ///         lost and never made.
 ///   PA-2  a send is delivered at most once, and never after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as neither a burst nor a walk is away.
 ///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits when the node's last burst ends,
-///         the purse that then leaves the node counts the node.
-///   PA-5  a walk starts only when no burst is away. The initiator may ask for a walk before that, because the weight of a
-///         burst may reach the initiator before the burst comes back to the participant.
+///         the purse that leaves the node then counts the node.
+///   PA-5  a walk starts only when no burst is away. The initiator may ask for a walk earlier, because a burst's weight may
+///         reach the initiator before the burst comes back.
 ///   PA-6  a quiet node keeps weight only while a child has not answered all gradients that the node sent to the child. A quiet
 ///         node whose children have answered has answered its parent. When nothing is left to run and no message is under way,
 ///         no node keeps weight.
@@ -50,7 +50,7 @@ class participant {
     burst_share share;
     std::vector<message_id> drops;
   };
-  /// Find the recvs that the roots or these sends lead to.
+  /// Run a walk: find the recvs to which the roots or these sends lead.
   struct run_walk {
     walk_from where;
     std::vector<message_id> sends;
@@ -60,25 +60,24 @@ class participant {
   /// Report that this node is quiet. Without weight the report only answers the parent.
   struct report_quiet {
     purse carried;
-    bool to_parent =
-      false;  // the parent takes part in the pass. Otherwise, or if the parent is down, the report goes to the initiator
-    std::uint32_t answers = 0;  // how many gradient messages of the parent are answered, since the pass began
+    bool to_parent = false;     // whether the report goes to the parent, if it is up; otherwise it goes to the initiator
+    std::uint32_t answers = 0;  // how many messages with gradients of the parent are answered so far, in this pass
   };
   /// Tell the initiator that the pass fails.
   struct report_failure {
     failure why;
     bool lacks_name = false;  // the text does not name this node
   };
-  /// Answer the oldest calls of discover(), `questions` of them. The first answer has all recvs, the other answers have none.
+  /// Answer the oldest calls of discover(): `questions` calls. The first answer lists all recvs, the others list none.
   struct answer_discover {
     std::size_t questions;
     std::vector<message_id> recvs;
   };
-  /// Tell the initiator on this node where the roots lead.
+  /// Tell the initiator, which is on this node, to which recvs the roots lead.
   struct answer_walk {
     std::vector<message_id> recvs;
   };
-  /// Drop the buffers, and answer every abort so far.
+  /// Drop the buffers, and answer every abort that has come so far.
   struct answer_abort {
     std::vector<node_id> sent_to;
   };
@@ -86,23 +85,23 @@ class participant {
   struct tell_senders {
     std::set<node_id> who;
   };
-  /// Hand out the gradients of the leaves. If the pass is over, there are none.
+  /// Hand out the gradients of the leaves; no gradients if the pass is over on this node.
   struct hand_out {};
   /// The part is over: free everything.
   struct end {};
   using effect = std::variant<run_burst, run_walk, stop_burst, report_quiet, report_failure, answer_discover, answer_walk,
                               answer_abort, tell_senders, hand_out, end>;
-  /// The effects of an event, to be carried out in this order.
+  /// The effects of an event, which the caller carries out in this order.
   using effects = boost::container::small_vector<effect, 1>;
 
-  /// Who sent a message, and how many messages of this node the sender answers with it.
+  /// Who sent a message, and how many messages of this node the message answers.
   struct sender {
     node_id node;  // empty if this is not known
     std::uint32_t answers = 0;
   };
 
   /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`: whether
-  /// this node has started the pass; then only close() ends the part.
+  /// this node has started the pass. If it has, only close() ends the part.
   explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
@@ -114,19 +113,19 @@ class participant {
   effects reported(purse carried, sender from);
   /// The discovery has ended. Of the sends that still wait, only those in `live` will get gradients.
   effects prune(const std::set<message_id>& live, purse carried);
-  /// The burst came back. `why`: why the burst failed, if it did. A walk that failed comes back in this way too, with an empty
-  /// share.
+  /// The burst that was away came back. `why`: why the burst failed, if it did. A walk that failed comes back in this way too,
+  /// with an empty share.
   effects returned(burst_share back, std::optional<failure> why = {});
-  /// The walk came back.
+  /// The walk that was away came back. `recvs`: the recvs that it has found.
   effects walked(std::vector<message_id> recvs);
-  /// The initiator on this node asks, in a discovery, which recvs the roots lead to.
+  /// The initiator, which is on this node, asks in a discovery to which recvs the roots lead.
   effects walk_roots();
-  /// The initiator asks which recvs these sends lead to. Pre: the part is not over().
+  /// The initiator asks in a discovery to which recvs these sends lead. Pre: the part is not over().
   effects discover(const std::vector<message_id>& sends);
   effects abort();
   /// Another node is down. `text`: the error if this node has sent gradients to that node.
   effects peer_down(node_id who, const std::string& text);
-  /// Asks for the gradients of the leaves.
+  /// Somebody asks for the gradients of the leaves. Answered by the effect hand_out.
   effects gather();
   /// The context is released here, or the pass has failed on its initiator. `reaches_initiator`: whether this node can still
   /// send to the initiator.
@@ -174,7 +173,7 @@ class participant {
   bool work_ = false;              // something arrived since the last burst began
   std::vector<message_id> drops_;  // for the next burst
   bool asks_roots_ = false;        // a walk from the roots is due
-  std::size_t questions_ = 0;      // for the next walk from sends
+  std::size_t questions_ = 0;      // calls of discover() that the next walk will answer
   std::vector<message_id> walk_sends_;
   std::size_t walking_ = 0;  // questions that the walk that is away will answer; 0: the walk began at the roots
   bool aborts_ = false;      // an abort waits for its answer
@@ -183,7 +182,7 @@ class participant {
   std::uint32_t from_parent_ = 0;  // messages with gradients that came from the parent
   std::uint32_t answered_ = 0;     // how many of from_parent_ were answered
   std::map<node_id, exchange> children_;
-  std::size_t open_ = 0;  // children that have to answer
+  std::size_t open_ = 0;  // children that still have to answer messages
   std::set<node_id> sent_to_;
   std::set<node_id> heard_from_;         // nodes that sent gradients to this node
   std::map<node_id, std::string> down_;  // nodes that went down while a burst is away

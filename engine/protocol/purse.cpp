@@ -15,7 +15,8 @@ namespace {
 // Up to this number of parts, a search for each part is faster than add_parts(). Most messages bring fewer.
 constexpr std::size_t few = 8;
 
-// Keeps the exponents ascending and without repetition: two equal parts become one part of twice the weight.
+// Adds a part of weight 2^-exponent. The exponents stay ascending and without repetition, because two equal parts become one
+// part of twice the weight.
 void add_part(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
   for (;;) {
     auto at = std::lower_bound(weight.begin(), weight.end(), exponent);

@@ -13,7 +13,7 @@
 ///         weights.
 namespace troupe::protocol {
 
-/// The purse that a pass starts with: weight 1.
+/// Returns the purse with which a pass starts: weight 1.
 purse whole_purse();
 
 /// True if the purse holds the weight 1.
@@ -34,8 +34,8 @@ void merge(purse& into, purse other);
 ///         purse of many parts is short, whichever nodes the parts come from.
 class splitter {
  public:
-  /// Gives away the next part. `from` has to be the same purse in each call and must have weight. It keeps the rest and the
-  /// counts.
+  /// Gives away the next part. `from` has to be the same purse in each call and must have weight. The purse keeps the rest and
+  /// the counts.
   purse split(purse& from);
 
  private:
@@ -43,10 +43,10 @@ class splitter {
   std::uint32_t lowest_ = 0;
 };
 
-/// Gives away one part.
+/// Gives away one part of the weight.
 inline purse split(purse& from) { return splitter().split(from); }
 
-/// Gives away everything.
+/// Empties the purse and returns all that it held.
 purse take(purse& from);
 
 }  // namespace troupe::protocol

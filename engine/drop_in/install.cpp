@@ -21,18 +21,18 @@ variable_list run_on_libtorch(Engine& engine, const engine::pass_request& reques
                         request.inputs);
 }
 
-/// The engine that takes the place of libtorch's engine. libtorch's engine still does all other work: anomaly metadata, default
-/// hooks, threads.
-///   IE-1  after a pass, install_engine() or uninstall_engine(), this engine has the threads and queues that libtorch has
-///         started.
+/// Troupe's engine, which install_engine() makes libtorch's default engine. It runs passes with run_substituted(). `libtorch_`,
+/// the default engine before, does all other work: anomaly metadata, default hooks, threads.
+///   IE-1  after a pass, install_engine() or uninstall_engine(), this engine uses the threads and queues that libtorch has
+///         started, if any.
 ///   IE-2  the constructor starts no thread: a program may fork children until its first pass.
 class installed_engine final : public Engine {
  public:
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
 
-  // libtorch starts its threads once per process, for the first engine that asks. The first engine may be this one: after
-  // install_engine() this engine is the default engine, which libtorch's distributed autograd uses. The function gives the
-  // threads of one engine, this one or `libtorch_`, to the other. Pre: no other thread is starting libtorch's threads.
+  // Makes this engine and `libtorch_` share their threads and queues. libtorch starts threads once per process, for the first
+  // engine that asks. That is `libtorch_`, or this engine if libtorch's distributed autograd asks after install_engine(),
+  // because it uses the default engine. Pre: no other thread is starting libtorch's threads.
   void share_started_threads() {
     const std::scoped_lock lock(sharing_);
     auto& theirs = libtorch_.*(&installed_engine::thread_pool_shared_);
@@ -74,11 +74,11 @@ class installed_engine final : public Engine {
     libtorch_.thread_on_exception(task, function, error);
   }
 
-  // libtorch may start its threads for this engine (see share_started_threads()). `libtorch_` then runs each thread, because
-  // Python's engine gives the thread a Python thread state. Both engines count the thread: starting this engine waits for its
-  // own count, and ending `libtorch_` waits for the count of `libtorch_`.
+  // Runs on each thread that libtorch starts for this engine (see share_started_threads()). Passes the thread to `libtorch_`,
+  // because `libtorch_` may be Python's engine, which gives the thread a Python thread state. Both engines count the thread:
+  // the start of this engine waits for the count of this engine, and the end of `libtorch_` waits for the count of `libtorch_`.
   void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
-    share_started_threads();  // functions on this thread look for the queues in libtorch's engine
+    share_started_threads();  // functions on this thread look for the queues in `libtorch_`
     if (should_increment) increment_non_reentrant_thread_count();
     libtorch_.thread_init(device, queue, should_increment);
     if (should_increment) decrement_non_reentrant_thread_count();

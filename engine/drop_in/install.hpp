@@ -4,14 +4,15 @@
 namespace troupe {
 
 /// From this call on, every `backward()` and `grad()` of this process that goes through libtorch's C++ API runs on troupe's
-/// engine; see docs/drop_in.md. A second call changes nothing. A pass that is running finishes on the engine on which it
-/// began.
-/// Neither function may be called while the first pass of the process begins on another thread: libtorch then starts the
-/// threads of its engine, and does not lock the data that these functions read. Before that pass and after it, any thread may
-/// call the functions. `libtroupe.so` has the same functions for C: `troupe_install_engine` and `troupe_uninstall_engine`.
+/// engine; see docs/drop_in.md. A second call changes nothing. A pass that is running finishes on the engine on which it began.
+/// Do not call install_engine() or uninstall_engine() while the first pass of the process begins on another thread. At that
+/// time libtorch starts the threads of its engine, and writes data that both functions read without a lock. Before and after
+/// that time, any thread may call the functions. `libtroupe.so` has the same functions for C: `troupe_install_engine` and
+/// `troupe_uninstall_engine`.
 void install_engine();
 
-/// Gives the passes back to the engine that had them before. Does nothing if troupe's engine is not installed.
+/// Makes later passes run on the engine that was libtorch's default engine before install_engine(). Does nothing if troupe's
+/// engine is not installed.
 void uninstall_engine();
 
 }  // namespace troupe

@@ -150,7 +150,8 @@ bool is_hidden_from(void* libtorch) {
   return true;
 }
 
-/// Prints the report of a process that has not loaded libtroupe.so. Once loaded, libtroupe.so prints the report itself.
+/// If TROUPE_REPORT is set and libtorch was loaded, prints at the end of the process that no pass ran on troupe's engine. A
+/// process that uses libtroupe.so gets the report of libtroupe.so instead.
 __attribute__((destructor)) void report_no_pass() {
   if (troupes_execute != nullptr || std::getenv("TROUPE_REPORT") == nullptr) return;  // NOLINT(concurrency-mt-unsafe)
   void* const libtorch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);

@@ -18,7 +18,8 @@ using troupe::engine::node_pointer;
 static_assert(sizeof(variable_list) == sizeof(troupe::preload::opaque_list));
 static_assert(sizeof(node_pointer) == sizeof(troupe::preload::opaque_pointer));
 
-/// Engine::execute as a plain function. libtroupe_preload.so hides the member function and knows its address.
+/// The type of Engine::execute as a plain function. libtroupe_preload.so hides the member function from this library, and
+/// passes its address to troupe_preload_entry().
 using execute_function = variable_list (*)(Engine*, const edge_list&, const variable_list&, bool, bool, bool, const edge_list&);
 
 execute_function libtorchs_execute = nullptr;
@@ -42,7 +43,7 @@ const report_at_exit report;
 
 }  // namespace
 
-/// Called by libtroupe_preload.so. preload_entry.hpp has the same types without libtorch.
+/// Called by libtroupe_preload.so, which uses the types of preload_entry.hpp in place of libtorch's types.
 extern "C" __attribute__((visibility("default"))) variable_list troupe_preload_entry(
   execute_function execute, Engine* engine, const edge_list& roots, const variable_list& gradients, bool keep_graph,
   bool create_graph, bool accumulate_grad, const edge_list& inputs);

@@ -4,7 +4,7 @@
 
 /// The interface between libtroupe_preload.so, which is built without libtorch, and libtroupe.so, which libtroupe_preload.so
 /// loads. A type here has the size of a type of libtorch, and its own copy constructor and destructor: the calling convention
-/// depends on these three.
+/// depends on the size, the copy constructor and the destructor.
 namespace troupe::preload {
 
 /// Stands for a torch::autograd::variable_list and has its size, three pointers. Because of the copy constructor and the
@@ -15,23 +15,23 @@ struct opaque_list {
   void* words[3];
 };
 
-/// A std::shared_ptr<torch::autograd::Node>.
+/// Stands for a std::shared_ptr<torch::autograd::Node> and has its size, two pointers.
 struct opaque_pointer {
   opaque_pointer(const opaque_pointer&);
   ~opaque_pointer();
   void* words[2];
 };
 
-/// torch::autograd::Engine::execute. Arguments: engine, roots, their gradients, keep_graph, create_graph, accumulate_grad,
-/// inputs.
+/// The type of torch::autograd::Engine::execute. Arguments: engine, roots, their gradients, keep_graph, create_graph,
+/// accumulate_grad, inputs.
 using execute_function = opaque_list (*)(void*, const void*, const void*, bool, bool, bool, const void*);
 
-/// `troupe_preload_entry` of libtroupe.so. The first argument is libtorch's own execute; the other arguments are those of
-/// execute.
+/// The type of `troupe_preload_entry` of libtroupe.so. The first argument is libtorch's own execute; the other arguments are
+/// those of execute.
 using engine_entry = opaque_list (*)(execute_function, void*, const void*, const void*, bool, bool, bool, const void*);
 
-/// torch::autograd::get_current_node, and `troupe_preload_current_function` of libtroupe.so. The argument of the second
-/// function is libtorch's get_current_node.
+/// The types of torch::autograd::get_current_node and of `troupe_preload_current_function` of libtroupe.so. The argument of the
+/// latter is libtorch's get_current_node.
 using current_function = opaque_pointer (*)();
 using current_entry = opaque_pointer (*)(current_function);
 

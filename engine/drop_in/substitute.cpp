@@ -34,7 +34,7 @@ namespace {
 std::atomic<std::uint64_t> substituted{0};
 std::atomic<std::uint64_t> left_to_libtorch{0};
 
-// libtorch runs functions of these device types on the calling thread.
+// Whether libtorch runs functions of this device type on the calling thread.
 bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::kMeta || type == at::kLazy; }
 
 bool has_more_than_cpu() {
@@ -80,7 +80,7 @@ class scoped_value {
   Value*& variable_;
 };
 
-/// A pass on troupe's engine. The pass runs inside a private function, which libtorch's engine runs.
+/// One pass on troupe's engine. run() is called inside a private function (private_root), which libtorch's engine runs.
 struct inner_pass {
   explicit inner_pass(const pass_request& request) : request(request) {}
 
@@ -106,7 +106,7 @@ struct inner_pass {
     captures = task.take_captures();
   }
 
-  // If the gradients of the roots do not fit, the error has libtorch's text.
+  // Makes the graph task. If the gradients of the roots do not fit, the error has libtorch's text.
   graph_task started(graph_task_settings&& settings) const {
     try {
       return graph_task(std::move(settings));
@@ -126,7 +126,7 @@ struct inner_pass {
   bool for_libtorch = true;    // libtorch's engine has to run the pass. Stays true if libtorch never calls the private function
 };
 
-/// Replaces an exception that libtorch's engine would not pass on unchanged.
+/// Thrown in place of an exception that libtorch's engine would not pass on unchanged.
 struct foreign_exception final : std::exception {
   const char* what() const noexcept override { return "an exception that is no std::exception was thrown in a backward pass"; }
 };
@@ -192,8 +192,8 @@ class private_graph_lease {
 
 thread_local std::unique_ptr<private_graph> private_graph_lease::spare;
 
-// libtorch runs a pass of one function around each pass of troupe's engine. So a pass that has only one function gains nothing
-// from troupe's engine.
+// Whether the pass has only one function. Such a pass gains nothing from troupe's engine, because libtorch runs a pass of one
+// function around each pass of troupe's engine.
 bool is_single_function(const edge_list& roots) {
   const auto& edges = roots.front().function->next_edges();
   return roots.size() == 1 && std::none_of(edges.begin(), edges.end(), [](const auto& edge) { return edge.is_valid(); });

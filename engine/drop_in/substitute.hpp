@@ -25,14 +25,14 @@ struct pass_request {
   const torch::autograd::edge_list& inputs;
 };
 
-/// Runs a request on libtorch's engine.
+/// A function that runs a request on libtorch's engine.
 using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine&, const pass_request&);
 
 /// Runs a pass on troupe's engine, inside a pass of libtorch's engine that has one private function. Where libtorch would
 /// continue a nested pass on a thread of its pool, that thread runs the pass.
 ///   SU-1  libtorch's state of each thread is as in a pass of libtorch's own engine: graph task, exec info, functions in the
-///         graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes. The
-///         thread is the same too. Passes of troupe's API may nest in such a pass.
+///         graph, keep graph, final callbacks, checkpoint validity, thread-local state, warnings, depth of nested passes.
+///         Functions run on the same threads too. Passes of troupe's API may nest in such a pass.
 ///   SU-2  exceptions come out unchanged, also those that are no std::exception.
 ///   SU-3  these passes go to libtorch's engine before any function has run: a pass with functions on a device that is neither
 ///         a CPU nor the process's accelerator, a pass in anomaly mode, a pass that libtorch refuses, a pass that compiled
@@ -40,8 +40,9 @@ using libtorch_pass = torch::autograd::variable_list (*)(torch::autograd::Engine
 torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch,
                                                const pass_request& request);
 
-/// `libtorchs`: what libtorch's get_current_node() returns. In a pass of troupe's engine this is the private function;
-/// current_function() then returns the function of the pass that runs. Otherwise current_function() returns `libtorchs`.
+/// Returns the function that runs now. `libtorchs`: the result of libtorch's get_current_node(). In a pass of troupe's engine,
+/// `libtorchs` is the private function, and the result is the function that troupe's engine runs (null if none). Otherwise the
+/// result is `libtorchs`.
 node_pointer current_function(node_pointer libtorchs);
 
 /// The number of passes so far, on all threads.

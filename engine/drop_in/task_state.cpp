@@ -17,7 +17,7 @@ using torch::autograd::Node;
 
 namespace {
 
-// libtorch gives no access to its current graph task, only the address of one member of that graph task.
+// Returns libtorch's current graph task. libtorch gives only the address of one member of that graph task.
 GraphTask& current_task() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   TORCH_INTERNAL_ASSERT(exec_info != nullptr, "troupe: not inside a pass of libtorch's engine");
@@ -38,9 +38,9 @@ void publish_exec_info(const plan& graph, GraphTask& task) {
   }
 }
 
-// Called only if the pass is kept to one thread, because only then does libtorch tell the execution order. libtorch counts the
-// edges between functions, but not the edges from the roots. Therefore a root is twice in libtorch's order if another function
-// leads to that root.
+// Sets the data from which libtorch computes the execution order. Called only for a pass on one thread, because libtorch tells
+// the order only for such a pass. libtorch counts the edges between functions, but not the edges from the roots. Therefore a
+// root is twice in libtorch's order if another function leads to that root.
 void publish_order(const plan& graph, GraphTask& task) {
   task.dependencies_.clear();
   task.graph_roots_.clear();

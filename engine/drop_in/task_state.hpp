@@ -10,8 +10,8 @@
 namespace troupe::engine {
 
 /// Tells libtorch's current graph task, which runs troupe's private function, about the functions of the plan. libtorch's
-/// get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order() then know these functions. The exec info
-/// also decides which gradients libtorch's own functions compute.
+/// get_current_graph_task_exec_info(), ..._nodes_in_graph() and ..._execution_order() then tell of these functions. The exec
+/// info also decides which gradients libtorch's own functions compute.
 ///   DT-1  these three functions give the answers of the same pass on libtorch's engine, except that the private function is
 ///         included.
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.

@@ -82,8 +82,8 @@ void arriving_tensors::end(const key& which) {
   if (const auto found = arrivals_.find(which); found != arrivals_.end()) end(found);
 }
 
-/// Whether there is room for a piece of this sender. A piece with offset 0 begins a transfer, so it needs room for a transfer
-/// too.
+/// Whether the limits of a sender allow one more piece. A piece with offset 0 begins a transfer, so it needs room for a
+/// transfer too.
 bool arriving_tensors::has_room(const account& sender, const extent& piece) const {
   if (sender.came > most_of_sender_ || piece.bytes > most_of_sender_ - sender.came) return false;
   if (piece.offset > 0) return true;

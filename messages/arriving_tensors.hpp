@@ -22,35 +22,36 @@ struct memory_mark;
 struct tensor_offer;
 struct tensor_piece;
 
-/// The elements of large tensors, which arrive in pieces ahead of the messages that hold the tensors. Reading a tensor_piece
-/// adds its elements. read() adds the elements that a tensor_offer names. Reading the message takes the elements out. All
-/// functions are safe from any thread.
+/// Stores the elements of large tensors, which arrive in pieces ahead of the messages that have the tensors. Reading a
+/// tensor_piece calls add() with its elements. read() adds the elements that a tensor_offer names. Reading the message with the
+/// tensors calls take(), which removes the elements. Any thread may call any function.
 ///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
 ///   AT-2  take() hands out the elements of a transfer only if all have come, from the first byte to the last, without a gap.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
-///   AT-4  limit_sender() limits how many bytes and transfers of one sender wait. The transfers of a sender announce at most
-///         `announced_factor` times the bytes of this limit. A piece beyond a limit ends its transfer.
+///   AT-4  limit_sender() limits how many bytes and transfers of one sender wait to be taken. The transfers of a sender
+///         announce at most `announced_factor` times the bytes of this limit. A piece beyond a limit ends its transfer.
 class arriving_tensors {
  public:
-  /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. Each takes at least one page of
-  /// memory, so smaller ones are refused.
+  /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. A transfer takes at least one
+  /// page of memory, whatever its size, so smaller transfers and pieces are refused.
   static constexpr std::uint64_t least_bytes = 4096;
 
-  /// A node sends only tensors of 64 KiB and more in pieces, so the largest message has fewer transfers.
+  /// The default limit on the waiting transfers of one sender. The largest message has fewer, because a node sends only tensors
+  /// of 64 KiB and more in pieces.
   static constexpr std::size_t most_transfers = 65'536;
-  /// A transfer takes address space for all bytes that it announces. The transfers of a node come one after another, or a few
-  /// at once.
+  /// The transfers of a sender may announce this many times the sender's limit of bytes. A transfer takes address space for all
+  /// bytes that it announces. The transfers of a node come one after another, or a few at once.
   static constexpr std::uint64_t announced_factor = 4;
 
-  /// How many bytes and transfers of one sender may wait: 8 GiB and most_transfers unless this function was called.
+  /// Sets how many bytes and transfers of one sender may wait. Before the first call, the limits are 8 GiB and most_transfers.
   void limit_sender(std::uint64_t bytes, std::size_t transfers = most_transfers);
 
   /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops its
   /// transfer. Returns null, or why the piece is refused.
   const char* add(const tensor_piece& about, caf::span<const caf::byte> elements);
 
-  /// The largest size of an offered piece; larger pieces are refused. Each offer is a message, so memory grows no faster than
-  /// messages come.
+  /// The largest size of an offered piece; larger pieces are refused. So one message of a sender makes this node take at most
+  /// this much memory.
   static constexpr std::uint64_t most_offered = std::uint64_t{16} << 20;
 
   /// Reads an offered piece out of the sender's memory, on this thread and without blocking other threads. Returns no error on
@@ -63,7 +64,7 @@ class arriving_tensors {
   /// Drops all transfers from a node that is gone.
   void drop(node_id from);
 
-  /// The number of bytes that have come and were not taken.
+  /// Returns the number of bytes that have come and were not taken.
   std::uint64_t bytes() const;
 
  private:
@@ -72,7 +73,7 @@ class arriving_tensors {
     std::uint64_t total = 0;
     std::uint64_t came = 0;
   };
-  /// The sums over those transfers of one sender that were not taken yet.
+  /// Sums over the transfers of one sender that were not taken yet.
   struct account {
     std::uint64_t came = 0;
     std::uint64_t announced = 0;
@@ -114,7 +115,7 @@ class tensor_receiver {
   mutable arriving_tensors arriving_;  // mutable, because an actor system hands out its configuration as const
 };
 
-/// The arriving tensors of the actor system that reads from `source`; null if that system takes no tensors in pieces.
+/// Returns the arriving tensors of the actor system that reads from `source`; null if that system takes no tensors in pieces.
 arriving_tensors* arriving_at(caf::deserializer& source) noexcept;
 
 }  // namespace troupe

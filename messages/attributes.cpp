@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-/// The type of the value in words. The names have the order of the types in the variant.
+/// Returns the type of the value in words. `names` has the order of the types in the variant.
 std::string type_of(const attribute& x) {
   constexpr std::array names{
     "a bool", "an integer", "a double", "a string", "a list of integers", "a list of doubles", "a list of strings"};
@@ -25,7 +25,7 @@ std::string names_in(const attributes& from) {
   return names.empty() ? "none" : names;
 }
 
-/// The entries of a list; 0 for a value that is no list.
+/// Returns how many entries a list has; 0 for a value that is no list.
 std::size_t entries_of(const attribute& x) {
   return std::visit(
     [](const auto& value) -> std::size_t {

@@ -19,7 +19,7 @@ namespace detail {
 template <class T>
 concept attribute_integer = std::integral<T> && !std::same_as<T, bool>;
 
-/// Throws troupe::error (misuse) if a number does not fit.
+/// Converts a number to the type in which attributes store integers. Throws troupe::error (misuse) if it does not fit.
 std::int64_t attribute_from(std::uint64_t number);
 
 template <class T>
@@ -92,7 +92,7 @@ struct attribute {
 /// Named values, as `{{"width", 128}, {"causal", true}}`.
 using attributes = std::map<std::string, attribute>;
 
-/// The bytes of the text or of the entries of a value; 0 for a value that is neither a text nor a list.
+/// Returns the bytes of the text or of the list entries of a value; 0 for a value that is neither a text nor a list.
 std::size_t bytes_of(const attribute& x);
 
 /// Throws troupe::error (misuse) if there are too many values for a message, or too long ones (message_size.hpp). Entries of
@@ -101,11 +101,11 @@ void check_can_travel(const attributes& values, std::string_view what);
 
 namespace detail {
 
-/// The value of that name, of the same type as `expected`; null if the name is missing. A value that has to be converted is
-/// written to `expected`, and the result points there.
+/// Finds the value of that name and returns its address; null if the name is missing. If the value has to be converted to the
+/// type of `expected`, the converted value is written to `expected`, and the result points to `expected`.
 const attribute* find_attribute(const attributes& from, const std::string& name, attribute& expected);
 [[noreturn]] void attribute_is_missing(const attributes& from, const std::string& name, const attribute& expected);
-/// Throws troupe::error (misuse): the number does not fit into an integer with so many bits.
+/// Throws troupe::error (misuse) that says that the number does not fit into an integer of `bits` bits.
 [[noreturn]] void attribute_is_too_large(const std::string& name, std::int64_t number, std::size_t bits, bool is_signed);
 
 template <class T>
@@ -136,10 +136,9 @@ constexpr void check_attribute_type() {
 
 }  // namespace detail
 
-/// The value of that name, as a bool, an integer of any size, a floating-point number or a std::string, or as a std::vector of
-/// integers, of floating-point numbers or of std::string. Throws troupe::error (misuse) if the name is missing, if its value is
-/// of another type, or if an integer does not fit. An integer is accepted where a floating-point number is asked for, in lists
-/// too.
+/// Returns the value of that name as T: a bool, an integer of any size, a floating-point number, a std::string, or a
+/// std::vector of one of the last three. Throws troupe::error (misuse) if the name is missing, if its value is of another type,
+/// or if an integer does not fit. An integer is accepted where a floating-point number is asked for, in lists too.
 template <class T>
 T get(const attributes& from, const std::string& name) {
   detail::check_attribute_type<T>();

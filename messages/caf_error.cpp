@@ -9,7 +9,7 @@ namespace troupe {
 
 namespace {
 
-// The code of troupe that stands for a CAF error.
+// Returns troupe's code for a CAF error.
 errc meaning_of(caf::sec code) {
   switch (code) {
     case caf::sec::request_timeout:

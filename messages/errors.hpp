@@ -40,7 +40,7 @@ enum class errc : std::uint8_t {
   busy,
 };
 
-/// A short text for a code.
+/// Returns a short text for a code.
 const char* to_text(errc code) noexcept;
 
 /// The exception that users of the C++ API get: what() names the node, the function and the reason.

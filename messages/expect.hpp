@@ -20,8 +20,8 @@ namespace troupe {
 }  // namespace troupe
 
 /// Checks, in every build, a condition that a caller has to meet (`Pre:`), or that the state of a class always meets. A broken
-/// condition ends the process, because going on would lose data silently. Where a nanosecond counts, `assert` of <cassert> is
-/// used instead, which the presets dev, asan, tsan and fuzz check.
+/// condition ends the process, because going on would lose data silently. Code in which nanoseconds matter uses `assert` of
+/// <cassert> instead, which only the presets dev, asan, tsan and fuzz check.
 // Only a macro has the text of the condition.
 // NOLINTNEXTLINE(cppcoreguidelines-macro-usage)
 #define TROUPE_EXPECT(condition) \

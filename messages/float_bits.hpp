@@ -14,16 +14,17 @@
 
 /// Arithmetic on float32 whose results have the same bits on a GPU and on the host.
 ///   FB-1  each operation is rounded once, to nearest even. No compiler joins a product and a sum to one operation (fma): on a
-///         GPU the functions used here prevent that, on the host the option -ffp-contract=off (messages/CMakeLists.txt).
+///         GPU the intrinsic functions below prevent it, on the host the option -ffp-contract=off (messages/CMakeLists.txt).
 ///   FB-2  denormal numbers keep their values, unless a thread of the host flushes them to zero.
-/// The bits of a NaN that comes out of an operation may differ. So no function here lets a NaN come out of an operation.
+/// The bits of a NaN that an operation makes may differ between a GPU and the host. So no result takes its bits from such a
+/// NaN.
 namespace troupe::element_formats {
 
 inline constexpr std::uint32_t sign_bit = 0x80000000;
 inline constexpr std::uint32_t infinity_bits = 0x7f800000;  // the bits of a NaN without its sign are greater than these
 inline constexpr std::uint32_t nan_bits = 0x7fc00000;
 
-// Not std::bit_cast, which runs on the host only.
+// These functions do not use std::bit_cast, which runs on the host only.
 TROUPE_HOST_DEVICE inline std::uint32_t bits_of(float value) {
   std::uint32_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof(bits));
@@ -35,8 +36,8 @@ TROUPE_HOST_DEVICE inline float float_of(std::uint32_t bits) {
   return value;
 }
 
-/// The bits of the magnitude. The order of magnitudes is the order of these bits: infinity comes after all numbers, NaN after
-/// infinity.
+/// Returns the bits of the magnitude. The order of magnitudes is the order of these bits: infinity comes after all numbers, NaN
+/// after infinity.
 TROUPE_HOST_DEVICE inline std::uint32_t magnitude_bits(float value) { return bits_of(value) & ~sign_bit; }
 
 #ifdef __CUDA_ARCH__
@@ -51,7 +52,7 @@ TROUPE_HOST_DEVICE inline float product(float left, float right) { return left *
 TROUPE_HOST_DEVICE inline float quotient(float left, float right) { return left / right; }
 #endif
 
-/// The nearest whole number, the even one of two that are equally near. The magnitude of the value is at most 2^22.
+/// Returns the nearest whole number; of two that are equally near, the even number. The magnitude of the value is at most 2^22.
 TROUPE_HOST_DEVICE inline float nearest_whole(float value) {
   constexpr float shift = 12582912;  // 1.5 * 2^23: around this number float32 has whole numbers only
   return difference(sum(value, shift), shift);

@@ -13,7 +13,7 @@ struct memory_mark;
 /// The memory of another process on this machine, as described in a tensor_offer. Reading that memory needs the rights of a
 /// debugger.
 ///   FM-1  elements count as read only if the same system call found the mark (memory_mark) in that process's memory. So the
-///         process is the one that was given the mark, and not a later process with the same number.
+///         elements come from the process that was given the mark, not from a later process with the same number.
 ///   FM-2  a read of the memory of the calling process is refused.
 struct foreign_memory {
   std::uint64_t process = 0;  // process number (pid)
@@ -24,7 +24,7 @@ struct foreign_memory {
   std::optional<error> read(const memory_mark& given, std::uint64_t address, void* to, std::uint64_t bytes) const;
 };
 
-/// The number of this process.
+/// Returns the process number (pid) of this process.
 std::uint64_t this_process() noexcept;
 
 }  // namespace troupe

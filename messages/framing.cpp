@@ -63,14 +63,14 @@ std::optional<field> take_field(const caf::byte*& at, const caf::byte* end) noex
   return found;
 }
 
-// The kind of a field with one value of this type.
+// Returns the kind of a field that has one value of this type.
 unsigned kind_of(google::protobuf::FieldDescriptor::Type type) noexcept {
   using format = google::protobuf::internal::WireFormatLite;
   return format::WireTypeForFieldType(static_cast<format::FieldType>(type));
 }
 
 // Counts the entries of each list, the numbers in all lists, and the unknown fields. A field whose kind does not belong to its
-// number is unknown, too: libprotobuf keeps it as unknown.
+// number counts as unknown, because libprotobuf stores it as unknown.
 class entry_count {
  public:
   bool is_few(caf::span<const caf::byte> message, const google::protobuf::Descriptor& type) {
@@ -99,7 +99,7 @@ class entry_count {
 
  private:
   std::map<const google::protobuf::FieldDescriptor*, std::size_t> entries_;
-  std::size_t numbers_ = 0;  // an upper limit: each has a byte or more in the message; it takes eight bytes in memory
+  std::size_t numbers_ = 0;  // at least the count of numbers: each takes a byte or more in the message, and eight in memory
   std::size_t unknown_ = 0;
 };
 

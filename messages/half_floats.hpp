@@ -5,13 +5,13 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// Conversions of float32 to bfloat16 and float16, and back. The 16-bit numbers are plain bits (std::uint16_t). Nothing here
-/// branches, so compilers make vector instructions of loops over these functions. No sum here is denormal, and a denormal term
-/// is too small to change a sum.
+/// Conversions of float32 to bfloat16 and float16, and back. The 16-bit numbers are plain bits (std::uint16_t). No function
+/// here branches, so compilers make vector instructions of loops over these functions.
 ///   HF-1  each conversion has the bits of c10::BFloat16 and c10::Half on the host. Rounding is to nearest even; too large
 ///         numbers become infinity; denormal numbers keep their values. NaN becomes 0x7fc0 in bfloat16, and 0x7e00 with its
 ///         sign in float16.
-///   HF-2  a GPU, and a thread that flushes denormal numbers to zero, have the same bits.
+///   HF-2  a GPU, and a thread that flushes denormal numbers to zero, compute the same bits. The reason: no sum here is
+///         denormal, and a denormal term is too small to change a sum.
 namespace troupe::element_formats {
 
 TROUPE_HOST_DEVICE inline std::uint16_t to_bfloat16(float value) {
@@ -23,9 +23,9 @@ TROUPE_HOST_DEVICE inline std::uint16_t to_bfloat16(float value) {
 
 TROUPE_HOST_DEVICE inline float from_bfloat16(std::uint16_t bits) { return float_of(static_cast<std::uint32_t>(bits) << 16); }
 
-/// Adds a larger number to the magnitude. The sum has no room for the bits below float16's precision, so the sum is rounded as
-/// float16 is. The larger number depends on the exponent of the magnitude; below float16's normal range the larger number is
-/// constant.
+/// Rounds by adding a larger number to the magnitude. The sum has no room for the bits below float16's precision, so the sum is
+/// rounded as float16 is. The larger number depends on the exponent of the magnitude; below float16's normal range the larger
+/// number is constant.
 TROUPE_HOST_DEVICE inline std::uint16_t to_float16(float value) {
   constexpr std::uint32_t least_exponent = 0x38800000;  // 2^-14, float16's least normal number
   constexpr std::uint32_t too_large = 0x47800000;       // 2^16, which becomes infinity

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Small id types: plain numbers with a type. Every room may include this header.
+/// Small types for ids, so that ids of different kinds can't be mixed up. Every room may include this header.
 namespace troupe {
 
 /// One node of the cluster. The id is drawn at random when the node starts, so a restarted node has another id. 0 is no node.
@@ -36,9 +36,9 @@ struct message_id {
 /// No node sends this many messages. A message with a higher number is refused.
 inline constexpr std::uint64_t highest_message_number = std::uint64_t{1} << 63;
 
-/// Where in a context's program something happens; the same on every run. The place of a call is the place of its caller, then
-/// how many functions the calling thread had recorded, then the number of the call. Places compare lexicographically. The
-/// context's own thread has the empty place.
+/// Where in a context's program something happens; the same on every run. The place of a call has the place of its caller, then
+/// two numbers: how many functions the calling thread had recorded, and the number of the call. Places compare
+/// lexicographically. The context's own thread has the empty place.
 using program_place = std::vector<std::uint64_t>;
 
 /// A backward pass of a context, counted from 1.

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t prefix_bytes = 12;               // length of the header (uint32) and of the payload (uint64)
 constexpr std::size_t stack_bytes = 512;               // most headers are smaller
-constexpr std::size_t kept_header_bytes = 16 * 1024;   // kept by each header object of a thread for the next message
+constexpr std::size_t kept_header_bytes = 16 * 1024;   // after a larger header, a header object frees its memory
 constexpr std::size_t small_header_bytes = 64 * 1024;  // up to this size a header takes little memory, whatever its entries
 
 template <class T>
@@ -70,8 +70,8 @@ class scratch {
   std::size_t bytes_ = kept_header_bytes + 1;  // until was() is called
 };
 
-// An upper limit for the bytes of the current message that the sink has already. The buffer of a connection may also hold short
-// messages that have not left yet.
+// Returns an upper limit for the bytes of the current message that are written already. The limit may be too high, because the
+// buffer of a connection may also hold short messages that have not left yet.
 std::uint64_t bytes_before(caf::serializer& sink) {
   auto* binary = dynamic_cast<caf::binary_serializer*>(&sink);
   return binary != nullptr ? binary->buf().size() : 0;
@@ -146,7 +146,7 @@ caf::error write(caf::serializer& sink, const T& x) {
   return write_tensors(forms, sink);
 }
 
-// For errors only: the name is built anew at each call.
+// For errors only, because each call builds the name of the type anew.
 template <class T>
 caf::error malformed(const std::string& why) {
   return make_error(errc::malformed_message, header_t<T>::default_instance().GetTypeName() + ": " + why);
@@ -167,13 +167,13 @@ caf::error not_its_own(const sender_check& other, const context_id& context) {
                                      ", and the policy lets its role end only contexts that it opened");
 }
 
-/// Whether messages of this type come from the node that opened the context. Another node may send them only if its role may
-/// end contexts (sender_check::may_end).
+/// Whether only the node that opened the context may send messages of this type, or a node whose role may end contexts
+/// (sender_check::may_end).
 template <class T>
 constexpr bool is_of_opener =
   std::same_as<T, release_context> || std::same_as<T, abort_pass> || std::same_as<T, prune> || std::same_as<T, discover>;
 
-/// Whether the message names its true sender. A result or an answer that names no node counts as true.
+/// Whether the message names its true sender. The answer is yes for a message that names no sender, such as a result.
 template <class T>
 sender_check::answer tells_its_sender(sender_check& other, const T& x) {
   using answer = sender_check::answer;

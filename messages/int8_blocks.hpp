@@ -20,31 +20,32 @@
 ///   BC-3  a block of zeros has the scale 0. A block with magnitudes below 2^-143 may have the scale 0, too; the residual then
 ///         keeps its elements.
 ///   BC-4  if an element, or its sum with the residual, is NaN or infinite, the scale of the block is NaN and the whole block
-///         decodes to NaN. The residual of such a block becomes 0, so later blocks are not NaN because of this one.
+///         decodes to NaN. The residual of such a block becomes 0, so the NaN does not reach the elements that are encoded
+///         next.
 ///   BC-5  finite elements decode to finite elements, also the largest ones.
 namespace troupe::element_formats {
 
 inline constexpr std::uint32_t block_elements = 256;
 inline constexpr std::int32_t largest_code = 127;
-// 127 times a larger scale could be infinite after rounding.
+// The largest scale of finite elements. A larger scale times 127 could become infinite by rounding.
 inline constexpr std::uint32_t largest_scale_bits = 0x7c010203;
 
-/// The number of blocks, and so of scales. `elements` is below 2^63.
+/// Returns the number of blocks, which is the number of scales. `elements` is below 2^63.
 TROUPE_HOST_DEVICE constexpr std::uint64_t blocks_of(std::uint64_t elements) {
   return (elements + block_elements - 1) / block_elements;
 }
 
-/// Where the scales begin.
+/// Returns how many bytes lie before the first scale.
 TROUPE_HOST_DEVICE constexpr std::uint64_t scales_offset(std::uint64_t elements) {
   return (elements + sizeof(float) - 1) / sizeof(float) * sizeof(float);
 }
 
-/// The bytes of so many elements.
+/// Returns how many bytes the encoding of `elements` elements has.
 TROUPE_HOST_DEVICE constexpr std::uint64_t int8_bytes(std::uint64_t elements) {
   return scales_offset(elements) + blocks_of(elements) * sizeof(float);
 }
 
-/// The scales in a memory of int8_bytes(elements) bytes that is aligned for float32.
+/// Returns the address of the first scale. `memory` has int8_bytes(elements) bytes and is aligned for float32.
 TROUPE_HOST_DEVICE inline float* scales_in(std::int8_t* memory, std::uint64_t elements) {
   return reinterpret_cast<float*>(memory + scales_offset(elements));
 }
@@ -52,7 +53,7 @@ TROUPE_HOST_DEVICE inline const float* scales_in(const std::int8_t* memory, std:
   return reinterpret_cast<const float*>(memory + scales_offset(elements));
 }
 
-/// The scale of a block whose largest magnitude has these bits.
+/// Returns the scale of a block whose largest magnitude has these bits.
 TROUPE_HOST_DEVICE inline float scale_of(std::uint32_t largest_magnitude_bits) {
   if (largest_magnitude_bits >= infinity_bits) return float_of(nan_bits);
   const float scale = quotient(float_of(largest_magnitude_bits), static_cast<float>(largest_code));
@@ -62,7 +63,7 @@ TROUPE_HOST_DEVICE inline float scale_of(std::uint32_t largest_magnitude_bits) {
 /// Whether scale_of() gives this scale to a block of finite elements.
 TROUPE_HOST_DEVICE inline bool is_of_finite_block(float scale) { return bits_of(scale) <= largest_scale_bits; }
 
-/// The code of an element of a block with a scale that scale_of() gave.
+/// Returns the code of an element. `scale`: the result of scale_of() for its block.
 TROUPE_HOST_DEVICE inline std::int8_t code_of(float element, float scale) {
   if (bits_of(scale) == 0 || bits_of(scale) >= infinity_bits) return 0;
   constexpr auto limit = static_cast<float>(largest_code);
@@ -72,13 +73,13 @@ TROUPE_HOST_DEVICE inline std::int8_t code_of(float element, float scale) {
   return static_cast<std::int8_t>(static_cast<std::int32_t>(whole));
 }
 
-/// The element that a code stands for. Any bytes may come in: a scale that is not finite gives NaN.
+/// Returns the element that a code stands for; NaN if the scale is not finite. The arguments may be any bytes.
 TROUPE_HOST_DEVICE inline float decoded(std::int8_t code, float scale) {
   if (magnitude_bits(scale) >= infinity_bits) return float_of(nan_bits);
   return product(static_cast<float>(code), scale);
 }
 
-/// The new residual of an element, after its block was encoded.
+/// Returns the new residual of an element, after its block was encoded.
 TROUPE_HOST_DEVICE inline float left_over(float element, std::int8_t code, float scale) {
   if (bits_of(scale) >= infinity_bits) return 0;
   return difference(element, decoded(code, scale));

@@ -30,7 +30,7 @@ struct sent_ahead {
 };
 
 /// A piece of the elements of a large tensor, for a node that will get the message with that tensor. Transfer numbers ascend,
-/// and the pieces of a transfer follow each other. Reading the piece moves its elements to arriving_tensors.
+/// and the pieces of a transfer follow each other. When a node reads the piece, the elements go to its arriving_tensors.
 struct tensor_piece {
   node_id from;
   std::uint64_t transfer = 0;
@@ -39,14 +39,14 @@ struct tensor_piece {
   at::Tensor elements;       // the bytes of this piece; undefined after reading
 };
 
-/// Asks a node on the same machine whether it reads large tensors out of the sender's memory. A node that reads that memory
-/// answers with a mark.
+/// Asks a node on the same machine whether it will read large tensors out of the sender's memory. If it will, it answers with a
+/// memory_mark.
 struct request_mark {
   node_id from;
   std::uint64_t process = 0;  // process number (pid) of the sender
 };
-/// Random bytes, drawn for one other node. That node keeps the bytes in its memory, and its offers name their address (see
-/// foreign_memory).
+/// Random bytes. The reader of a sender's memory draws them for this sender alone. The sender stores the bytes in its memory,
+/// and its offers name their address (see foreign_memory).
 struct memory_mark {
   std::array<std::uint64_t, 4> words{};
 };
@@ -72,7 +72,7 @@ struct autograd_message {
   std::vector<at::Tensor> tensors;
   std::vector<bool> requires_grad;          // one per tensor; empty if no tensor requires grad
   std::vector<c10::Device> devices;         // one per tensor: its device on both nodes; empty if all are on the CPU
-  program_place place;                      // the program place of the receiver's work with the tensors; empty in a reply
+  program_place place;                      // the program place at which the receiver uses the tensors; empty in a reply
   sent_ahead ahead;                         // transfers of `tensors`
   wire_format format = wire_format::exact;  // the format of the answer, and of gradients of `tensors`
   std::vector<packing> packings;            // one per tensor: how it was compressed; empty if all travel exactly
@@ -80,7 +80,7 @@ struct autograd_message {
   bool detached = false;                    // whether a tensor required grad, and no context was open to join the graphs
 };
 
-/// What other nodes know of a node.
+/// What a node tells other nodes about itself or about another node.
 struct member {
   std::string name;
   node_id id;
@@ -90,10 +90,10 @@ struct member {
   std::vector<c10::Device> devices = {};  // of the node's process; empty: not known, as in news
 };
 
-/// How often two nodes have dropped state of each other. Each of the two nodes counts, and takes over the count of the other
-/// node if that is higher. The two nodes work together only while their counts are equal.
+/// Counts how often two nodes have dropped state of each other. Both nodes store these counts. A node takes over a count of the
+/// other node if that count is higher. The two nodes work together only while their counts are equal.
 struct bond {
-  std::uint32_t partings = 0;     // how often one of the two considered the other gone, and dropped all that they shared
+  std::uint32_t partings = 0;     // how often one node considered the other node gone, and dropped all that they shared
   std::uint32_t separations = 0;  // since the last parting: how often one of the two considered the other unreachable, and
                                   // failed all calls and passes between them
   auto operator<=>(const bond&) const = default;
@@ -115,7 +115,7 @@ struct member_news {
   member_state state = member_state::up;
 };
 
-/// Tells a neighbour what this node has heard.
+/// Tells a neighbour the news that the sender has heard of members.
 struct gossip {
   node_id from;
   std::vector<member_news> news;
@@ -129,7 +129,7 @@ struct hello {
   std::string host;
   std::uint16_t port = 0;
   std::uint32_t protocol = 0;  // see protocol_version
-  std::uint64_t digest = 0;    // of all that the sender has heard of other nodes: see membership::roster
+  std::uint64_t digest = 0;    // a hash of all that the sender has heard of other nodes (membership::roster)
   node_id to = {};             // the node that has to answer; empty if the sender knows only an address
   bond between = {};           // the sender's bond with `to`
   std::string to_name = {};    // name that the receiver must have; empty: any name
@@ -138,8 +138,8 @@ struct hello {
   std::vector<c10::Device> devices = {};  // as in `member`
 };
 
-/// The answer to `hello`: who answers. If the two nodes have not heard the same of other nodes, the answer also has all news of
-/// the answering node.
+/// The answer to `hello`: who answers. If the digest in `hello` differs from the answering node's digest, the answer has all
+/// news of the answering node.
 struct welcome {
   member self;
   std::vector<member_news> news;
@@ -147,7 +147,8 @@ struct welcome {
   std::uint32_t incarnation = 0;
 };
 
-/// A sign of life, with the sender's steady clock in nanoseconds. The answer carries the clocks of both nodes.
+/// Shows that the sender lives, and has the time of the sender's steady clock in nanoseconds. The answer, heartbeat_seen, has
+/// the times of both nodes.
 struct heartbeat {
   node_id from;
   std::int64_t sent_ns = 0;
@@ -177,9 +178,9 @@ struct call_request {
   std::uint64_t span = 0;           // not 0 if the caller profiles; the answer then carries spans
   pass_number completed;            // the last pass of the context that the caller knows to be over
   std::vector<pass_number> failed;  // those passes up to `completed` that failed: their gradients do not count
-  std::uint32_t depth = 0;          // how many calls led to this call
+  std::uint32_t depth = 0;          // how many calls led to this call, one within another
   std::string calls;                // in anomaly mode: the calls that led to this call, as text; otherwise empty
-  bool from_itself = false;         // the node calls itself, and no call of another node led to this call; never travels
+  bool from_itself = false;         // the node calls itself, and no call of another node led to this call; never sent
 };
 
 /// The answer to call_request.
@@ -192,7 +193,7 @@ struct call_result {
     false;  // whether the answering node has joined the context by a call of the caller: it is a child in the tree of calls
 };
 
-/// The gradients of the tensors that `message` carried forward, for the node that sent those tensors. Undefined gradients stay
+/// Carries the gradients of the tensors of `message` back to the node that sent those tensors. Undefined gradients stay
 /// undefined. In a pass that creates a graph, the message joins the graphs of the two nodes, as forward messages do.
 struct propagate_gradients {
   context_id context;
@@ -212,12 +213,12 @@ struct propagate_gradients {
   sent_ahead ahead;                         // transfers of `gradients`
   wire_format format = wire_format::exact;  // with create_graph: the format of gradients of `gradients`
   std::vector<packing> packings;            // as in autograd_message
-  std::uint32_t answers = 0;                // not 0 if the sender is done for now: as in participant_quiet
+  std::uint32_t answers = 0;                // not 0 if the sender has nothing left to run for now: as in participant_quiet
   std::vector<bool> unreached;              // one per gradient, or empty: whether nothing of the pass leads to the tensor
 };
 
-/// A participant has nothing left to run for now. The participant gives its purse to the node that called it first in the
-/// context, or to the initiator.
+/// The sender has nothing left to run in the pass for now. It gives its purse to the node that called it first in the context,
+/// or to the initiator.
 struct participant_quiet {
   context_id context;
   pass_number pass;
@@ -236,7 +237,7 @@ struct participant_failed {
   std::string text;
 };
 
-/// Asks which recvs the given sends of the receiver lead to. Answered by `discovered`.
+/// Asks to which recvs the given sends of the receiver lead. Answered by `discovered`.
 struct discover {
   context_id context;
   pass_number pass;
@@ -251,7 +252,7 @@ struct discovered {
   bool settled = false;           // no send of the answering node waits
 };
 
-/// The discovery is over. Sends of the receiver that are not in `live` will get no gradient. `carried` is weight with which
+/// The discovery is over. Sends of the receiver that are not in `live` will get no gradient. `carried` is the weight with which
 /// the receiver continues.
 struct prune {
   context_id context;
@@ -275,22 +276,23 @@ struct pass_aborted {
   bool settled = false;  // the node has no part in the pass, or was done with the pass
 };
 
-/// Sent to the node that opened the context: the sender holds a part of the context, and the receiver may not know that,
-/// because a node between the two went down. Sent to any other node: the sender has released its part, or cannot reach the node
-/// that opened the context. A receiver that holds a part of the context then has to tell the node that opened the context.
+/// Sent to the node that opened the context, it says that the sender holds a part of the context. The receiver may not know of
+/// this part, because a node between the two went down. Sent to any other node, it says that the sender has released its part,
+/// or cannot reach the node that opened the context. If the receiver holds a part, it then sends its own context_joined to the
+/// node that opened the context.
 struct context_joined {
   context_id context;
   node_id from;
 };
 
-/// Sent when two nodes reach each other again: the objects of the receiver that the sender's handles own. The receiver drops
-/// all other ownerships of the sender.
+/// Sent when two nodes reach each other again. Lists the objects of the receiver that the sender's handles own. The receiver
+/// drops all other ownerships of the sender.
 struct held_objects {
   node_id from;
   std::vector<std::uint64_t> numbers;  // of the objects; an object with two handles is listed twice
 };
 
-/// Tells the receiver to forget the context. Answered by context_released.
+/// Tells the receiver to free all that it holds of the context. Answered by context_released.
 struct release_context {
   context_id context;
 };
@@ -299,11 +301,12 @@ struct context_released {
   node_id from;
 };
 
-/// peer_status::transport of a member that the node can't connect to, and was never connected to. Other nodes may reach it.
+/// The text in peer_status::transport for a member that the node can't connect to, and was never connected to. Other nodes may
+/// reach the member.
 inline constexpr const char* not_reached = "not reached from here";
 
-/// The traffic between a node and one of its peers: calls, their results, and the messages of passes. Heartbeats and the
-/// answers to aborts and discoveries do not count. Bytes are bytes of tensors.
+/// What a node reports about one of its peers. Messages and bytes count calls, their results, and the messages of passes.
+/// Heartbeats and the answers to aborts and discoveries do not count. Bytes are bytes of tensors.
 struct peer_status {
   member who;
   bool up = false;
@@ -321,7 +324,7 @@ struct peer_status {
   std::uint64_t plain_bytes_received = 0;  // what bytes_received would be without compression
 };
 
-/// A device map of a node's settings (devices/device_map.hpp).
+/// What a node reports about one device map of its settings (devices/device_map.hpp).
 struct device_map_status {
   std::string peer;
   std::string entries;  // "cpu=cuda:0, cuda:0=cuda:1"

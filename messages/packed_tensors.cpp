@@ -33,7 +33,7 @@ at::Tensor bytes_in(tensor_memory& memory, std::uint64_t bytes) {
   return result;
 }
 
-/// Another tensor with the same elements (copy on write). Pre: tensor_memory has made the storage of the elements.
+/// Makes another tensor with the same elements (copy on write). Pre: tensor_memory has made the storage of the elements.
 at::Tensor twin_of(const at::Tensor& tensor) {
   auto result = tensor_over(troupe::twin_of(tensor.unsafeGetTensorImpl()->unsafe_storage()), tensor.scalar_type());
   result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides());
@@ -66,7 +66,7 @@ bool has_scales_of_finite_blocks(const at::Tensor& bytes, std::uint64_t elements
   return std::all_of(scales, scales + formats::blocks_of(elements), formats::is_of_finite_block);
 }
 
-/// Why a tensor of bytes can't be unpacked in this way; null if it can.
+/// Returns why a tensor of bytes can't be unpacked as `how` says; null if it can.
 const char* why_not(const at::Tensor& bytes, const packing& how) {
   if (how.format > wire_format::int8) return "a format that is not known";
   if (!bytes.defined() || !bytes.device().is_cpu() || bytes.layout() != at::kStrided || bytes.scalar_type() != at::kByte ||

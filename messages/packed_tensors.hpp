@@ -20,7 +20,7 @@
 ///         finite elements has: a negative, infinite, NaN or too large one.
 namespace troupe {
 
-/// The bytes of a packed tensor of `elements` elements.
+/// Returns the number of bytes of a packed tensor of `elements` elements.
 std::uint64_t packed_bytes(wire_format format, std::uint64_t elements);
 
 struct packed_tensor {
@@ -28,20 +28,20 @@ struct packed_tensor {
   packing how;
 };
 
-/// Whether pack() may pack a tensor in travelling form (tensor_codec.hpp), whatever its elements: it is dense float32 on the
-/// CPU, and not small.
+/// Whether pack() can pack a tensor in travelling form (tensor_codec.hpp), if its elements allow it. The tensor has to be dense
+/// float32 on the CPU, and not small.
 bool is_packable(const at::Tensor& form);
 
-/// Packs a tensor in travelling form; nothing if the tensor has to travel exactly. `residual`: null, or a contiguous float32
-/// tensor with as many elements, in the order of memory. With int8, the residual is added to the tensor, and then holds the
-/// rounding errors. If nothing is returned, the residual is undefined.
+/// Packs a tensor in travelling form. Returns none if the tensor has to travel exactly. `residual`: null, or a contiguous
+/// float32 tensor with as many elements, in the order of memory. With int8, the residual is added to the tensor, and then holds
+/// the rounding errors. If the result is none, the residual is undefined afterwards.
 std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory,
                                   at::Tensor* residual = nullptr);
 
 /// Pre: the packing fits the bytes; unpack_all() checks this.
 at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory);
 
-/// Where the residuals of a message's tensors are kept.
+/// Where pack_all() finds and stores the residuals of a message's tensors.
 struct residual_line {
   residual_book* book = nullptr;  // null: no error feedback
   node_id peer;
@@ -59,7 +59,7 @@ void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wi
 /// the bytes.
 void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory);
 
-/// The bytes that the tensors have when they are not packed.
+/// Returns how many bytes the tensors have when they are not packed.
 std::uint64_t plain_bytes(const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings);
 
 }  // namespace troupe

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <string>
 
-/// Numbers as texts, whatever the locale of the program is. printf and std::to_string write doubles with the comma of a locale,
-/// and streams group the digits of integers.
+/// Functions that write numbers as text, independent of the locale of the program. printf and std::to_string write doubles with
+/// the comma of a locale, and streams group the digits of integers.
 ///   XN-1  a number has the form that it has in the locale "C".
 namespace troupe {
 
@@ -27,7 +27,7 @@ inline std::string number_text(double value, int digits = 6) {
   return {text.data(), end};
 }
 
-/// A stream for texts.
+/// A stream that writes numbers in this way.
 class plain_stream : public std::ostringstream {
  public:
   plain_stream() { imbue(std::locale::classic()); }

@@ -7,10 +7,10 @@
 namespace troupe {
 
 /// A part of the weight of a pass. Each message of the pass carries a part, for termination detection by weight throwing
-/// (Mattern; Huang). `weight` is the sum of 2^-e over its exponents. A pass starts with weight 1. Weight is only split and
-/// merged, never made, so no message and no burst of the pass is left when the initiator has weight 1 again.
+/// (Mattern; Huang). `weight` is a list of exponents e, and stands for the sum of 2^-e. A pass starts with weight 1. Weight is
+/// only split and merged, never made, so no message and no burst of the pass is left when the initiator has weight 1 again.
 /// `begun`: how many nodes have begun the pass. `settled`: how many nodes have no waiting send left. Each node counts itself
-/// once in each number, so the numbers in all purses of a pass add up to those of the pass.
+/// once in each number, so the sums over all purses of a pass are the numbers of the whole pass.
 struct purse {
   std::vector<std::uint32_t> weight;
   std::uint64_t begun = 0;

@@ -32,7 +32,7 @@ void keep_read_error(caf::error why) noexcept {
   try {
     all.push_back({which, std::move(why)});
   } catch (const std::bad_alloc&) {
-    // The receiver answers without a reason.
+    // The error is lost. The receiver answers without a reason.
   }
 }
 

@@ -15,7 +15,7 @@ namespace troupe {
 inline constexpr std::uint32_t protocol_version = 7;
 
 /// Registers every message type and the error category in a node's configuration, under names that never change. Also silences
-/// libprotobuf, which would print a line for each bad message; the error has all information.
+/// libprotobuf, which would print a line for each bad message. The error for such a message has all information.
 void add_message_types(caf::actor_system_config& config);
 
 }  // namespace troupe

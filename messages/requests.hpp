@@ -11,19 +11,19 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
 
-/// What a call asks for: a function that the user has registered, or one of the requests that modules, optimizers, checkpoints
-/// and traces make of each other. Tensors and the user's values travel beside the request, in call_request.
+/// What a call can ask of a node: to run a function that a user has registered, or one of the requests below, which modules,
+/// optimizers, checkpoints and traces make. Tensors and the user's values travel beside the request, in call_request.
 namespace troupe::requests {
 
-/// The user's function with this name.
+/// Asks to run the user's function with this name.
 struct function {
   std::string name;
 };
-/// A method of the module that the call is on.
+/// Asks to run a method of the module that the call is on.
 struct method {
   std::string name;
 };
-/// A copy of a parameter of the module that the call is on, as a part of the user's graph.
+/// Asks for a copy of a parameter of the module that the call is on. The copy is a part of the user's graph.
 struct parameter {
   std::string name;
 };
@@ -71,7 +71,7 @@ struct train {
   std::uint64_t first_change = 0;
 };
 
-/// The passes of a context that have ended, asked of the node that opened it.
+/// Asks the node that opened the context which passes of the context have ended.
 struct passes {
   std::uint64_t context = 0;
 };
@@ -92,14 +92,15 @@ struct create_optimizer {
 
 /// Learning rates by the number of the parameter group, counted from 0.
 using group_rates = std::map<std::size_t, double>;
-/// Which change of an optimizer this is. The caller numbers its changes upwards from 1; 0 is a change without a number.
+/// Identifies a change of an optimizer. The caller numbers its changes upwards from 1; 0 is a change without a number.
 struct optimizer_change {
   std::uint64_t number = 0;
   std::uint64_t round = 0;  // a round gathers gradients for one step; the number with which the caller began it
   group_rates rates = {};   // from this change on
 };
 
-/// `gathered`: whether the norm is that of the gathered gradients, not of the gradients of the call's context.
+/// Asks for the norm of gradients. `gathered`: of the gradients gathered so far, instead of the gradients of the call's
+/// context.
 struct norm {
   bool gathered = false;
 };
@@ -134,7 +135,7 @@ struct save {
 struct remove {
   std::string save;
   std::string folder;
-  bool others = false;  // the parts of all other saves, not those of this one
+  bool others = false;  // remove the parts of all other saves instead of those of this save
 };
 struct snapshot {
   std::string save;
@@ -166,7 +167,7 @@ struct discard {};
 // Traces.
 
 struct trace {};
-/// Spans of a burst of the node with this name, in a pass that the receiver has begun.
+/// Brings spans of a burst that ran on the node with this name, in a pass that the receiver has begun.
 struct spans {
   std::string node;
   std::string spans;
@@ -177,7 +178,7 @@ struct spans {
 namespace troupe::wire {
 
 /// A struct that travels, the protobuf class of its header (messages/troupe.proto), and its name, which never changes. CAF
-/// finds the type of a message by this name. Texts show the name of a request.
+/// finds the type of a message by this name. Error texts, traces and statistics show the name of a request.
 template <class Struct, class Header>
 struct message {
   const char* name;
@@ -230,11 +231,11 @@ namespace troupe {
 
 using request = decltype(wire::request_of(wire::own_requests));
 
-/// The name of a request for texts, traces and statistics: the name of the function or method, or a name such as
+/// Returns the name of a request for error texts, traces and statistics: the name of the function or method, or a name such as
 /// "troupe.optimizer.step".
 std::string label_of(const request& what);
 
-/// An estimate of the bytes that the request takes, here and on the wire.
+/// Estimates the bytes that the request takes, in memory and on the wire.
 std::size_t bytes_of(const request& what);
 
 /// Throws troupe::error (misuse) if the request is too large for a message. The text begins with `call`.

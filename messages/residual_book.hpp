@@ -15,8 +15,8 @@
 
 namespace troupe {
 
-/// Identifies a gradient, in the same way in each step of a training: by the node that gets the gradient, a number for the
-/// call that had the tensor (see `stream_of`), and the index of the tensor in the message.
+/// Identifies a gradient, in the same way in each step of a training. The parts are the node that gets the gradient, a number
+/// for the call that had the tensor (see `stream_of`), and the tensor's index in the message.
 struct residual_key {
   node_id peer;
   std::uint64_t stream = 0;
@@ -35,13 +35,14 @@ struct std::hash<troupe::residual_key> {
 
 namespace troupe {
 
-/// The rounding errors of gradients that were sent in 8 bits. Each is added to the next gradient of the same place (error
-/// feedback). So the sum of all gradients that were sent misses only the last residual. Any thread may use the book.
+/// Stores residuals: the rounding errors of gradients that were sent as int8. A residual is added to the next gradient with the
+/// same key (error feedback). So the sum of all gradients that were sent misses only the last residual. Any thread may use the
+/// book.
 ///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are
 ///         added: nothing is lost.
 ///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another gradient take() finds nothing.
 ///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first, and a residual
-///         that is larger than the limit is not kept. The process is warned once.
+///         that is larger than the limit is not stored. The first time, the process gets a warning.
 class residual_book {
  public:
   explicit residual_book(std::uint64_t limit) : limit_(limit) {}
@@ -49,7 +50,7 @@ class residual_book {
   /// Removes and returns the residual for a gradient; undefined if there is none.
   at::Tensor take(const residual_key& key, const at::Tensor& gradient);
   void give(const residual_key& key, const at::Tensor& gradient, at::Tensor residual);
-  /// To be called when a peer is gone.
+  /// Drops all residuals for a peer that is gone.
   void forget(node_id peer);
   std::uint64_t bytes() const;
 
@@ -70,9 +71,10 @@ class residual_book {
   std::uint64_t bytes_ = 0;
 };
 
-/// A number for the gradients of a call's arguments (or of its results), the same in each step of a training. It follows from
-/// the name of the function or method, the number of its object, and the order of the calls that led to this call. It does not
-/// depend on how many functions the threads of the calls have recorded, because that count grows from step to step. Never 0.
+/// Returns a number for the gradients of a call's arguments (or of its results). The number is the same in each step of a
+/// training. The number follows from the name of the function or method, the number of its object, and the order of the calls
+/// that led to this call. The number does not depend on how many functions the threads of the calls have recorded, because that
+/// count grows from step to step. Never 0.
 std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results);
 
 }  // namespace troupe

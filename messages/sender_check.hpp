@@ -8,18 +8,20 @@
 
 namespace troupe {
 
-/// Knows who is at the other end of a connection, and checks the sender that a message on this connection names.
+/// Interface of a connection: says whether a message on this connection names its true sender. The other end is the process to
+/// which the connection leads.
 class sender_check {
  public:
-  /// `not_yet`: nobody has introduced itself with this id. A message may overtake the introduction of its sender.
+  /// `not_yet`: no node has introduced itself with this id so far, because a message may overtake the introduction of its
+  /// sender.
   enum class answer { yes, no, not_yet };
 
-  /// To be called when the other end introduces itself with this name and id. False: the other end is not that node.
+  /// To be called when the other end introduces itself with this name and id. Returns false if the other end is not that node.
   virtual bool introduces(const std::string& name, node_id id) = 0;
   /// Whether the other end has introduced itself with this id.
   virtual answer is(node_id id) const = 0;
   virtual bool is_named(const std::string& name) const = 0;
-  /// Who the other end is, for errors: "node 'b' (role member)".
+  /// Returns who the other end is, for errors: "node 'b' (role member)".
   virtual std::string who() const = 0;
   /// Whether the other end may release the context and abort its passes. The other end may always end a context that it has
   /// opened.
@@ -29,16 +31,17 @@ class sender_check {
   ~sender_check() = default;
 };
 
-/// Which message a thread reads, as CAF numbers it: the id of the sending actor, and the number that the receiver finds in its
-/// mailbox. Both are 0 where nothing is known of the message.
+/// Identifies the message that a thread reads: the id of the sending actor, and the number of the message in the receiver's
+/// mailbox. Both are CAF's numbers, or 0 if they are not known.
 struct message_key {
   std::uint64_t source = 0;
   std::uint64_t message = 0;
   bool operator==(const message_key&) const = default;
 };
 
-/// While this object lives, the message that this thread reads comes from `who`; null: from anybody. A message that names
-/// another sender can't be read (errc::refused; errc::unknown_peer for `not_yet`).
+/// Sets, until the end of the scope, from which connection this thread reads messages. With null, the sender of a message is
+/// not checked. A message that names another sender than the other end of `who` can't be read (errc::refused;
+/// errc::unknown_peer for `not_yet`).
 class reading_from {
  public:
   explicit reading_from(sender_check* who, message_key which = {}) noexcept;

@@ -64,7 +64,8 @@ bool is_dense(at::IntArrayRef sizes, at::IntArrayRef strides) {
   return true;
 }
 
-// A dtype of the same element size, for copying: a copy of bytes is enough, and not every dtype has a kernel that copies.
+// Returns a dtype of the same element size. A copy uses it in place of the tensor's dtype, because not every dtype has a kernel
+// that copies.
 at::ScalarType same_size(const at::Tensor& tensor) {
   switch (tensor.element_size()) {
     case 1:
@@ -89,11 +90,11 @@ struct cursor {
   int sparse_size = 0;      // into sparse_sizes
   int packed = 0;           // into packings
   std::uint64_t plain = 0;  // when checking: bytes of the packed tensors without compression
-  // when reading: the elements that came ahead, with the number of their transfer
+  // when reading: the elements that came ahead of the message, with the number of their transfer
   c10::SmallVector<std::pair<std::uint64_t, c10::Storage>, 2> came;
 };
 
-// The transfer that brought the elements of a part; 0 if the elements follow the header.
+// Returns the transfer that brought the elements of a part; 0 if the elements follow the header.
 std::uint64_t transfer_of(const wire::Tensors& header, int part) { return part < header.ahead_size() ? header.ahead(part) : 0; }
 
 using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
@@ -104,7 +105,7 @@ std::uint32_t number_of(const packing& x) {
   return static_cast<std::uint32_t>(x.format) | static_cast<std::uint32_t>(x.exponent + exponent_offset) << 8;
 }
 
-/// None for a format that this version does not know, and for an exponent that no node sends.
+/// Returns none for a format that this version does not know, and for an exponent that no node sends.
 std::optional<packing> packing_of(std::uint32_t number) {
   const auto format = wire_format_of(number & format_mask);
   const auto exponent = static_cast<std::int32_t>(number >> 8) - exponent_offset;
@@ -150,7 +151,7 @@ std::string check_part(const wire::Tensors& header, int index, cursor& at, std::
   return {};
 }
 
-// The shape of a sparse tensor from its sparse sizes and the sizes of its values.
+// Computes the shape of a sparse tensor from its sparse sizes and the sizes of its values.
 sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
   sizes_of_tensor result(sparse.begin(), sparse.end());
   result.append(values.begin() + 1, values.end());
@@ -212,7 +213,7 @@ bool indices_fit(const at::Tensor& indices, at::IntArrayRef sizes, bool ascendin
   return true;
 }
 
-// A bool that is neither 0 nor 1 would be undefined behaviour in every kernel.
+// True if every byte is 0 or 1. A bool with any other byte would be undefined behaviour in every kernel.
 bool holds_only_bools(const at::Tensor& tensor) {
   const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
   unsigned char seen = 0;
@@ -220,7 +221,7 @@ bool holds_only_bools(const at::Tensor& tensor) {
   return seen <= 1;
 }
 
-// The elements that came ahead, as a tensor without a shape; undefined if the elements did not come.
+// Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
   const auto transfer = header.ahead(at.part);
   const auto bytes = header.payloads(at.part);
@@ -306,7 +307,8 @@ caf::error read_packed(const wire::Tensors& header, caf::deserializer& source, i
   return caf::none;
 }
 
-// Describes a packed tensor: `bytes` are its packed bytes, `how` says how it was packed.
+// Describes a packed tensor in the header and returns the number of its bytes. `bytes`: the packed bytes. `how`: how the tensor
+// was packed.
 std::uint64_t describe_packed(const at::Tensor& bytes, const packing& how, wire::Tensors& to, travelling_tensors& forms) {
   forms.push_back(bytes);
   to.add_kinds(kind_packed);

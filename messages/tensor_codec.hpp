@@ -22,11 +22,11 @@ class Tensors;
 /// bit, and without gaps. A sparse tensor gives two: its indices and its values.
 using travelling_tensors = c10::SmallVector<at::Tensor, 8>;
 
-/// The tensor in travelling form. The result shares the storage, unless the tensor has gaps, overlaps or a lazy bit: then the
-/// result is a copy. A sparse tensor is returned unchanged. Pre: the tensor can travel.
+/// Returns the tensor in travelling form. The result shares the storage, unless the tensor has gaps, overlaps or a lazy bit:
+/// then the result is a copy. A sparse tensor is returned unchanged. Pre: the tensor can travel.
 at::Tensor travelling_form(const at::Tensor& tensor);
 
-/// The travelling forms of all tensors, detached. A tensor that occurs twice has one form.
+/// Returns the travelling forms of all tensors, detached. A tensor that occurs twice has one form.
 std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors);
 
 /// Describes tensors in a header and returns how many bytes their elements have. Adds the travelling form of each part to
@@ -39,17 +39,17 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
 /// have. Throws troupe::error(misuse) if `ahead` does not have one entry per part.
 std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_tensors& forms);
 
-/// The bytes [offset, offset + bytes) of a tensor in travelling form; shares the storage.
+/// Returns the bytes [offset, offset + bytes) of a tensor in travelling form. The result shares the storage.
 at::Tensor bytes_of(const at::Tensor& form, std::uint64_t offset, std::uint64_t bytes);
 
 /// Sets `claimed` to how many bytes of elements have to follow the header. Returns an error text if the header contradicts
 /// itself, or claims a shape that no tensor has or more than `available` bytes. Allocates no memory.
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed);
 
-/// Reads the tensors of a header that check_tensors has accepted. Each strided part gets a storage of its own, 64-byte
-/// aligned: a new one, or the one in which the elements came ahead. Refuses a sparse tensor whose indices lie outside its
-/// shape, or are out of order although the header says that they are in order. A packed tensor is read as its bytes; `packings`
-/// then has an entry for each tensor, and is empty if no tensor is packed.
+/// Reads the tensors of a header that check_tensors has accepted. Each strided part gets a storage of its own, 64-byte aligned:
+/// a new storage, or the storage of the elements that came ahead of the message. Refuses a sparse tensor whose indices lie
+/// outside its shape, or are out of order although the header says that they are in order. A packed tensor is read as its
+/// bytes; `packings` then has an entry for each tensor, and is empty if no tensor is packed.
 caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
                         std::vector<packing>& packings);
 

@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-/// Memory for tensors that arrive. Freed blocks are used again, because their pages exist. The system would have to zero the
-/// pages of a new block, which takes as long as filling the block.
+/// Allocates memory for tensors that arrive. Freed blocks are used again, because their pages exist already. The system has to
+/// zero the pages of a new block, which takes as long as filling the block.
 ///   TM-1  a block takes no memory before something is written to it.
 ///   TM-2  at most `kept_bytes` of free blocks are kept, namely the blocks that were freed last. No block is kept once this
 ///         object and all its storages are gone.
@@ -22,10 +22,10 @@ class tensor_memory {
 
   tensor_memory() : free_(std::make_shared<free_list>()) {}
 
-  /// A storage of `bytes` bytes, not zeroed, aligned as libtorch aligns. The storage may outlive this object. Throws
+  /// Returns a storage of `bytes` bytes, not zeroed, aligned as libtorch aligns. The storage may outlive this object. Throws
   /// std::bad_alloc.
   c10::Storage make(std::uint64_t bytes);
-  /// The number of bytes in free blocks that are kept.
+  /// Returns the number of bytes in free blocks that are kept.
   std::size_t kept() const;
 
  private:

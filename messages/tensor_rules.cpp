@@ -64,7 +64,7 @@ std::string layout_name(at::Layout layout) {
   return text.str();
 }
 
-// The bytes from the start of the storage to the end of the last element of a strided tensor.
+// Returns how many bytes lie between the start of the storage and the end of the last element of a strided tensor.
 std::uint64_t bytes_spanned(const at::Tensor& tensor) {
   if (tensor.numel() == 0) return 0;
   auto last = static_cast<std::uint64_t>(tensor.storage_offset());
@@ -90,7 +90,7 @@ namespace {
 
 std::string refusal(const at::Tensor& tensor);
 
-// Why a sparse tensor can't travel. The indices and the values of a sparse tensor travel.
+// Returns why a sparse tensor can't travel; empty if it can. Its indices and its values travel.
 std::string refusal_of_sparse(const at::Tensor& tensor) {
   if (!tensor.device().is_cpu()) return "is on device " + tensor.device().str() + "; send its cpu()";
   if (static_cast<std::size_t>(tensor.dim()) > max_tensor_dimensions || !shape_travels(tensor.sizes()))

@@ -20,12 +20,14 @@ namespace troupe {
 inline constexpr std::size_t max_tensor_dimensions = 1024;
 inline constexpr std::int64_t max_stride = std::int64_t{1} << 40;
 
-/// The bytes of the elements that travel: those of indices and values for a sparse tensor, 0 for an undefined one.
+/// Returns the bytes of the elements that travel: for a sparse tensor, the bytes of its indices and values; for an undefined
+/// tensor, 0.
 std::uint64_t payload_bytes(const at::Tensor& tensor);
-/// The sum of the tensors' bytes.
+/// Returns the sum of payload_bytes() of all tensors.
 std::uint64_t payload_bytes(const std::vector<at::Tensor>& tensors);
 
-/// Why the tensor can't travel, with its dtype, its shape and what to do; empty if it can. An undefined tensor can travel.
+/// Returns why the tensor can't travel, with its dtype, its shape and what to do; empty if the tensor can travel. An undefined
+/// tensor can travel.
 std::string why_it_cannot_travel(const at::Tensor& tensor);
 
 /// Throws troupe::error(unsupported_tensor) if the tensor can't travel. The text begins with `what`. To be called before
@@ -40,8 +42,7 @@ void check_sum_travels(const std::vector<at::Tensor>& tensors, std::string_view 
 /// its header (message_size.hpp). The text begins with `what`.
 void check_count_travels(const std::vector<at::Tensor>& tensors, std::string_view what);
 
-/// Calls check_can_travel for each tensor, named `what[index]`, and check_count_travels and check_sum_travels for
-/// all.
+/// Calls check_can_travel for each tensor, named `what[index]`, and check_count_travels and check_sum_travels for all tensors.
 void check_can_travel(const std::vector<at::Tensor>& tensors, std::string_view what);
 
 /// False if a size is negative, or if the product of the sizes (0 counted as 1) needs more than 59 bits.
@@ -50,21 +51,21 @@ bool shape_travels(at::IntArrayRef sizes) noexcept;
 /// Whether the strides are those of a contiguous tensor, also where a size is 0 or 1.
 bool has_contiguous_strides(const at::Tensor& tensor);
 
-/// The number of a dtype on the wire; none if the dtype does not travel.
+/// Returns the number of a dtype on the wire; none if the dtype does not travel.
 std::optional<std::uint32_t> wire_number(at::ScalarType dtype) noexcept;
 
-/// The dtype of a number on the wire; none if this version does not know the number.
+/// Returns the dtype of a number on the wire; none if this version does not know the number.
 std::optional<at::ScalarType> dtype_of(std::uint32_t wire_number) noexcept;
 
-/// The number of a device on the wire: its kind in the high 16 bits, its index in the low 16 bits (0 if it has none). None if
-/// tensors on the device do not travel.
+/// Returns the number of a device on the wire: its kind in the high 16 bits, its index in the low 16 bits (0 if it has none).
+/// None if tensors on the device do not travel.
 std::optional<std::uint32_t> wire_number(c10::Device device) noexcept;
 
-/// The device of a number on the wire. None if this version does not know the kind, or if the index is higher than any device
-/// can have.
+/// Returns the device of a number on the wire. None if this version does not know the kind, or if the index is higher than any
+/// device can have.
 std::optional<c10::Device> wire_device(std::uint32_t number) noexcept;
 
-/// The tensor's dtype and shape as text, like "float[2, 3]", or "undefined".
+/// Returns the tensor's dtype and shape as text, like "float[2, 3]", or "undefined".
 std::string describe(const at::Tensor& tensor);
 
 }  // namespace troupe

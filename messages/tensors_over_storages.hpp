@@ -13,14 +13,14 @@
 
 namespace troupe {
 
-/// A tensor of the CPU over the storage, still without a shape.
+/// Makes a CPU tensor over the storage, still without a shape.
 inline at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
   return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
                                                   c10::scalarTypeToTypeMeta(dtype));
 }
 
-/// Another storage with the same elements. When one of the two storages is written to, its elements are copied first (copy on
-/// write). Pre: tensor_memory has made the storage.
+/// Makes another storage with the same elements. When one of the two storages is written to, its elements are copied first
+/// (copy on write). Pre: tensor_memory has made the storage.
 inline c10::Storage twin_of(const c10::Storage& storage) {
   auto twin = c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl());
   TROUPE_EXPECT(twin);

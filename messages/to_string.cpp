@@ -21,7 +21,7 @@ void hide(wire::TensorOffer& header) {
   header.clear_mark();
 }
 
-/// The notes on the struct: what its header does not have, or only as a number.
+/// Returns notes on the struct: parts that its header does not have (tensors), or has only as a number (error codes).
 template <class T>
 std::string notes_on(const T& x) {
   if constexpr (std::same_as<T, participant_failed>) {
@@ -36,7 +36,7 @@ std::string notes_on(const T& x) {
   }
 }
 
-/// Leaves a few entries of each list. The notes then say how many entries the list had.
+/// Removes all but a few entries of each list, and adds to `notes` how many entries the list had.
 void cut_lists(google::protobuf::Message& header, std::string& notes) {
   const auto* reflection = header.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;

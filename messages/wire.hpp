@@ -8,10 +8,10 @@
 
 #include <troupe/messages/wire_parts.hpp>
 
-/// Conversion between structs and protobuf headers, without the tensors. Private to this room.
+/// Conversion between structs and protobuf headers, without the tensors. Only files in messages/ include this header.
 namespace troupe::wire_parts {
 
-// Fields that several headers have. All headers use the same names for the parts of an id.
+// Functions for fields that several headers have. All headers use the same names for the parts of an id.
 
 void context(auto& a, is<context_id> auto& x) {
   using h = header_in<decltype(a)>;
@@ -54,7 +54,7 @@ void between(auto& a, is<bond> auto& x) {
   a(x.separations, &h::separations, &h::set_separations);
 }
 
-// The fields of each header.
+// One function for each header, which writes or reads its fields.
 
 template <template <class> class Archive>
 void fields(Archive<wire::Joint>& a, is<autograd_message> auto& x) {
@@ -174,7 +174,7 @@ void fields(auto& a, is<requests::parameter_group> auto& x) {
   a(x.options, &h::options, &h::mutable_options);
 }
 
-/// Each field has one name in all requests that have it, and in their headers.
+/// Writes or reads any request. A field has the same name in all requests and in their headers.
 template <class A>
 void fields(A& a, own_request auto& x) {
   using h = header_in<A>;
@@ -221,7 +221,7 @@ void fields(A& a, own_request auto& x) {
   if constexpr (requires { x.spans; }) a(x.spans, &h::spans, &h::mutable_spans);
 }
 
-// wire_requests.cpp
+// Defined in wire_requests.cpp.
 void ask(writer<wire::CallRequest>& a, const request& x);
 void ask(reader<wire::CallRequest>& a, request& x);
 
@@ -384,7 +384,7 @@ void fields(auto& a, is<tensor_offer> auto& x) {
   a(x.mark, &h::mark, &h::set_mark);
 }
 
-// wire_status.cpp
+// Defined in wire_status.cpp.
 void fields(writer<wire::NodeStatus>& a, const node_status& x);
 void fields(reader<wire::NodeStatus>& a, node_status& x);
 

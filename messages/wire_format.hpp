@@ -15,15 +15,16 @@ namespace troupe {
 /// hold travels exactly too. Tensors of an accelerator are compressed on the host, when all elements of their message have come
 /// there.
 ///   exact     every bit.
-///   bfloat16  2 bytes an element: 8 bits of precision, float32's range; below 2^-126 steps of 2^-133. Infinities and NaN stay
-///             what they are. A tensor with a finite element above 3.39e38, which would become infinite, travels exactly.
+///   bfloat16  2 bytes an element: 8 bits of precision, float32's range. Below 2^-126, numbers are multiples of 2^-133.
+///             Infinities and NaN stay what they are. A tensor with a finite element above 3.39e38, which would become
+///             infinite, travels exactly.
 ///   float16   2 bytes an element: 11 bits of precision. The elements are multiplied by a power of two, so that the largest
 ///             element is near the end of float16's range: no element becomes infinite, and an element of at least 2^-28 of the
 ///             largest keeps its precision. A tensor with an infinity, NaN, or an element of at least 2^127 travels exactly.
 ///   int8      1 byte an element, and 4 bytes for each block of 256: the error of an element is at most 1/254 of the largest
 ///             element of its block, plus a rounding error. A block whose largest element is below 2^-143 may become 0. A
 ///             tensor with an infinity or NaN travels exactly. The rounding error of a gradient is added to the next gradient
-///             of the same place (residual_book.hpp).
+///             with the same key (residual_book.hpp).
 /// half_floats.hpp and int8_blocks.hpp have the bits.
 enum class wire_format : std::uint8_t { exact = 0, bfloat16 = 1, float16 = 2, int8 = 3 };
 
@@ -38,7 +39,7 @@ constexpr bool reads(std::uint32_t formats, wire_format what) {
   return what == wire_format::exact || (formats >> static_cast<unsigned>(what) & 1U) != 0;
 }
 
-/// The format with a number on the wire; none if this version does not know the number.
+/// Returns the format with this number on the wire; none if this version does not know the number.
 constexpr std::optional<wire_format> wire_format_of(std::uint32_t number) {
   if (number > static_cast<std::uint32_t>(wire_format::int8)) return std::nullopt;
   return static_cast<wire_format>(number);
@@ -50,17 +51,17 @@ constexpr std::string_view to_text(wire_format what) {
   return names[static_cast<std::size_t>(what)];
 }
 
-/// float16 multiplies by 2^-126 to 2^126.
+/// The largest exponent of a float16 packing: elements are multiplied by 2^-126 to 2^126.
 inline constexpr std::int32_t most_exponent = 126;
 
-/// The format with this name, as to_text() gives it; none if no format has the name.
+/// Returns the format whose to_text() is this name; none if no format has the name.
 constexpr std::optional<wire_format> wire_format_named(std::string_view name) {
   for (std::uint32_t number = 0; const auto each = wire_format_of(number); ++number)
     if (to_text(*each) == name) return each;
   return std::nullopt;
 }
 
-/// How a tensor of a message was packed: the facts that its bytes alone do not tell.
+/// How a tensor of a message was packed. Its packed bytes alone do not say so.
 struct packing {
   wire_format format = wire_format::exact;
   std::int32_t exponent = 0;          // float16: elements were multiplied by 2^exponent

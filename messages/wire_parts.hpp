@@ -18,8 +18,8 @@
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
-/// For each struct, one function `fields` (wire.hpp) writes and reads its header, and so names each field once. `put` fills a
-/// part of a header, `parse` reads a part. Private to this room.
+/// Helpers of wire.hpp. For each struct, one function `fields` in wire.hpp both writes and reads the header, so it names each
+/// field once. `put` writes a part of a header, `parse` reads a part. Only files in messages/ include this header.
 namespace troupe::wire_parts {
 
 /// What is wrong with a header that was read, as text; null if nothing is wrong.
@@ -184,7 +184,7 @@ inline void put(RepeatedPtrField<wire::Attribute>& to, const attributes& xs) {
   }
 }
 
-/// Nothing if this version does not know the type of the value.
+/// Returns the value; none if this version does not know its type.
 inline std::optional<attribute> value_in(const wire::Attribute& from) {
   switch (from.value_case()) {
     case wire::Attribute::kTruth:
@@ -218,7 +218,7 @@ inline complaint parse(const RepeatedPtrField<wire::Attribute>& from, attributes
   return nullptr;
 }
 
-/// Why no purse can have this weight; null if a purse can have it.
+/// Returns why no purse can have this weight; null if a purse can have it.
 inline complaint why_not(const std::vector<std::uint32_t>& weight) {
   constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // no weight is halved this often
   if (weight.empty()) return "a purse without weight";
@@ -228,7 +228,7 @@ inline complaint why_not(const std::vector<std::uint32_t>& weight) {
   return nullptr;
 }
 
-/// The devices of a node. A newer node may have kinds of devices that this version does not know.
+/// Reads the devices of a node. Skips kinds that this version does not know, because a newer node may have them.
 inline complaint parse_known(const RepeatedField<std::uint32_t>& from, std::vector<c10::Device>& xs) {
   xs.clear();
   if (static_cast<std::size_t>(from.size()) > max_devices) return "a node names more devices than any node has";
@@ -237,19 +237,19 @@ inline complaint parse_known(const RepeatedField<std::uint32_t>& from, std::vect
   return nullptr;
 }
 
-/// Fills a header, which must be clear.
+/// Fills a header, which must be empty.
 template <class Header>
 class writer {
  public:
   static constexpr bool reads = false;
   Header& header;
 
-  /// A field that is a number. An id that holds one number is such a field too.
+  /// Writes a field that is a number, or an id that holds one number.
   template <class T, class Number>
   void operator()(const T& x, Number (Header::*)() const, void (Header::*set)(Number)) {
     (header.*set)(value_of<Number>(x));
   }
-  /// A field of another type.
+  /// Writes a field of another type.
   template <class T, class Part>
   void operator()(const T& x, const Part& (Header::*)() const, Part* (Header::*part)()) {
     put(*(header.*part)(), x);
@@ -257,7 +257,7 @@ class writer {
   void refuse(complaint) {}
 };
 
-/// Reads a header up to the first field with which something is wrong.
+/// Reads a header. Stops at the first field that is wrong.
 template <class Header>
 class reader {
  public:
@@ -281,7 +281,7 @@ class reader {
 template <class Archive>
 using header_in = std::remove_cvref_t<decltype(std::declval<Archive>().header)>;
 
-/// A list of message ids is two lists in a header.
+/// Writes or reads a list of message ids, which is two lists in a header: of nodes and of numbers.
 template <class Archive>
 void message_ids(Archive& a, is<std::vector<message_id>> auto& xs, const fixed64_list& (header_in<Archive>::*nodes)() const,
                  fixed64_list* (header_in<Archive>::*add_nodes)(), const fixed64_list& (header_in<Archive>::*numbers)() const,

@@ -21,7 +21,7 @@ namespace {
 template <class T>
 using own_header = typename decltype(wire::header_of<T>(wire::own_requests))::type;
 
-/// The field of a call's header that has the header of this request.
+/// Returns the field of CallRequest that holds the header of this request.
 template <own_request T>
 const google::protobuf::FieldDescriptor* part_for() {
   static const auto* const found = [] {

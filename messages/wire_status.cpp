@@ -12,7 +12,7 @@ using h = wire::NodeStatus;
 
 constexpr bool may_lack = true;  // older nodes do not send the list
 
-/// The lists of a header that have one entry for each struct in `xs`.
+/// Writes or reads lists of a header that have one entry for each struct in `xs`.
 template <class Archive, class Structs>
 struct lists_of {
   Archive& a;
@@ -33,7 +33,7 @@ struct lists_of {
   }
 };
 
-/// Writes or reads structs by `lists`. Memory is allocated when all lists have the right length.
+/// Writes or reads structs by `lists`. When reading, allocates memory only if all lists have the right length.
 template <class A>
 void rows(A& a, auto& xs, int entries, complaint why, const auto& lists) {
   lists_of<A, std::remove_reference_t<decltype(xs)>> each{a, xs, entries, A::reads ? why : nullptr};

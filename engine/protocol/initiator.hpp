@@ -23,9 +23,9 @@ namespace troupe::protocol {
 ///
 /// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see purse.hpp).
 /// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
-/// will never come. The initiator then starts a discovery. The initiator asks this node which recvs the roots of the pass lead
-/// to. For each recv that is found, the initiator asks the node that sent the tensor which recvs that send leads to, and so on.
-/// The search goes wherever gradients go, so it reaches all nodes that have begun. Each answer says whether the node is
+/// will never come. The initiator then starts a discovery. The initiator asks this node to which recvs the roots of the pass
+/// lead. For each recv that is found, the initiator asks the node that sent the tensors to which recvs this send leads, and so
+/// on. The search goes wherever gradients go, so it reaches all nodes that have begun. Each answer says whether the node is
 /// settled. All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
 ///   IN-1  the pass completes exactly once. The pass succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
@@ -39,7 +39,7 @@ namespace troupe::protocol {
 class initiator {
  public:
   /// `here`: this node. `participants`: the nodes known to have joined the context, this node included. `prunes`: false in fast
-  /// mode.
+  /// mode (IN-4).
   initiator(node_id here, std::set<node_id> participants, bool prunes = true);
 
   /// Ask the participant on this node to which recvs the roots lead, then call found() with the answer.

@@ -19,7 +19,7 @@
 
 namespace troupe::engine {
 
-/// A function of a pass whose inputs are complete.
+/// A function of a pass that has all its inputs, with all that a lane needs to run the function.
 struct job {
   std::uint32_t index = plan::none;  // the vertex of the function
   cost_book::kind kind = 0;

@@ -95,8 +95,8 @@ using group_rates = std::map<std::size_t, double>;
 /// Identifies a change of an optimizer. The caller numbers its changes upwards from 1; 0 is a change without a number.
 struct optimizer_change {
   std::uint64_t number = 0;
-  std::uint64_t round = 0;  // a round gathers gradients for one step; the number with which the caller began it
-  group_rates rates = {};   // from this change on
+  std::uint64_t round = 0;  // the caller's number for a round, in which gradients are gathered for one step
+  group_rates rates = {};   // learning rates that hold from this change on
 };
 
 /// Asks for the norm of gradients. `gathered`: of the gradients gathered so far, instead of the gradients of the call's

@@ -257,9 +257,9 @@ contracts::membership_host company::start_membership(const std::string& loopback
 
 void company::listen(const std::string& loopback) {
   const auto& options = parts_.options;
-  // After a node has ended, its connections keep the port busy for a minute. With `reuse` a new node can listen at this port at
-  // once; two living nodes still can't. For port 0 `reuse` stays off, because the system could give two nodes the same port.
-  // The doorman of shared_multiplexer turns `reuse` on once it has a port.
+  // After a node has ended, its connections keep the port busy for a minute. With `reuse` (SO_REUSEADDR) a new node can listen
+  // at this port at once; two living nodes still can't. For port 0 `reuse` is false here, because the system could give two
+  // nodes the same port. shared_multiplexer sets SO_REUSEADDR after the system has chosen the port.
   const bool reuse = options.port != 0;
   auto& middleman = parts_.actors.system->middleman();
   const auto published = middleman.publish(parts_.actors.gateway, options.port, options.host.c_str(), reuse);

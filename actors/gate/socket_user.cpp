@@ -25,8 +25,8 @@ namespace troupe::gate {
 
 namespace {
 
-/// An address and port in the form that the kernel uses for both. An IPv4 address inside an IPv6 address is given as IPv4,
-/// because each end of a connection may see another form.
+/// The address and the port of one end of a socket, in the form of sock_diag(7). An IPv4 address inside an IPv6 address is
+/// stored as IPv4, because one end of a connection may see the address as IPv4, and the other end inside an IPv6 address.
 struct socket_end {
   int family = AF_UNSPEC;
   std::array<std::uint32_t, 4> address{};  // in network order; IPv4 in the first word

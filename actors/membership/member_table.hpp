@@ -85,8 +85,8 @@ struct member_steps {
 ///   MT-6  a member that somebody looks for is dialled until it is a peer, or the search is over. If the first such dial fails,
 ///         this tells nothing about the member, because the member may have dialled this node at the same moment. It does tell
 ///         something if no program, or another program, listens at the member's address.
-///   MT-7  the changes of a member that is no peer alternate: `known`, `lost`, `known`, ... After `known` comes at most one
-///         `lost` that is not `is_gone`, and at most one that is.
+///   MT-7  while a member is no peer, after each `known` comes at most one `lost` that is not `is_gone`, and then at most one
+///         that is. At least one `lost` comes before the next `known`.
 ///   MT-8  this node says that a member is gone only if no program listens at the member's address. In addition, the connection
 ///         must have ended, or another node must claim the name. A member that does not answer this node, or can't be connected
 ///         to, is only suspected, because other nodes may reach it.

@@ -151,7 +151,7 @@ void roster::take(node_id from, const member_news& news, const std::string& reas
     // makes_way() may have moved the entry.
     return change_to(*find_entry(id), news, from, reason, now_ns);
   }
-  // News that an unknown member has ended count, because they may come before the news that the member is up.
+  // The member is unknown. News of its end are taken in all the same: they may come before the news that the member is up.
   if (is_end && since_.size() >= limits_.most_members) return;
   if (!is_end && entries_.size() >= limits_.most_members) return tell_full(news.who);
   if (!is_end && !makes_way(from, news, now_ns)) return;

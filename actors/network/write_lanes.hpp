@@ -73,8 +73,9 @@ class write_queue {
 /// large message goes to the bulk lane and leaves in fragments. Between two fragments the messages of the prompt lane leave. So
 /// a heartbeat never waits for a whole large message.
 ///   LA-1  before split_large(), all bytes leave unchanged, in the order in which they were added.
-///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. After a fragment, or after a whole
-///         message of the bulk lane, all messages that wait in the prompt lane's first block leave.
+///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. A smaller message leaves whole, by the
+///         bulk lane if LA-3 needs that. After each fragment or whole message of the bulk lane, the first block of the prompt
+///         lane's write_queue leaves, if messages wait there.
 ///   LA-3  messages of one sender to one receiver leave in the order in which they were added, as CAF promises to actors. A
 ///         message to CAF's broker leaves after all earlier messages of its sender. Messages of the sender `unordered` have no
 ///         order, because their receivers take them in any order.

@@ -32,7 +32,7 @@ enum class walk_from { roots, sends };
 /// all its answers.
 ///   PA-1  weight that the node has got is in its purse, with its burst, on its way to a peer, or reported. Weight is never
 ///         lost and never made.
-///   PA-2  a send is delivered at most once, and never after it was pruned.
+///   PA-2  a send gets its gradients at most once, and never after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as neither a burst nor a walk is away.
 ///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits when the node's last burst ends,
 ///         the purse that leaves the node then counts the node.

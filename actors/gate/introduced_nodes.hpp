@@ -23,7 +23,8 @@ namespace troupe::gate {
 ///
 ///   IO-1  an id belongs to one name: as long as a name has an id, no other name gets the id. A name has at most one claimed id
 ///         and one accepted id.
-///   IO-2  the owner learns by `give_up` which id a name gives up. The owner then drops all that has come from that id.
+///   IO-2  the gate_owner learns by `give_up` which id a name gives up. The gate_owner then drops all that has come from that
+///         id.
 ///   IO-3  a greeting does not change the accepted id of its name. If a second process with the kit of a node greets and is
 ///         refused, the node keeps its id.
 class introduced_nodes {

@@ -2,39 +2,23 @@
 # Installs headers under include/troupe, and the package that find_package(troupe) finds. The helpers of
 # TroupeTargets.cmake install the targets.
 include(CMakePackageConfigHelpers)
+include(installed_headers)
 
-# The headers that programs include. These headers, and the headers that they include, are installed; no other header
-# is. tests/structure checks that no installed header is private to a room.
-set(troupe_public_headers
-  actors/troupe.hpp actors/library.hpp engine/backward.hpp engine/current_pass.hpp engine/graph_task.hpp
-  engine/drop_in/install.hpp messages/caf_error.hpp)
-
-set(headers ${troupe_public_headers})
-set(installed)
 set(sums)
-while(headers)
-  list(POP_FRONT headers header)
-  if(header STREQUAL "troupe.hpp" OR header IN_LIST installed)
-    continue()
-  endif()
-  list(APPEND installed ${header})
+foreach(header IN LISTS troupe_installed_headers)
   set(path "${PROJECT_SOURCE_DIR}/${header}")
-  if(NOT EXISTS "${path}")
-    message(FATAL_ERROR "The public header ${header} is not there; see troupe_public_headers in cmake/TroupeInstall.cmake")
-  endif()
-  # Runs CMake again when the header changes: a new include may make another header public.
+  # Runs CMake again when the header changes, for its sum.
   set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
   file(SHA256 "${path}" sum)
   list(APPEND sums ${sum})
   get_filename_component(folder ${header} DIRECTORY)
+  if(header STREQUAL "actors/troupe.hpp")
+    set(folder)
+  endif()
   install(FILES "${path}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe/${folder})
-  file(STRINGS "${path}" includes REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]troupe/")
-  list(TRANSFORM includes REPLACE "^[^<\"]*[<\"]troupe/([^>\"]*).*" "\\1")
-  list(APPEND headers ${includes})
-endwhile()
-install(FILES "${PROJECT_SOURCE_DIR}/actors/troupe.hpp" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe)
+endforeach()
 
-# What a library that `troupe node --load` loads has to share with the program: the public headers, libtorch and CAF.
+# What a library that `troupe node --load` loads has to share with the program: the installed headers, libtorch and CAF.
 string(SHA256 sum "${sums}")
 string(SUBSTRING ${sum} 0 12 sum)
 set(troupe_interface

@@ -5,7 +5,7 @@ where the tests of each unit stand.
 
   structure.py ROOT includes   no include goes up or takes a library that its folder may not use, and units (a header and its source) include
                                each other in no circle
-  structure.py ROOT public     the public headers reach nothing that is private to a room
+  structure.py ROOT public     the installed headers (cmake/installed_headers.cmake) are what the public ones among them need, all of it and no more
   structure.py ROOT promises   the letters of a header's promises are its own
   structure.py ROOT tests      tests mirror units, or the unit names its tests; a test cites each promise
   structure.py ROOT numbers    numbers are written and read without the program's locale (messages/plain_text.hpp)
@@ -25,10 +25,6 @@ EXCEPTIONS = {
     ("messages/messages", "messages/inspect"): "whoever knows a message can send it: CAF looks for `inspect` beside each struct",
     ("engine/graph_task", "engine/graph_task_implementation"): "the second one is the private class of the first",
 }
-
-# Headers of rooms that public templates need.
-SHOWN = {"actors/support/blocking_observer.hpp", "actors/support/call_scope.hpp", "actors/support/lost_exception.hpp",
-         "actors/support/spin_pause.hpp", "actors/support/thread_modes.hpp"}
 
 # Units and folders of units (with a slash at the end) without a test of their name or a line that names one, with the reason.
 UNTESTED = {
@@ -73,9 +69,14 @@ class Tree:
         if listed is None:
             sys.exit("structure: actors/CMakeLists.txt names no rooms; expected a line like 'set(rooms support network)'")
         self.rooms = listed[1].split()
-        install = self.root / "cmake/TroupeInstall.cmake"
-        listed = re.search(r"^set\(troupe_public_headers([^)]*)\)", install.read_text(), re.MULTILINE) if install.is_file() else None
-        self.public = listed[1].split() if listed else []
+        self.public, self.needed = self.installed("public"), self.installed("needed")
+
+    def installed(self, which):
+        """The installed headers that programs include, or those that these need."""
+        path = self.root / "cmake/installed_headers.cmake"
+        text = re.sub(r"#.*", "", path.read_text()) if path.is_file() else ""
+        listed = re.search(rf"set\(troupe_{which}_headers([^)]*)\)", text)
+        return listed[1].split() if listed else []
 
     def libraries(self):
         """The library of each unit of actors/ that has a source, and what each library links."""
@@ -234,15 +235,14 @@ def reached_from(tree, names):
 
 def check_public(tree):
     if not tree.public:
-        return ["cmake/TroupeInstall.cmake names no public headers; expected 'set(troupe_public_headers actors/troupe.hpp ...)'"]
-    problems = []
-    for name, by in reached_from(tree, tree.public).items():
-        if tree.room_of(unit_of(name)) and name not in SHOWN:
-            problems.append(f"{by}, which is public, includes {name}, which is private to its room")
-        if name in PRIVATE or "/generated/" in name:
-            problems.append(f"{by}, which is public, includes {name}, which is private to its folder")
-        elif name not in tree.texts:
-            problems.append(f"expected the public header {name}" + (f", which {by} includes" if by else ""))
+        return ["cmake/installed_headers.cmake names no public headers; expected 'set(troupe_public_headers actors/troupe.hpp ...)'"]
+    listed = tree.public + tree.needed
+    problems = [f"cmake/installed_headers.cmake names {name}, which is not there" for name in listed if name not in tree.texts]
+    problems += [f"cmake/installed_headers.cmake names {name} twice" for name, times in collections.Counter(listed).items() if times > 1]
+    problems += [f"{name} is installed and includes {other}, which is not; name it in cmake/installed_headers.cmake, or do without"
+                 for name in listed for other in tree.includes.get(name, ()) if other not in listed]
+    reached = reached_from(tree, tree.public)
+    problems += [f"cmake/installed_headers.cmake names {name}, which no header for programs needs: take it out" for name in tree.needed if name not in reached]
     return problems
 
 

@@ -78,11 +78,6 @@ class Checks(unittest.TestCase):
         tree = self.tree(**{"engine/protocol/b.cpp": "#include <troupe/engine/c.hpp>\n", "engine/c.hpp": ""})
         self.finds(structure.check_includes(tree), "engine/protocol/b.cpp")
 
-    def test_a_generated_header_behind_a_public_one_is_found(self):
-        tree = self.tree(**{"cmake/TroupeInstall.cmake": "set(troupe_public_headers actors/troupe.hpp)\n",
-                            "actors/troupe.hpp": "#include <troupe/messages/generated/troupe.pb.h>\n"})
-        self.finds(structure.check_public(tree), "actors/troupe.hpp", "troupe.pb.h")
-
     def test_a_promise_that_nobody_makes_is_found(self):
         tree = self.tree(**{"engine/b.hpp": "///   AB-1  one.\n", "tests/engine/b_test.cpp": "// AB-1, AB-2\n"})
         self.finds(structure.check_promises(tree), "tests/engine/b_test.cpp", "AB-2")
@@ -100,11 +95,24 @@ class Checks(unittest.TestCase):
         tree = self.tree(**{"messages/messages.hpp": "", "messages/inspect.hpp": ""})
         self.finds(structure.check_includes(tree), "messages/inspect", "exception")
 
-    def test_a_public_header_that_reaches_into_a_room_is_found(self):
-        tree = self.tree(**{"cmake/TroupeInstall.cmake": "set(troupe_public_headers actors/troupe.hpp)\n",
-                            "actors/troupe.hpp": "#include <troupe/actors/node.hpp>\n",
-                            "actors/node.hpp": "#include <troupe/actors/low/b.hpp>\n", "actors/low/b.hpp": ""})
-        self.finds(structure.check_public(tree), "actors/node.hpp", "actors/low/b.hpp")
+    def installed(self, needed, **files):
+        lists = f"set(troupe_public_headers\n  # For programs (all of them)\n  actors/troupe.hpp)\nset(troupe_needed_headers\n  {needed})\n"
+        return structure.check_public(self.tree(**{"cmake/installed_headers.cmake": lists, **files}))
+
+    def test_an_installed_header_that_includes_another_one_is_found(self):
+        for other in "actors/low/b.hpp", "messages/generated/troupe.pb.h":
+            files = {"actors/troupe.hpp": "#include <troupe/messages/a.hpp>\n", "messages/a.hpp": f"#include <troupe/{other}>\n", "actors/low/b.hpp": ""}
+            self.finds(self.installed("messages/a.hpp", **files), "messages/a.hpp is installed", other)
+        self.assertEqual(self.installed("messages/a.hpp # one\n  actors/low/b.hpp", **{**files, "messages/a.hpp": "#include <troupe/actors/low/b.hpp>\n"}), [])
+
+    def test_an_installed_header_that_nothing_needs_is_found(self):
+        self.finds(self.installed("messages/a.hpp", **{"actors/troupe.hpp": ""}), "messages/a.hpp", "take it out")
+        files = {"actors/troupe.hpp": "", "messages/a.hpp": "#include <troupe/messages/b.hpp>\n", "messages/b.hpp": "#include <troupe/messages/a.hpp>\n"}
+        self.assertEqual(len(self.installed("messages/a.hpp messages/b.hpp", **files)), 2)
+
+    def test_an_installed_header_that_is_not_there_or_named_twice_is_found(self):
+        self.finds(self.installed("", **{"messages/a.hpp": ""}), "actors/troupe.hpp", "not there")
+        self.finds(self.installed("messages/a.hpp\n  messages/a.hpp", **{"actors/troupe.hpp": "#include <troupe/messages/a.hpp>\n"}), "messages/a.hpp twice")
 
     def test_public_headers_that_nobody_names_are_found(self):
         self.finds(structure.check_public(self.tree()), "troupe_public_headers")

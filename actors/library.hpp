@@ -9,9 +9,9 @@
 
 /// Libraries of functions and modules that `troupe node --load libmine.so` adds to its node. Such a library links the CMake
 /// target `troupe::loadable` and has one source with
-///
-///   TROUPE_LIBRARY(here) { troupe::add_module_type(here, "encoder", ...); }
-///
+/// ```cpp
+/// TROUPE_LIBRARY(here) { troupe::add_module_type(here, "encoder", ...); }
+/// ```
 /// The library does not contain troupe: it uses the troupe of the program. So the library has to be built with the headers of
 /// the same troupe, libtorch and CAF. TROUPE_INTERFACE names these versions (the target troupe::loadable defines it).
 namespace troupe {

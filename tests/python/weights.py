@@ -8,6 +8,7 @@ Takes Python's package safetensors, with torch or, if torch is not there, with n
 import json
 import sys
 
+import safetensors
 from safetensors import safe_open
 
 try:
@@ -26,7 +27,8 @@ with safe_open(part, "np" if torch is None else "pt") as opened:
     about = json.loads(opened.metadata()["troupe"])
 assert about["optimizer"] == "adam" and about["groups"][0]["lr"] == 0.1, about
 assert about["parameters"][0] == {"name": "0/weight", "group": 0, "step": 1, "slots": ["exp_avg", "exp_avg_sq"]}, about
-if torch is not None:
-    torch.nn.Linear(4, 3).load_state_dict(state)
 save_file({name: value + 1 for name, value in state.items()}, file)
+if torch is not None:
+    model, path = torch.nn.Linear(4, 3), file
+    model.load_state_dict(safetensors.torch.load_file(path))
 print("weights.py: read and written with", "numpy" if torch is None else "torch " + torch.__version__)

@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz lint format bundle install clean help configure
+.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -135,6 +135,11 @@ mutate-cores: N = 100
 mutate-cores: configure ## Put small faults into the cores and tell which no drawn or explored test notices: make mutate-cores N=100 SEED=1
 	@/usr/bin/python3 tests/mutation/mutate.py --files $(CORES) --together --count $(N) --seed $(SEED) --jobs $(JOBS) --label explored \
 	  --targets protocol_test actors_cores_test actors_simulated_cluster_test --patience 300 $(ARGS)
+
+docs: ## Make the reference of the installed headers with Doxygen, which is installed if missing: build/docs/html/index.html
+	@{ command -v cmake && command -v doxygen; } >/dev/null || cmake/deps.sh cmake doxygen
+	@cmake -P cmake/reference/run.cmake
+	@echo "docs: build/docs/html/index.html"
 
 lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what differs from main, with TIDY=last on what changed last
 	@cmake/lint.sh $(TIDY)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into .venv (or uses the
 # libtorch in TROUPE_TORCH_DIR). Installs only what is missing. With TROUPE_CUDA=ON in the environment, also installs nvcc from
-# NVIDIA's wheels into .venv, for the CUDA kernels.
+# NVIDIA's wheels into .venv, for the CUDA kernels. With arguments, installs these Debian packages alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -73,9 +73,11 @@ install_cuda() {
   : >"$cuda_stamp"
 }
 
+[ $# -eq 0 ] || packages=$*
 command -v dpkg-query >/dev/null || fail "expected Debian or a relative of it (no dpkg here);" \
   "install by other means:" $packages
 install_packages
+[ $# -eq 0 ] || exit 0
 install_libtorch
 install_cuda
 say "all there (libtorch: ${TROUPE_TORCH_DIR:-.venv})"

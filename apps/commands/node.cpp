@@ -34,6 +34,7 @@
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/kits_in_memory.hpp"
+#include "apps/process_group.hpp"
 #include "apps/probe/probe_module.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
@@ -111,8 +112,21 @@ constexpr const char* how_to_build =
   throw std::runtime_error("the library '" + file + "' " + what);
 }
 
+/// The path of the library of troupe with this name.
+std::string path_of_guest(const std::string& name) {
+  const auto folder = std::filesystem::path(own_program()).parent_path();
+  const auto file = "libtroupe_" + name + ".so";
+  const auto beside = (folder / file).string();
+  const auto installed = (folder / TROUPE_LIBRARY_FOLDER / file).lexically_normal().string();
+  for (const auto& each : {beside, installed})
+    if (std::filesystem::exists(each)) return each;
+  fail(name, "is expected to be " + beside + " or " + installed +
+               ", but neither is there; a file of your own has a slash or a dot in its name, as in --load ./libmine.so");
+}
+
 /// The path for dlopen: a name without a slash would not be searched in the working folder.
 std::string path_of(const std::string& file) {
+  if (file.find_first_of("/.") == std::string::npos) return path_of_guest(file);
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored)) return std::filesystem::absolute(file).string();
   if (file.find('/') != std::string::npos) fail(file, "is expected to be a file, but there is none; name the file with --load");
@@ -140,11 +154,12 @@ void* open(const std::string& file) {
 
 /// Adds the functions and modules of a shared library (troupe/actors/library.hpp) to the node. The library stays loaded until
 /// the process ends. A name without a slash is a file of the working folder, or is searched where the system searches
-/// libraries.
+/// libraries. A name without a slash and a dot is that of a library of troupe, as in `charlm`.
 ///   LB-1  load_library() throws std::runtime_error if the file is missing or is no library, uses a symbol that nothing
 ///         defines, exports no entry function (TROUPE_LIBRARY), or was built with another troupe. It throws, too, if the entry
 ///         function throws. The text names the file, what was expected, what is wrong, and what to do.
 ///   LB-2  the entry function of a library that was built with another troupe, libtorch or CAF adds nothing.
+///   LB-3  a library of troupe lies beside the program, or where `make install` puts libraries. No other folder is searched.
 void load_library(node& here, const std::string& file) {
   void* const library = open(file);
   void* const symbol = ::dlsym(library, library_entry_name);
@@ -227,9 +242,10 @@ void add_node_command(CLI::App& app) {
     ->default_str("");
   command
     ->add_option("--load", options->load,
-                 "Shared library with functions and modules for this node (see troupe/actors/library.hpp); may repeat")
+                 "Shared library with functions and modules for this node: a file (see troupe/actors/library.hpp); charlm, "
+                 "for the stages of `troupe train`; or probe, for `troupe bench`. May repeat")
     ->allow_extra_args(false)
-    ->type_name("FILE");
+    ->type_name("LIBRARY");
   command->add_flag("--cuda", options->cuda, "Load CUDA's kernels: the node then has the GPUs of its host");
   command->add_flag("--print-port", options->print_port, "Print only the port when ready");
   command

@@ -90,9 +90,22 @@ BOOST_AUTO_TEST_CASE(a_file_of_the_working_folder_needs_no_slash) {
   BOOST_TEST(!node.line_with("a listens on ").empty(), node.text());
 }
 
+BOOST_AUTO_TEST_CASE(a_library_of_troupe_is_searched_in_no_other_folder) {  // LB-3
+  const temporary_folder folder;
+  for (const auto* name : {"mine", "libtroupe_mine.so"})
+    std::filesystem::create_symlink(library("test_functions"), folder.path() / name);
+  program node({"-c", "cd \"$1\" && LD_LIBRARY_PATH=\"$1:$LD_LIBRARY_PATH\" exec \"$0\" node --name a --load mine",
+                troupe::apps::test::program_under_test(), folder.path().string()},
+               "sh");
+  BOOST_TEST(node.how_it_ends() == "exited with 1", node.text());
+  BOOST_TEST(contains(node.text(), "neither is there"), node.text());
+}
+
 BOOST_AUTO_TEST_CASE(a_library_that_cannot_serve_is_named_with_the_reason) {  // LB-1, LB-2
   temporary_folder folder;
   check_refused((folder.path() / "libnone.so").string(), {"there is none", "--load"});
+  const auto beside = std::filesystem::path(troupe::apps::test::program_under_test()).parent_path() / "libtroupe_none.so";
+  check_refused("none", {"is expected to be " + beside.string() + " or ", "neither is there", "--load ./libmine.so"});
   check_refused("libno_such_library.so", {"neither in the working folder", "No such file", "--load"});
   check_refused(folder.write("libtext.so", "this is a text"), {"can't be loaded", "troupe::loadable"});
   check_refused(library("test_no_entry"), {"exports no function 'troupe_library'", "TROUPE_LIBRARY"});

@@ -106,6 +106,8 @@ std::vector<std::string> node_starter::command(const cluster_node& node, const s
   run.insert(run.end(), {"--threads", std::to_string(node.threads)});
   run.insert(run.end(), options_.of_node.begin(), options_.of_node.end());
   run.insert(run.end(), node.options.begin(), node.options.end());
+  if (std::ranges::none_of(node.options, [](const auto& option) { return option.starts_with("--load"); }))
+    for (const auto& each : options_.load) run.insert(run.end(), {"--load", each});
   if (!join.empty()) run.insert(run.end(), {"--join", join});
   run.insert(run.end(), {"--ready-token", ready_token_});
   if (!is_remote(node)) return run;

@@ -13,6 +13,7 @@ struct start_options {
   std::vector<std::string> ssh{"ssh"};   // the command that reaches a host, and its options
   std::vector<std::string> slurm_hosts;  // the hosts of the allocation, for srun; empty: Slurm is not used
   std::vector<std::string> of_node;      // more options of each node
+  std::vector<std::string> load;         // libraries for each node whose own options name none
 };
 
 /// The commands that start the nodes of a cluster file: on this host, by ssh, or by Slurm's srun.

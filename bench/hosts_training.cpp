@@ -21,7 +21,8 @@ constexpr int first_port = 4001;
 
 std::unique_ptr<hosts::program> started_node(const hosts::host& on, const std::string& name, int port,
                                              const std::vector<std::string>& more) {
-  std::vector<std::string> arguments{"node", "--name", name, "--host", "0.0.0.0", "--port", std::to_string(port)};
+  std::vector<std::string> arguments{"node",   "--load=charlm", "--name", name,
+                                     "--host", "0.0.0.0",       "--port", std::to_string(port)};
   arguments.insert(arguments.end(), more.begin(), more.end());
   std::unique_ptr<hosts::program> node(new hosts::program(on.troupe(arguments)));
   if (node->line_that([](const auto& line) { return apps::ready_line::parse(line).has_value(); }).empty())

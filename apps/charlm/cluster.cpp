@@ -60,8 +60,8 @@ stage_nodes stage_nodes::start(node& driver, std::size_t count, const stop_signa
   const auto address = "127.0.0.1:" + std::to_string(driver.port());
   for (std::size_t i = 1; i <= count; ++i) {
     const auto name = "stage" + std::to_string(i);
-    std::vector<std::string> command{own_program(), "node",         "--name",      name,        "--join",
-                                     address,       "--until-left", driver.name(), "--threads", "1"};
+    std::vector<std::string> command{own_program(),  "node",        "--name",    name, "--join", address,
+                                     "--until-left", driver.name(), "--threads", "1",  "--load", "charlm"};
     if (!process.data_dir.empty()) command.insert(command.end(), {"--data-dir", process.data_dir});
     if (process.cuda) command.push_back("--cuda");
     for (auto& word : node_arguments(driver.options(), as_driver)) command.push_back(std::move(word));

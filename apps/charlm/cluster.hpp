@@ -52,7 +52,7 @@ class stage_nodes {
   /// troupe::error (unknown_peer) if a node with one of the names is not up.
   static stage_nodes join(node& driver, const std::string& address, std::vector<std::string> names,
                           clock::time_point until = clock::time_point::max());
-  /// Leaves out the nodes that can't make modules of stage_type: the drivers of other runs, for example.
+  /// Leaves out the nodes that can't make modules of stage_type: the drivers of other runs, and nodes without charlm.
   void keep_those_for_stages(node& driver);
 
   const std::vector<std::string>& names() const noexcept { return names_; }

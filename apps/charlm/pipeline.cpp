@@ -17,12 +17,22 @@ namespace troupe::apps::charlm {
 
 namespace {
 
+remote_module make_stage(const peer& where, const attributes& values) {
+  try {
+    return where.create(stage_type, values);
+  } catch (const error& failure) {
+    if (failure.code() != errc::unknown_function) throw;
+    throw error(failure.code(), "expected a node with charlm, but node '" + where.name() + "' has no module type '" +
+                                  stage_type + "'; start it with --load charlm");
+  }
+}
+
 std::vector<remote_module> make_stages(const std::vector<peer>& where, const model_shape& shape, std::uint64_t seed,
                                        const std::string& device) {
   std::vector<remote_module> stages;
   const auto count = static_cast<std::int64_t>(where.size());
   for (std::int64_t i = 0; i < count; ++i)
-    stages.push_back(where[static_cast<std::size_t>(i)].create(stage_type, stage_attributes(shape, {i, count}, seed, device)));
+    stages.push_back(make_stage(where[static_cast<std::size_t>(i)], stage_attributes(shape, {i, count}, seed, device)));
   for (std::size_t i = 0; i + 1 < stages.size(); ++i)
     stages[i].call("follow", {}, {{"next", stages[i + 1].lend(stages[i].where())}}).get();
   return stages;

@@ -149,8 +149,9 @@ void training_run::meet_stages(stage_nodes::clock::time_point until) {
       "expected " + std::to_string(state_.stages) + " nodes in " +
       (options_.cluster.empty() ? "the cluster of " + options_.join : options_.cluster) + ", one for each stage, but " +
       std::to_string(count) + " are there" +
-      (options_.cluster.empty() ? " (drivers of other runs do not count); set --stages, or name the nodes with --nodes"
-                                : "; set --stages");
+      (options_.cluster.empty()
+         ? " (not counted: drivers of other runs, nodes without --load charlm); set --stages, or name nodes with --nodes"
+         : "; set --stages");
     if (count < state_.stages && !options_.join.empty() && options_.nodes.empty()) throw error(errc::unknown_peer, text);
     throw std::runtime_error(text);
   }

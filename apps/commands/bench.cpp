@@ -46,6 +46,7 @@ constexpr double time_to_compute = 0.3;              // seconds
 constexpr double time_beside = 0.2;                  // seconds that a way takes beside --seconds
 constexpr double far_off = 3;                        // times slower than the best quarter: worth a line
 constexpr double enough_to_compare = 0.5;            // seconds of a way
+constexpr const char* no_probe = "it has no module type 'probe'; start it with --load probe";
 constexpr std::chrono::seconds time_to_join{5};
 constexpr std::chrono::milliseconds longest_leave(1500);
 
@@ -129,7 +130,7 @@ class cluster_bench {
 
   bool complete() const {
     const auto has_problem = [](const auto& each) { return !each.problem.empty(); };
-    return !stop_.requested() && std::none_of(ways_.begin(), ways_.end(), has_problem) &&
+    return !stop_.requested() && !nodes_.empty() && std::none_of(ways_.begin(), ways_.end(), has_problem) &&
            std::none_of(nodes_.begin(), nodes_.end(), has_problem);
   }
 
@@ -184,12 +185,13 @@ class cluster_bench {
       const auto there = here_.peer(name, probe::time_to_find).create(probe::type);
       result.gigaflops = get<double>(there.call("compute", {}, {{"seconds", time_to_compute}}).get().values, "gigaflops");
     } catch (const error& failed) {
-      if (failed.code() == errc::unknown_function && !options_.join.empty()) {
+      const bool lacks_probe = failed.code() == errc::unknown_function;
+      if (lacks_probe && !options_.join.empty()) {
         const std::lock_guard lock(mutex_);
-        left_out_.push_back(name);  // a program of the user, or a training's driver
+        left_out_.push_back(name);  // may be a program of the user, or a training's driver
         return;
       }
-      result.problem = one_line(failed);
+      result.problem = lacks_probe ? no_probe : one_line(failed);
     } catch (const std::exception& failed) {
       result.problem = one_line(failed);
     }
@@ -283,9 +285,7 @@ std::string cluster_bench::tables() const {
       row.insert(row.end(), 5, "-");
     ways.push_back(std::move(row));
   }
-  for (const auto& each : left_out_)
-    lines +=
-      each + " was left out: it has no module type '" + std::string(probe::type) + "', which the nodes of `troupe node` have\n";
+  for (const auto& each : left_out_) lines += each + " was left out: " + no_probe + "\n";
   for (const auto& each : remarks()) lines += each + "\n";
   if (stop_.requested())
     lines += "stopped: " + std::to_string(ways.size() - 1) + " of " + std::to_string(ways_.size()) +
@@ -339,8 +339,8 @@ void run_bench(const bench_options& options) {
 }
 
 constexpr const char* bench_examples =
-  R"(The nodes have to run: those of `troupe node` and `troupe launch` can be measured. One way is measured at a time. Other work
-on the cluster makes the figures worse, and the measurement slows that work. With more than 12 nodes each node is measured to
+  R"(The nodes have to run, and to be started with --load probe. One way is measured at a time. Other work on the cluster
+makes the figures worse, and the measurement slows that work. With more than 12 nodes each node is measured to
 the next one alone, in the order of the file or of the names. Ctrl-C prints what has been measured so far.
 
 Columns: a call has one number and its answer, and its time is the median; 99 of 100 calls keep the time in "99%" ("-": too few
@@ -348,7 +348,7 @@ calls to tell). A pass is a context with one call and the backward pass over it.
 16 MiB under way. GFLOP/s: products of 512 x 512 matrices (float32) with the threads of the node; nodes of one host, one
 after the other, each show what the host gives.
 
-Example: the cluster that `troupe launch cluster.json` has started
+Example: the cluster that `troupe launch cluster.json --load probe` has started
   troupe bench --cluster cluster.json
 
 Example: the cluster of a node, as JSON

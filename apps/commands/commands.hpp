@@ -18,7 +18,8 @@ void add_train_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 
 /// `troupe node`: a plain node that waits for work until it is told to leave.
-///   NC-1  the node prints its address (ready_line) once it has joined and can create every built-in module type.
+///   NC-1  the node prints its address (ready_line) once it has joined. By then it has the functions and modules of all
+///         libraries that its command line names, and no others.
 ///   NC-2  SIGTERM, SIGINT and the end of the peer named by --until-left end the node within two seconds, with status 0.
 ///   NC-3  the node prints a warning if it listens on an address that other machines can reach.
 ///   NC-4  SIGHUP makes the node read its policy and its certificates again, and open its log file again, also while it joins.
@@ -45,8 +46,10 @@ void add_launch_command(CLI::App& app);
 void add_status_command(CLI::App& app);
 
 /// `troupe bench --cluster FILE` or `--join HOST:PORT`: measures the nodes of a running cluster and the ways between them, one
-/// after the other.
+/// after the other. The nodes have to have the probe (`troupe node --load probe`).
 ///   BM-1  a node or way that can't be measured is shown with the reason. The others are measured, and the exit status is 1.
+///   BM-2  with --join, nodes without the probe are left out, and shown with what to do. If no node has it, the exit status
+///         is 1.
 void add_bench_command(CLI::App& app);
 
 /// Adds `troupe certs`: makes, renews, revokes and shows the certificates with which the nodes of a cluster prove who they are.

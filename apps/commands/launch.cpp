@@ -48,6 +48,7 @@ struct launch_options {
   bool slurm = false;
   int deadline_ms = 30'000;
   bool insecure = false;
+  std::vector<std::string> load{"charlm"};
   settings of_nodes;  // the options of their log
 };
 
@@ -214,6 +215,7 @@ void run_launch(const launch_options& options) {
   for (std::string word; words >> word;) how.ssh.push_back(word);
   if (how.ssh.empty()) throw std::runtime_error("--ssh: expected a command such as 'ssh -F FILE', got an empty text");
   if (options.insecure) how.of_node.emplace_back("--insecure");
+  how.load = options.load;
   auto file = cluster_file::read(options.file, options.of_nodes);
   stop_signal stop;
   if (options.slurm) how.slurm_hosts = hosts_of_allocation();
@@ -274,6 +276,12 @@ void add_launch_command(CLI::App& app) {
   command->add_flag("--slurm", options->slurm, "Start the nodes by srun on the hosts of this allocation, in turn");
   command->add_flag("--insecure", options->insecure,
                     "Start every node with --insecure (see `troupe node --help`), without certificates");
+  command
+    ->add_option("--load", options->load,
+                 "Library of each node whose \"options\" in the file name none (see `troupe node --help`); may repeat")
+    ->allow_extra_args(false)
+    ->type_name("LIBRARY")
+    ->default_str("charlm");
   add_node_options(*command, options->of_nodes, log_options);
   command->footer(launch_examples);
   command->callback([options] { run_launch(*options); });

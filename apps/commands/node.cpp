@@ -30,12 +30,10 @@
 #include <troupe/actors/node_options.hpp>
 #include <troupe/devices/cuda_kernels.hpp>
 
-#include "apps/charlm/stage_module.hpp"
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/kits_in_memory.hpp"
 #include "apps/process_group.hpp"
-#include "apps/probe/probe_module.hpp"
 #include "apps/ready_line.hpp"
 #include "apps/signals.hpp"
 #include "apps/stdin_watch.hpp"
@@ -189,8 +187,6 @@ void run_node(const node_command& options) {
   if (with.certificates == "-") with.certificates = kit.emplace().path();
   with.prepare = [&](node& made) {
     here.has(made);
-    charlm::add_stage_type(made);
-    probe::add_type(made);
     for (const auto& file : options.load) load_library(made, file);
     made.on_peer_gone([&](const std::string& name, const std::string&) {
       if (name == options.with.until_left) stop.request();

@@ -25,6 +25,7 @@ constexpr const char* at_least_1 = "at least 1";
 
 constexpr const char* train_examples = R"(The text is cut into blocks of 2,000 characters; every tenth is for validation.
 With --steps a run can be repeated bit for bit; with --seconds the learning rate follows the clock.
+Nodes that run already need charlm: those of `troupe node --load charlm` and of `troupe launch` have it.
 
 Examples:
   troupe train

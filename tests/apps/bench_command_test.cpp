@@ -36,9 +36,9 @@ nlohmann::json json_of(program& bench) {
 }
 
 struct two_nodes {
-  program first{{"node", "--name", "stage1"}};
+  program first{{"node", "--load", "probe", "--name", "stage1"}};
   std::string address = ready(first).address();
-  program second{{"node", "--name", "stage2", "--join", address}};
+  program second{{"node", "--load", "probe", "--name", "stage2", "--join", address}};
   ready_line of_second = ready(second);
 };
 
@@ -89,7 +89,7 @@ BOOST_FIXTURE_TEST_CASE(the_nodes_of_a_cluster_file_are_measured, two_nodes) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_node_that_ends_meanwhile_is_told_and_the_rest_measured, two_nodes) {  // BM-1
-  program third({"node", "--name", "stage3", "--join", address});
+  program third({"node", "--load", "probe", "--name", "stage3", "--join", address});
   ready(third);
   program bench({"bench", "--join", address, "--seconds", "0.3", "--json"});
   BOOST_TEST(bench.line_with("1 of 9: bench -> stage1") != "", bench.text());
@@ -126,6 +126,24 @@ BOOST_FIXTURE_TEST_CASE(a_node_of_the_file_that_cannot_be_reached_is_told_and_th
   BOOST_TEST(found.at("ways").size() == 1u, found.dump());
   BOOST_TEST(found.at("nodes").at(0).at("name") == "away");
   BOOST_TEST(found.at("nodes").at(0).at("problem").get<std::string>().find("127.0.0.1:1") != std::string::npos, found.dump());
+}
+
+BOOST_FIXTURE_TEST_CASE(nodes_without_the_probe_are_told_with_what_helps, two_nodes) {  // BM-1, BM-2
+  const auto help = "it has no module type 'probe'; start it with --load probe";
+  program plain({"node", "--name", "plain"});
+  const auto of_plain = ready(plain);
+  program alone({"bench", "--join", of_plain.address(), "--seconds", "0.05"});
+  BOOST_TEST(alone.how_it_ends() == "exited with 1", alone.text());
+  BOOST_TEST(alone.line_with("plain was left out: ") == "plain was left out: " + std::string(help), alone.text());
+  const temporary_folder folder;
+  const auto file = (folder.path() / "cluster.json").string();
+  std::ofstream(file) << nlohmann::json{
+    {"nodes",
+     {{{"name", "stage1"}, {"port", troupe::parse_address(address).second}}, {{"name", "plain"}, {"port", of_plain.port}}}}};
+  program of_file({"bench", "--cluster", file, "--seconds", "0.05"});
+  BOOST_TEST(of_file.how_it_ends() == "exited with 1", of_file.text());
+  BOOST_TEST(of_file.line_with("plain: ") == "plain: " + std::string(help), of_file.text());
+  BOOST_TEST(of_file.line_with("1 of 1: bench -> stage1") != "", of_file.text());
 }
 
 BOOST_FIXTURE_TEST_CASE(a_stop_prints_what_was_measured, two_nodes) {

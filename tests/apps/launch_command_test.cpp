@@ -67,6 +67,17 @@ BOOST_FIXTURE_TEST_CASE(the_table_shows_every_node_once_all_are_up, fixture) {  
   BOOST_TEST(text.find("3 nodes are up; Ctrl-C stops them\n") != std::string::npos, text);
 }
 
+BOOST_FIXTURE_TEST_CASE(nodes_have_charlm_unless_other_libraries_are_named, fixture) {
+  const auto loads = [&](const std::vector<std::string>& arguments, const std::string& name) {
+    program launch(arguments);
+    const auto command = content_of("/proc/" + std::to_string(pid_of(launch, "stage2")) + "/cmdline");
+    return command.find(std::string("--load") + '\0' + name + '\0') != std::string::npos;
+  };
+  BOOST_TEST(loads({"launch", file}, "charlm"));
+  BOOST_TEST(loads({"launch", file, "--load", "probe"}, "probe"));
+  BOOST_TEST(!loads({"launch", file, "--load", "probe"}, "charlm"));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_signal_ends_every_node_in_time, fixture) {  // LN-3
   for (int number : {SIGINT, SIGTERM, SIGHUP}) {
     program launch({"launch", file});

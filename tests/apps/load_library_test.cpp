@@ -90,6 +90,20 @@ BOOST_AUTO_TEST_CASE(a_file_of_the_working_folder_needs_no_slash) {
   BOOST_TEST(!node.line_with("a listens on ").empty(), node.text());
 }
 
+BOOST_AUTO_TEST_CASE(a_node_has_the_libraries_of_troupe_that_it_was_told_to_load) {  // NC-1, LB-3
+  {
+    loaded_node plain({});
+    for (const auto* type : {"charlm.stage", "probe"})
+      BOOST_CHECK_EXCEPTION(plain.stage().create(type), troupe::error, says("has no module type '" + std::string(type) + "'"));
+  }
+  loaded_node all({"--load", "charlm", "--load", "probe"});
+  const troupe::attributes smallest{{"vocabulary", 1}, {"blocks", 1}, {"width", 1}, {"heads", 1},     {"context", 1},
+                                    {"stage", 0},      {"stages", 1}, {"seed", 0},  {"device", "cpu"}};
+  BOOST_TEST(!all.stage().create("charlm.stage", smallest).parameters().empty());
+  const auto x = at::arange(4, at::kFloat);
+  BOOST_TEST(at::equal(all.stage().create("probe").call("twice", {x}).get().tensor(0), 2 * x));
+}
+
 BOOST_AUTO_TEST_CASE(a_library_of_troupe_is_searched_in_no_other_folder) {  // LB-3
   const temporary_folder folder;
   for (const auto* name : {"mine", "libtroupe_mine.so"})

@@ -61,6 +61,16 @@ BOOST_AUTO_TEST_CASE(a_node_of_this_host_is_the_running_program) {
   BOOST_TEST(!has(second, {"--until-silent"}));
 }
 
+BOOST_AUTO_TEST_CASE(a_node_whose_options_name_no_library_has_those_of_the_command) {
+  start_options options;
+  options.load = {"charlm", "probe"};
+  const auto all = starter_of(R"({"nodes": [{"name": "a"}, {"name": "b", "options": ["--trace", "--load", "libmine.so"]},)"
+                              R"( {"name": "c", "options": ["--load=libmine.so"]}]})",
+                              options);
+  BOOST_TEST(has(all.command(all.nodes()[0], ""), {"--load", "charlm", "--load", "probe"}));
+  for (const auto i : {1, 2}) BOOST_TEST(!has(all.command(all.nodes()[static_cast<std::size_t>(i)], ""), {"charlm"}));
+}
+
 BOOST_AUTO_TEST_CASE(workers_of_passes_become_an_option) {
   const auto all = starter_of(R"({"nodes": [{"name": "a", "pass_workers": 3}, {"name": "b"}]})", start_options());
   BOOST_TEST(has(all.command(all.nodes()[0], ""), {"--pass-workers", "3"}));

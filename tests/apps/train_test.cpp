@@ -404,9 +404,9 @@ BOOST_AUTO_TEST_CASE(a_run_takes_the_nodes_of_a_cluster_that_runs) {
     BOOST_TEST_REQUIRE(!line.empty());
     return line;
   };
-  program two({"node", "--name", "two", "--print-port", "--log-level", "warn"});
+  program two({"node", "--load", "charlm", "--name", "two", "--print-port", "--log-level", "warn"});
   const auto address = "127.0.0.1:" + first_line(two);
-  program one({"node", "--name", "one", "--join", address, "--print-port", "--log-level", "warn"});
+  program one({"node", "--load", "charlm", "--name", "one", "--join", address, "--print-port", "--log-level", "warn"});
   first_line(one);
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"--steps", "3", "--join", address});
@@ -422,14 +422,25 @@ BOOST_AUTO_TEST_CASE(a_run_takes_the_nodes_of_a_cluster_that_runs) {
 
   check_fails(with({"--nodes", "one,three"}), {"a node three in the cluster of " + address, "that are up are one, two"});
   check_fails(with({"--nodes", "one,one"}), {"--nodes", "one is named twice"});
-  program three({"node", "--name", "three", "--join", address, "--print-port", "--log-level", "warn"});
+  program three({"node", "--load", "charlm", "--name", "three", "--join", address, "--print-port", "--log-level", "warn"});
   first_line(three);
   check_fails(with({}), {"2 nodes in the cluster of " + address, "3 are there", "--stages", "--nodes"});
 }
 
+BOOST_AUTO_TEST_CASE(nodes_without_charlm_are_named_with_what_helps) {
+  const small_run run;
+  program plain({"node", "--name", "plain", "--print-port", "--log-level", "warn"});
+  const auto address = "127.0.0.1:" + plain.line_with("");
+  check_fails(run.command({"--join", address}), {"2 nodes in the cluster of " + address, "0 are there", "--load charlm"});
+  program stage({"node", "--load", "charlm", "--name", "stage", "--join", address, "--print-port", "--log-level", "warn"});
+  BOOST_TEST_REQUIRE(!stage.line_with("").empty());
+  check_fails(run.command({"--join", address, "--nodes", "stage,plain", "--retry", "1"}),
+              {"a node with charlm", "'plain' has no module type 'charlm.stage'", "--load charlm"});
+}
+
 BOOST_AUTO_TEST_CASE(two_runs_that_join_one_cluster_take_no_driver_for_a_stage) {
   const small_run runs[2];
-  program one({"node", "--name", "one", "--print-port", "--log-level", "warn"});
+  program one({"node", "--load", "charlm", "--name", "one", "--print-port", "--log-level", "warn"});
   const auto address = "127.0.0.1:" + one.line_with("");
   const auto train = [&](const small_run& run, const std::string& name) {
     return program(run.command({"--steps", "3", "--retry", "1", "--join", address, "--name", name}));
@@ -438,7 +449,7 @@ BOOST_AUTO_TEST_CASE(two_runs_that_join_one_cluster_take_no_driver_for_a_stage) 
   BOOST_TEST(!first.line_with("trying again: expected 2 nodes").empty(), first.text());
   auto second = train(runs[1], "second");
   BOOST_TEST(!second.line_with("trying again: expected 2 nodes").empty(), second.text());
-  program two({"node", "--name", "two", "--join", address, "--log-level", "warn"});
+  program two({"node", "--load", "charlm", "--name", "two", "--join", address, "--log-level", "warn"});
   for (auto* each : {&first, &second}) {
     BOOST_TEST(each->how_it_ends() == "exited with 0", each->text());
     const auto* name = each == &first ? "first" : "second";
@@ -460,7 +471,7 @@ BOOST_AUTO_TEST_CASE(a_frozen_stage_is_waited_for_no_longer_than_asked_for) {  /
 BOOST_AUTO_TEST_CASE(a_run_waits_until_it_has_met_the_whole_cluster) {
   const small_run run;
   // A frozen node is up for its peers until 3 heartbeats are unanswered.
-  const std::vector<std::string> quiet{"--print-port", "--log-level", "warn", "--heartbeat-ms", "20000"};
+  const std::vector<std::string> quiet{"--load", "charlm", "--print-port", "--log-level", "warn", "--heartbeat-ms", "20000"};
   const auto node_with = [&](std::vector<std::string> more) {
     more.insert(more.end(), quiet.begin(), quiet.end());
     more.insert(more.begin(), "node");
@@ -536,8 +547,8 @@ BOOST_AUTO_TEST_CASE(nodes_that_can_not_give_the_same_bits_are_told_before_train
     BOOST_TEST_REQUIRE(!line.empty());
     return line;
   };
-  program one({"node", "--name", "one", "--print-port", "--log-level", "warn"});
-  program two({"node", "--name", "two", "--threads", "2", "--print-port", "--log-level", "warn"});
+  program one({"node", "--load", "charlm", "--name", "one", "--print-port", "--log-level", "warn"});
+  program two({"node", "--load", "charlm", "--name", "two", "--threads", "2", "--print-port", "--log-level", "warn"});
   const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one) +
                                                        R"(}, {"name": "two", "port": )" + start(two) + "}]}");
   const auto command = run.command({"--steps", "3", "--cluster", file});

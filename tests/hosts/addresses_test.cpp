@@ -291,8 +291,8 @@ BOOST_AUTO_TEST_CASE(a_killed_node_starts_again_on_its_port_at_once) {
 
 BOOST_AUTO_TEST_CASE(a_training_takes_nodes_of_other_hosts_if_they_reach_its_driver) {
   const testbed all({"h1", "h2", "h3"});
-  auto first = node_on(all["h1"], "stage1", everywhere);
-  auto second = node_on(all["h2"], "stage2", everywhere + std::vector<std::string>{"--join", "h1:4001"});
+  auto first = node_on(all["h1"], "stage1", everywhere + std::vector<std::string>{"--load", "charlm"});
+  auto second = node_on(all["h2"], "stage2", everywhere + std::vector<std::string>{"--join", "h1:4001", "--load", "charlm"});
   address_of(first);
   address_of(second);
   const auto& driver = all["h3"];

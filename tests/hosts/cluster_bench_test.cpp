@@ -35,7 +35,7 @@ struct cluster {
         << R"({"roles": {"member": {"modules": {"probe": ["*"]}, "status": true, "members": true}}})";
       std::vector<std::string> arguments{"node",    "--name",   name,          "--host", "0.0.0.0",
                                          "--port",  "4001",     "--log-level", "error",  "--certificates",
-                                         "kit.pem", "--policy", "policy.json"};
+                                         "kit.pem", "--policy", "policy.json", "--load", "probe"};
       if (name != std::string("a")) arguments.insert(arguments.end(), {"--join", "h1:4001"});
       nodes.emplace_back(new program(all[host].troupe(arguments)));  // a program can't be moved
       address_of(*nodes.back());

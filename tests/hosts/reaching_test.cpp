@@ -75,13 +75,13 @@ BOOST_FIXTURE_TEST_CASE(a_join_whose_answers_are_lost_is_tried_again, proven_hos
 
 BOOST_AUTO_TEST_CASE(a_name_whose_first_address_answers_nothing_is_reached_at_its_second) {  // AR-1
   testbed all({"h1", "h2"});
-  auto a = node_on(all["h1"], "a");
+  auto a = node_on(all["h1"], "a", {"--load", "charlm"});
   address_of(a);
   all.break_ipv6("h1");
   const auto begun = clock::now();
   auto status = all["h2"].troupe({"status", "h1-both:4001", "--deadline-ms", "3000"});
   BOOST_TEST(status.how_it_ends() == "exited with 0", status.text());
-  auto b = node_on(all["h2"], "b", {"--join", "h1-both:4001", "--join-wait", "5"});
+  auto b = node_on(all["h2"], "b", {"--join", "h1-both:4001", "--join-wait", "5", "--load", "charlm"});
   address_of(b);
   auto training = all["h2"].troupe({"train",
                                     "--join",

@@ -53,6 +53,8 @@ struct training_hosts {
                                      run.folder.path(),
                                      program_under_test(),
                                      "node",
+                                     "--load",
+                                     "charlm",
                                      "--name",
                                      name,
                                      "--host",

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <c10/util/StringUtil.h>
 #include <torch/torch.h>
-
-#include <troupe/messages/plain_text.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -116,18 +115,11 @@ void stage::check_input(const at::Tensor& input) const {
                     input.scalar_type() == (first ? at::kLong : at::kFloat) && input.size(1) >= 1 &&
                     input.size(1) <= shape_.context && (first || input.size(2) == shape_.width);
   if (fits) return;
-  plain_stream text;
-  text << "stage " << position_.index + 1 << " of " << position_.count << " expected ";
-  if (first)
-    text << "int64 tokens [windows, 1 to " << shape_.context << "]";
-  else
-    text << "float32 hidden values [windows, 1 to " << shape_.context << ", " << shape_.width << "]";
-  text << ", but got ";
-  if (input.defined())
-    text << input.scalar_type() << " " << input.sizes();
-  else
-    text << "an undefined tensor";
-  throw std::runtime_error(text.str());
+  const auto wanted = c10::str(first ? "int64 tokens" : "float32 hidden values", " [windows, 1 to ", shape_.context,
+                               first ? "" : c10::str(", ", shape_.width), "]");
+  const auto got = input.defined() ? c10::str(input.scalar_type(), " ", input.sizes()) : "an undefined tensor";
+  throw std::runtime_error(
+    c10::str("stage ", position_.index + 1, " of ", position_.count, " expected ", wanted, ", but got ", got));
 }
 
 at::Tensor stage::forward(const at::Tensor& input) {

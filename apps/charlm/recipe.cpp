@@ -6,7 +6,7 @@
 #include <numbers>
 #include <stdexcept>
 
-#include <troupe/messages/plain_text.hpp>
+#include <c10/util/StringUtil.h>
 
 namespace troupe::apps::charlm {
 
@@ -35,10 +35,8 @@ model_shape model_shape::from_attributes(const attributes& values) {
 }
 
 std::string model_shape::describe() const {
-  plain_stream out;
-  out << blocks << " blocks of width " << width << " with " << heads << " heads, context " << context << ", " << vocabulary
-      << " characters";
-  return out.str();
+  return c10::str(blocks, " blocks of width ", width, " with ", heads, " heads, context ", context, ", ", vocabulary,
+                  " characters");
 }
 
 double recipe::rate_at(std::int64_t step, double fraction) const {
@@ -53,10 +51,7 @@ attributes recipe::optimizer_options() const {
 
 void recipe::check() const {
   const auto expect = [](bool good, const char* option, const char* wanted, double value) {
-    if (good) return;
-    plain_stream text;
-    text << option << " is expected to be " << wanted << ", but is " << value;
-    throw std::runtime_error(text.str());
+    if (!good) throw std::runtime_error(c10::str(option, " is expected to be ", wanted, ", but is ", value));
   };
   expect(batch >= 1, "--batch", "at least 1", static_cast<double>(batch));
   expect(micro_batches >= 1 && micro_batches <= batch, "--micro-batches", "at least 1 and at most --batch",

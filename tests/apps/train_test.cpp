@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -436,6 +437,33 @@ BOOST_AUTO_TEST_CASE(nodes_without_charlm_are_named_with_what_helps) {
   BOOST_TEST_REQUIRE(!stage.line_with("").empty());
   check_fails(run.command({"--join", address, "--nodes", "stage,plain", "--retry", "1"}),
               {"a node with charlm", "'plain' has no module type 'charlm.stage'", "--load charlm"});
+}
+
+BOOST_AUTO_TEST_CASE(a_stage_that_comes_back_without_charlm_is_told_and_waited_for) {  // TN-7
+  const small_run run;
+  std::optional<program> one, two;
+  const auto start = [](std::optional<program>& node, const std::string& name, const std::string& port,
+                        const std::vector<std::string>& more) {
+    std::vector<std::string> all{"node", "--name", name, "--port", port, "--print-port", "--log-level", "warn"};
+    all.insert(all.end(), more.begin(), more.end());
+    node.emplace(all);
+    return node->line_with("");
+  };
+  const std::vector<std::string> charlm{"--load", "charlm"};
+  const auto port = start(two, "two", "0", charlm);
+  const auto file = run.folder.write("cluster.json", R"({"nodes": [{"name": "one", "port": )" + start(one, "one", "0", charlm) +
+                                                       R"(}, {"name": "two", "port": )" + port + "}]}");
+  program training(run.command({"--steps", "400", "--checkpoint-every", "20", "--retry", "1", "--cluster", file}));
+  BOOST_TEST_REQUIRE(appears(run.file("checkpoint/checkpoint.json"), training), training.text());
+  const auto replace = [&](const std::vector<std::string>& more) {
+    two->signal(SIGKILL);
+    two->how_it_ends();
+    BOOST_TEST(start(two, "two", port, more) == port, two->text());
+  };
+  replace({});
+  BOOST_TEST(!training.line_with("trying again: expected a node with charlm, but node 'two'").empty(), training.text());
+  replace(charlm);
+  BOOST_TEST(training.how_it_ends() == "exited with 0", training.text());
 }
 
 BOOST_AUTO_TEST_CASE(two_runs_that_join_one_cluster_take_no_driver_for_a_stage) {

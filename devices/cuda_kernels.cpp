@@ -10,7 +10,7 @@ namespace troupe::devices {
 
 namespace {
 
-// The driver's functions, with the types that cuda.h declares.
+// The types of cuInit and cuDeviceGetCount in CUDA's driver. They are written here, so that the build needs no cuda.h.
 using initialize = int (*)(unsigned flags);
 using count_devices = int (*)(int* count);
 

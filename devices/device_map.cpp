@@ -121,7 +121,8 @@ std::string name_of(const device_map& map, const std::string& other) {
   return "the device map to node '" + other + "' (" + map.text() + ")";
 }
 
-/// The device to which the map leads; the CPU leads to the CPU if the map does not have it.
+/// Returns the device that the map gives for `device`. Without an entry, returns the CPU for the CPU, and nothing for an
+/// accelerator.
 std::optional<c10::Device> led(c10::Device device, const device_map& map) {
   const auto found = map.at(device);
   return found || !device.is_cpu() ? found : std::optional(device);
@@ -139,7 +140,7 @@ c10::Device device_named(const std::string& text) {
   try {
     read.emplace(text);
   } catch (const std::exception&) {
-    // The error below says more.
+    // The error that is thrown below has a clearer text.
   }
   if (!read || read->str() != text)  // libtorch reads an index that is too high as another index
     throw error(errc::misuse, "expected the name of a device such as 'cpu' or 'cuda:0', got '" + text + "'");

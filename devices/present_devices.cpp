@@ -11,8 +11,9 @@ namespace troupe::devices {
 
 namespace {
 
-// libtorch looks for CUDA once in a process, at the first question, and keeps the answer. CUDA's kernels may be loaded later.
-// So libtorch is not asked before an accelerator is registered.
+// Returns whether any accelerator is registered with libtorch. libtorch looks for CUDA devices once in a process, when it is
+// first asked for an accelerator, and stores the result. That result would be wrong if CUDA's kernels were loaded later. So
+// libtorch is asked only after an accelerator is registered.
 bool any_registered() {
   for (const auto type : {c10::kCUDA, c10::kHIP, c10::kXPU, c10::kMTIA, c10::kPrivateUse1, c10::kMPS, c10::kHPU})
     if (c10::impl::hasDeviceGuardImpl(type)) return true;

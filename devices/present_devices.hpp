@@ -9,22 +9,22 @@
 
 namespace troupe::devices {
 
-/// The devices of this process: the CPU, then the accelerators. CUDA devices appear once CUDA's kernels are loaded
-/// (devices/cuda_kernels.hpp).
+/// Returns the devices of this process: the CPU, then the accelerators. CUDA devices are included only if CUDA's kernels are
+/// loaded (devices/cuda_kernels.hpp).
 std::vector<c10::Device> present_devices();
 
 c10::DeviceIndex accelerator_count();
 
-/// The type of the accelerators; none if there are none.
+/// The type of this process's accelerators; empty if there are none.
 std::optional<c10::DeviceType> accelerator_type();
 
-/// True for the CPU and for each accelerator of this process. A device without an index stands for the first one.
+/// True for the CPU and for each accelerator of this process. A device without an index means the first device of its type.
 bool is_present(c10::Device device);
 
-/// Like "cpu, cuda:0, cuda:1".
+/// The names of the devices, such as "cpu, cuda:0, cuda:1".
 std::string names_of(const std::vector<c10::Device>& all);
 std::string names_of_present_devices();
-/// Like "cuda:0, cuda:1": each accelerator once, without the CPU.
+/// The names of the accelerators in `all`, each once, such as "cuda:0, cuda:1".
 std::string names_of_accelerators(std::vector<c10::Device> all);
 
 }  // namespace troupe::devices

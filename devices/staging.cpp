@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// The tensor without gaps and overlaps in memory, and without lazy conjugation or negation.
+// Returns the tensor without gaps and overlaps in memory, and without lazy conjugation or negation. Copies only if needed.
 at::Tensor dense(const at::Tensor& tensor) {
   at::Tensor plain = tensor.detach().resolve_conj().resolve_neg();
   return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
@@ -38,8 +38,8 @@ at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
   return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
 }
 
-// The page-locked buffers for tensors that arrive, one pool in a process. Never destroyed: tensors may arrive until the process
-// ends.
+// Returns the process's pool of page-locked buffers for tensors that arrive. The pool is never destroyed, because tensors may
+// arrive until the process ends.
 host_buffers& arrival_buffers(c10::DeviceType type) {
   static auto* const all = new host_buffers(type, staging::default_budget);
   return *all;
@@ -66,7 +66,7 @@ at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
   return there;
 }
 
-/// `what`, `index`: name the tensor in the text of an error.
+/// Returns the tensor, copied to the device. `what` and `index` name the tensor in error texts.
 at::Tensor moved(const at::Tensor& tensor, c10::Device device, const std::string& what, std::size_t index) {
   try {
     return copied_to(tensor, device);
@@ -76,7 +76,7 @@ at::Tensor moved(const at::Tensor& tensor, c10::Device device, const std::string
   }
 }
 
-// The event of the device; made at the device's first tensor.
+// Returns the event of the device in `events`. At the device's first tensor, adds an event to `events`.
 std::shared_ptr<c10::Event>& event_for(c10::Device device, std::vector<std::shared_ptr<c10::Event>>& events) {
   const auto found = std::find_if(events.begin(), events.end(), [&](const auto& each) { return each->device() == device; });
   return found != events.end() ? *found : events.emplace_back(std::make_shared<c10::Event>(device.type()));
@@ -91,10 +91,10 @@ struct host_buffers::shelf {
     buffer& operator=(buffer&&) = default;
     ~buffer() {
       if (memory && !is_over())
-        memory.release_context();  // leaks the memory: no thread knows when a late or failed device stops writing to it
+        memory.release_context();  // leaks the memory, because a late or failed device may still write to it
     }
 
-    // True if no transfer writes to the buffer any more.
+    // True if no copy uses the buffer any more.
     bool is_over() const noexcept {
       try {
         return !filled || filled->query();
@@ -123,7 +123,8 @@ host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(st
   shelf_->budget = budget;
 }
 
-// Takes the first idle buffer of `bytes` bytes that no transfer fills any more. Pre: the lock is held.
+// Moves the first idle buffer of `bytes` bytes that no copy uses to `found`. Returns false if there is none. Pre: the lock is
+// held.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
   if (some == idle.end()) return false;
@@ -137,8 +138,8 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   return true;
 }
 
-// Removes idle buffers, the largest first, until there is room. The caller frees these buffers without the lock, because
-// freeing is slow. Pre: the lock is held.
+// Removes idle buffers, the largest first, until `bytes` more bytes fit into the budget. Returns the removed buffers. The
+// caller frees them without the lock, because freeing is slow. Pre: the lock is held.
 std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::size_t bytes) {
   std::vector<buffer> gone;
   for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {
@@ -146,7 +147,7 @@ std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::siz
     if (find_idle(std::prev(above)->first, found))
       gone.push_back(std::move(found));
     else
-      --above;  // transfers still fill all buffers of that size
+      --above;  // copies still use all buffers of that size
   }
   return gone;
 }

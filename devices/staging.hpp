@@ -18,25 +18,26 @@
 
 namespace troupe::devices {
 
-/// Page-locked host memory that transfers use again and again, because locking pages is slow and locked memory is scarce.
-/// While a transfer fills a buffer, the next tensor gets another buffer, or ordinary memory if the budget allows no other
-/// buffer.
-///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed to make room. A tensor that
-///         still does not fit gets ordinary memory, so nothing waits and nothing fails.
-///   HB-2  a buffer serves one tensor at a time. The buffer may serve the next tensor when the last reference to the earlier
-///         tensor is gone, whichever thread dropped the reference.
+/// A pool of page-locked host memory for copies between host and device. The pool reuses its buffers, because locking pages is
+/// slow and locked memory is scarce. While a copy still uses a buffer, the next tensor gets another buffer. It gets ordinary
+/// memory if the budget allows no further buffer.
+///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed to make room. A tensor that still
+///         does not fit gets ordinary memory, so allocate() neither waits nor fails.
+///   HB-2  a buffer holds one tensor at a time. The buffer becomes idle when the last reference to its tensor is dropped, on
+///         any thread.
 ///   HB-3  a buffer has at most twice the bytes asked for, and at least one page.
-///   HB-4  a buffer that a transfer still fills serves no other tensor and is not freed, even if its own tensor is gone. No
-///         thread waits for that transfer. If the pool ends before the transfer, the memory of the buffer is lost.
+///   HB-4  while a copy uses a buffer, the buffer gets no other tensor and is not freed, even if its tensor is gone. No thread
+///         waits for the copy. If the pool is destroyed before the copy has ended, the memory of the buffer leaks.
 ///   HB-5  tensors may outlive the pool.
 /// Any thread may use the pool.
 class host_buffers {
  public:
-  /// `budget` in bytes. `type`: the accelerator for whose transfers the memory is locked.
+  /// `type`: the type of the accelerators to or from which tensors are copied. `budget`: the largest number of locked bytes.
   host_buffers(c10::DeviceType type, std::size_t budget);
 
-  /// A CPU tensor with sizes, strides and dtype of `like`, which must be dense. The elements are not initialised. The caller
-  /// must record `filled` after the transfer, on the same stream, before dropping the tensor.
+  /// Returns a CPU tensor with the sizes, strides and dtype of `like`, which must be dense. The elements are not initialised.
+  /// The caller must record the event `filled` on the stream of the copy, after the copy and before dropping the tensor.
+  /// Without `filled`, the buffer is idle as soon as the tensor is dropped.
   at::Tensor allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled = nullptr);
 
   struct usage {
@@ -51,7 +52,7 @@ class host_buffers {
   std::shared_ptr<shelf> shelf_;
 };
 
-/// Tensors on their way to the host.
+/// Tensors whose copies to the host may still be running.
 struct staged {
   std::vector<at::Tensor> tensors;   // on the CPU; all elements have arrived when all `events` have happened
   std::vector<c10::Device> devices;  // device of each tensor before the copy; empty if all were on the CPU
@@ -64,10 +65,12 @@ struct staged {
 };
 
 /// Copies tensors of an accelerator to host memory, from which they can be sent.
-///   ST-1  the copy is queued on the current stream of the tensor's device: after the work that made the tensor, before work
-///         that overwrites it. The calling thread does not wait, unless the budget of the host buffers is spent.
-///   ST-2  elements arrive bit for bit, with the strides of a dense tensor. A tensor with gaps arrives without gaps.
-///   ST-3  CPU tensors pass unchanged and cost nothing.
+///   ST-1  the copy is queued on the current stream of the tensor's device. So it comes after the work that made the tensor,
+///         and before later work that overwrites the tensor. The calling thread does not wait for the copy, unless the budget
+///         of the host buffers is spent.
+///   ST-2  the copy has the bits of the tensor. A dense tensor keeps its strides. A tensor with gaps in memory is copied
+///         without gaps.
+///   ST-3  a CPU tensor is returned unchanged, without a copy.
 ///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
 ///         the tensor with a reason.
 /// Any thread may use the object.
@@ -89,23 +92,24 @@ class staging {
   std::optional<host_buffers> buffers_;  // made for the first tensor of an accelerator
 };
 
-/// True for a tensor that staging copies to the host.
+/// True for a tensor that staging::to_host() copies to the host.
 bool is_stageable(const at::Tensor& tensor);
 
-/// The stream on which tensors that arrive are copied to a device, the same for all threads.
+/// Returns the stream on which arriving tensors are copied to `device`. All threads use the same stream.
 c10::Stream arrival_stream(c10::Device device);
 
 /// Moves tensors that arrived in a message to `devices`, which has one device for each tensor.
-///   AV-1  the copies are queued on the arrival streams of the devices, from page-locked memory. So the copies do not wait for
-///         work that other streams have got before. The current streams of the devices wait for the copies.
-///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory (staging::default_budget for
-///         the process) is spent. When the function returns, the memory of the tensors that arrived may change.
+///   AV-1  the copies are queued on the arrival streams of the devices, so they do not wait for earlier work on other streams.
+///         They read page-locked memory. The current stream of each device waits for its copies.
+///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory is spent
+///         (staging::default_budget for the process). When the function returns, the memory of the tensors that arrived may be
+///         overwritten.
 /// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied, and
 /// troupe::error(function_failed) if a device fails or has no memory left. The text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 
-/// Moves each gradient to the device of the input that its edge leads to. Throws as the other move_to_devices() if a device
-/// fails.
+/// Moves each gradient to the device of the input to which its edge leads. Throws troupe::error(function_failed) if a device
+/// fails or has no memory left.
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
                      const std::string& what);
 

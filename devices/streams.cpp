@@ -20,7 +20,7 @@ using engine::recorded;
 
 namespace {
 
-// libtorch's engine warns in the same case, and one switch turns both warnings off.
+// Warns if SO-8 applies. libtorch's engine gives the same warning, and the same setting turns both warnings off.
 void warn_of_other_stream(const torch::autograd::Node& leaf) {
   if (!at::globalContext().warnOnAccumulateGradStreamMismatch()) return;
   if (dynamic_cast<const torch::autograd::AccumulateGrad*>(&leaf) == nullptr) return;
@@ -99,14 +99,15 @@ void streams::enter_after(const plan::vertex& function, events made) {
   made_ = std::move(made);
 }
 
-// The stream on which a function reads and writes its tensors of a device.
+// Returns the stream on which the function uses its tensors on `device`; empty if `device` is not an accelerator.
 std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c10::Device device) const {
   if (device.type() != accelerator_.type()) return std::nullopt;
   const auto own = function.stream();
   return own && own->device() == device ? own : callers_.at(static_cast<std::size_t>(device.index()));
 }
 
-// An event after everything that the entered function has queued. One event per stream serves all outputs of the function.
+// Returns an event that is recorded on `stream` after all work that the entered function has queued. All outputs of the
+// function on this stream share one event.
 streams::event streams::now(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
   if (known != made_.end()) return known->second;
@@ -157,7 +158,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   const c10::Stream making = accelerator_.getStream(value.device());
   if (may_be_read_elsewhere(value)) {
     value = value.clone();
-    made_.clear();  // later events come after the copy, which reads the original
+    made_.clear();  // the next events must be recorded after this copy
   }
   await(arrivals_[slot]);
   if (making != *use) {
@@ -183,7 +184,7 @@ std::unique_ptr<engine::stream_order> make_order(const plan& graph) {
     return std::any_of(graph.vertices.begin(), graph.vertices.end(),
                        [](const plan::vertex& each) { return each.function->device().type() != at::kCPU; });
   };
-  constexpr std::size_t few = 16;  // to check so few functions takes less time than accelerator_type()
+  constexpr std::size_t few = 16;  // for so few functions, any() is faster than accelerator_type()
   if (graph.vertices.size() <= few && !any()) return nullptr;
   const auto type = accelerator_type();
   return type && any() ? std::make_unique<streams>(graph, *type) : nullptr;
@@ -198,5 +199,6 @@ const bool is_registered = [] {
 
 }  // namespace troupe::devices
 
-// A program that links troupe::streams asks the linker for this symbol, and so gets the code that registers accelerators.
+// The linker looks for this symbol in each program that links troupe::streams (devices/CMakeLists.txt). So the program contains
+// this file, which registers accelerators with the engine.
 extern "C" bool troupe_knows_accelerators() { return troupe::devices::is_registered; }

@@ -15,22 +15,22 @@
 
 namespace troupe::devices {
 
-/// Keeps the functions of one pass in order on the streams of an accelerator. No function here makes the thread wait; waits
-/// are queued on streams.
-///   SO-1  a function runs with the stream of its forward as current stream. A function without such a stream runs with the
-///         caller's streams.
+/// Orders the work of one backward pass on the streams of an accelerator. No function of this class blocks the calling thread.
+/// Streams wait for events of other streams instead.
+///   SO-1  a function of the graph runs with the stream of its forward function as current stream. A function without such a
+///         stream runs with the current streams of the caller.
 ///   SO-2  if a gradient was made on another stream than its consumer's, the consumer's stream waits for the work that made the
-///         gradient. This wait comes before the consumer's work, or before the sum to which the gradient is added. Sums are
-///         made on the consumer's stream.
-///   SO-3  if a stream uses memory that was made on another stream, the memory is given to no other tensor before that use has
+///         gradient. This wait comes before the gradient is added to a sum or read by the consumer. Sums are made on the
+///         consumer's stream.
+///   SO-3  if a stream uses a tensor that was made on another stream, the tensor's memory is not reused before that use has
 ///         ended.
-///   SO-4  a sum is never made in memory that another stream may still be reading.
-///   SO-5  at the end, also after an error, the caller's current streams wait for every stream that the pass used.
-///   SO-6  if everything is on one stream, no event is recorded.
-///   SO-7  a function that a lane runs on another thread is ordered in the same way. No consumer waits for other work that the
-///         lane has queued on the stream meanwhile.
-///   SO-8  if a leaf's gradient is accumulated on another stream than the one on which a function has made it, the process
-///         gets one warning, as from libtorch (at::Context::setWarnOnAccumulateGradStreamMismatch).
+///   SO-4  a sum is never made in memory that another stream may still read.
+///   SO-5  at the end of the pass, also after an error, the caller's current streams wait for every stream that the pass used.
+///   SO-6  if all work is on one stream, no event is recorded.
+///   SO-7  the promises above also hold for a function that a lane runs on another thread. The function's consumers wait for
+///         the work of the function. They do not wait for later work of the lane on the same stream.
+///   SO-8  if the gradient of a leaf is accumulated on another stream than the one on which it was made, the process prints one
+///         warning. libtorch prints the same warning (at::Context::setWarnOnAccumulateGradStreamMismatch).
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);
@@ -50,12 +50,12 @@ class streams final : public engine::stream_order {
  private:
   using event = std::shared_ptr<c10::Event>;
 
-  // The event for which the consumer of an input waits. Set if the gradient was made on another stream than the one on which it
-  // is used.
+  // The state of one input of a function. If the input's gradient was made on another stream than the stream `used_on` that
+  // uses it, `used_on` has to wait for the event `made`. Otherwise both are empty.
   struct arrival {
     event made;
     std::optional<c10::Stream> used_on;
-    bool shared = false;  // the memory has other readers
+    bool shared = false;  // other tensors may share the memory
   };
 
   std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
@@ -66,11 +66,11 @@ class streams final : public engine::stream_order {
 
   c10::impl::VirtualGuardImpl accelerator_;
   std::vector<c10::Stream> callers_;  // current streams of the caller, by device
-  std::vector<arrival> arrivals_;     // by slot
+  std::vector<arrival> arrivals_;     // by input slot of the graph
   std::vector<c10::Stream> used_;
   bool several_ = false;  // functions run on more than one stream
   std::optional<c10::StreamGuard> entered_;
-  events made_;  // recorded for the entered function
+  events made_;  // recorded after the work of the entered function
 };
 
 }  // namespace troupe::devices

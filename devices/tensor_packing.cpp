@@ -46,7 +46,7 @@ void check(const char* function, const std::vector<at::Tensor>& tensors, c10::De
   }
 }
 
-// Queues one kernel for each table that the tensors fill.
+// Queues the copies of all tensors. Needs several kernels if the tensors do not fit into one packing_table.
 void launch_tables(launch how, const char* kernel, const packed_tensors& packed, const std::vector<at::Tensor>& tensors,
                    const cuda::functions& kernels) {
   const c10::Device device = packed.bytes.device();
@@ -64,7 +64,7 @@ void launch_tables(launch how, const char* kernel, const packed_tensors& packed,
   expect_launched(how(*table, bytes, kernels, stream), kernel, device, kernels);
 }
 
-// The packed bytes of one tensor, as a tensor with its type, sizes and strides.
+// Returns a view of the packed bytes of tensor `index`, with the type, sizes and strides of `tensor`.
 at::Tensor seen_as(const packed_tensors& packed, std::size_t index, const at::Tensor& tensor) {
   const auto size = static_cast<std::int64_t>(tensor.nbytes());
   return packed.bytes.narrow(0, packed.offsets[index], size)

@@ -12,13 +12,14 @@ namespace cuda {
 struct functions;
 }
 
-/// troupe's kernels for tensors of this device: own_cuda_kernels() for a GPU; null for all other devices.
+/// Returns troupe's kernels for tensors on this device: own_cuda_kernels() for a GPU, null for any other device.
 const cuda::functions* kernels_for(c10::Device device);
 
-/// Throws troupe::error(function_failed) that names the kernel, the device and the reason, if a launch failed.
+/// Throws troupe::error(function_failed) if `result` says that a launch failed. The error names the kernel, the device and the
+/// reason.
 void expect_launched(int result, const char* kernel, c10::Device device, const cuda::functions& kernels);
 
-/// The current stream of a device, as kernels take it; null for the CPU.
+/// Returns the current stream of a device, in the form that cuda::functions need; null for the CPU.
 void* current_stream(c10::Device device);
 
 struct packed_tensors {
@@ -26,16 +27,17 @@ struct packed_tensors {
   std::vector<std::int64_t> offsets;  // where the elements of each tensor begin; multiples of 16
 };
 
-/// Copies the elements of many tensors of one device into one tensor, and back.
+/// pack() copies the elements of many tensors on one device into one tensor. unpack() copies them back.
 ///   TK-1  elements keep their bits and the order that they have in memory. A tensor with gaps is packed without gaps.
-///   TK-2  the copies are queued on the current stream of the device, as those of libtorch's operators are.
-///   TK-3  with kernels, one kernel copies the elements of up to 1,024 tensors. Without kernels, libtorch copies each tensor.
-///   TK-4  tensors of other devices, tensors that are not strided or have no memory, and tensors to which unpack() can't write
-///         are refused with troupe::error(misuse) before anything is copied.
+///   TK-2  the copies are queued on the current stream of the device, as the work of libtorch's operators is.
+///   TK-3  with `kernels`, one kernel copies the elements of up to 1,024 tensors. If `kernels` is null, libtorch copies each
+///         tensor.
+///   TK-4  troupe::error(misuse) is thrown, before anything is copied, for a tensor on another device and for one that is not
+///         strided or has no memory. unpack() also throws it for a tensor to which it can't write.
 packed_tensors pack(const std::vector<at::Tensor>& tensors, const cuda::functions* kernels);
 
-/// Copies the packed elements to `tensors`. These have the types, sizes and strides of the tensors that were packed; if a
-/// tensor was packed without its gaps, its copy is contiguous.
+/// Copies the packed elements to `tensors`. Each of these has the type, sizes and strides of the tensor that was packed. If a
+/// tensor was packed without its gaps, the tensor in `tensors` is contiguous.
 void unpack(const packed_tensors& packed, const std::vector<at::Tensor>& tensors, const cuda::functions* kernels);
 
 }  // namespace troupe::devices

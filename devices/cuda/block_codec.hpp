@@ -7,30 +7,32 @@
 #include <troupe/devices/cuda/quads.hpp>
 #include <troupe/messages/int8_blocks.hpp>
 
-/// The bodies of kernels that encode float32 in 8 bits and decode it. messages/int8_blocks.hpp has the bits and where they lie.
-///   KE-1  the bits are the same on a GPU and on the host, in whatever order the threads run.
-///   KE-2  over a grid of codec_blocks() blocks, the bodies of the kernels write each code, scale, residual and element once,
-///         and the zeros after the codes. They write nothing else.
+/// The bodies of the kernels that encode float32 elements in 8 bits each and decode them. messages/int8_blocks.hpp defines the
+/// codes and their layout.
+///   KE-1  the results have the same bits on a GPU and on the host, in whatever order the threads run.
+///   KE-2  a grid of codec_blocks() blocks writes each code, scale, residual and element once, and zeros after the last code.
+///         It writes nothing else.
 namespace troupe::devices::cuda {
 
 using element_formats::block_elements;
 
-/// The arguments of the kernel that encodes. If `residual` is null, rounding errors are dropped.
+/// The arguments of the kernel that encodes. `residual`: rounding errors of an earlier encoding, which are added to the
+/// elements and then replaced by the new ones. Null: rounding errors are dropped.
 struct encoding {
   const float* elements;
   float* residual;
-  std::int8_t* bytes;  // int8_bytes(count), aligned for float32
+  std::int8_t* bytes;  // int8_bytes(count) bytes, aligned for float32
   std::uint64_t count;
 };
 
 struct decoding {
-  const std::int8_t* bytes;  // int8_bytes(count), aligned for float32
+  const std::int8_t* bytes;  // int8_bytes(count) bytes, aligned for float32
   float* elements;
   std::uint64_t count;
 };
 
-// A warp handles one block of elements. Each thread of the warp (a lane) handles two quads of the block. Neighbouring lanes
-// handle neighbouring quads.
+// A warp handles one block of elements. Each thread of the warp is a lane and handles two quads of the block. Neighbouring
+// lanes handle neighbouring quads.
 inline constexpr std::uint32_t lanes = 32;
 inline constexpr std::uint32_t quads_of_lane = block_elements / lanes / quad_elements;
 
@@ -38,23 +40,24 @@ TROUPE_HOST_DEVICE constexpr std::uint64_t codec_blocks(std::uint64_t count) {
   return parts_of(count, std::uint64_t{block_elements} * (threads_in_block / lanes));
 }
 
-/// The number of the block of elements that the warp of a thread handles.
+/// Returns the number of the block of elements that the warp of this thread handles.
 TROUPE_HOST_DEVICE inline std::uint64_t block_of(thread_place at) {
   return at.block * (threads_in_block / lanes) + at.thread / lanes;
 }
 
-/// The index of the first element of quad `number` of a thread.
+/// Returns the index of the first element in quad `number` (0 or 1) of this thread.
 TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_place at, std::uint32_t number) {
   return block_of(at) * block_elements + std::uint64_t{number * lanes + at.thread % lanes} * quad_elements;
 }
 
-/// The elements of a thread with their residuals added. Elements after the last one are 0.
+/// The elements of one thread, with their residuals added. Positions after the last element have the value 0.
 struct lane_elements {
   quad<float> sums[quads_of_lane];
-  std::uint32_t largest = 0;  // the bits of the largest magnitude
+  std::uint32_t largest = 0;  // the bits of the largest absolute value
 };
 
-/// The first half of encoding. Between the halves, the lanes of a warp agree on the largest of their `largest`.
+/// The first half of encoding: reads the elements of a thread. The kernel then computes the maximum of `largest` over all lanes
+/// of the warp.
 TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread_place at) {
   lane_elements own;
   for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
@@ -75,7 +78,7 @@ TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread
   return own;
 }
 
-/// The second half of encoding. `largest`: the largest of all lanes of the warp.
+/// The second half of encoding: writes codes, residuals and the scale. `largest`: the maximum over all lanes of the warp.
 TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, std::uint32_t largest,
                                            thread_place at) {
   const float scale = element_formats::scale_of(largest);
@@ -85,7 +88,7 @@ TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elem
     if (left == 0) break;
     quad<std::int8_t> codes;
     for (std::uint32_t k = 0; k < quad_elements; ++k) codes.of[k] = element_formats::code_of(own.sums[i].of[k], scale);
-    write_quad(what.bytes + element, codes, quad_elements);  // after the last element the codes are the zeros of KE-2
+    write_quad(what.bytes + element, codes, quad_elements);  // writes zeros after the last element (KE-2)
     if (what.residual != nullptr) {
       quad<float> kept;
       for (std::uint32_t k = 0; k < quad_elements; ++k)

@@ -6,18 +6,18 @@
 #include <troupe/devices/cuda/grid.hpp>
 #include <troupe/devices/cuda/quads.hpp>
 
-/// The body of a kernel that converts each element of an array (messages/half_floats.hpp has the conversions).
+/// The body of a kernel that converts each element of an array to another type. messages/half_floats.hpp has the conversions.
 ///   KV-1  over a grid of conversion_blocks() blocks, each element is converted once, and no other memory is touched.
 namespace troupe::devices::cuda {
 
-// Two quads.
+// Each thread converts two quads.
 inline constexpr std::uint32_t converted_by_thread = 8;
 
 TROUPE_HOST_DEVICE constexpr std::uint64_t conversion_blocks(std::uint64_t count) {
   return parts_of(count, std::uint64_t{threads_in_block} * converted_by_thread);
 }
 
-/// Neighbouring threads convert neighbouring quads.
+/// Converts the elements of one thread. Neighbouring threads convert neighbouring quads.
 template <auto Convert, class From, class To>
 TROUPE_HOST_DEVICE inline void convert_part(const From* from, To* to, std::uint64_t count, thread_place at) {
   std::uint64_t element = at.block * threads_in_block * converted_by_thread + std::uint64_t{at.thread} * quad_elements;

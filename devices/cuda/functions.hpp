@@ -6,17 +6,18 @@
 #include <troupe/devices/cuda/block_codec.hpp>
 #include <troupe/devices/cuda/packing.hpp>
 
-/// The interface of the library of kernels (libtroupe_cuda.so): a table of C functions. So the library uses no symbol of the
-/// program, and the program uses no symbol of the library but one.
+/// The interface of libtroupe_cuda.so, the library of kernels: a table of C functions. The program looks up one symbol in the
+/// library, a function that returns the table. The library uses no symbol of the program.
 namespace troupe::devices::cuda {
 
-/// Raised with each change of the table, of a struct in its arguments, or of the work of a function.
+/// The version of the table. Raise it with each change of the table, of a struct in its arguments, or of what a function does.
 inline constexpr std::uint32_t functions_version = 2;
 
-/// Each function queues one kernel on `stream` (a cudaStream_t; null is the default stream) and returns. The current device is
-/// that of the stream. Elements and buffers are in the memory of the GPU. The result is 0, or the cudaError_t of the launch.
+/// Each function queues one kernel on `stream` (a cudaStream_t; null is the default stream) and returns. The caller makes the
+/// device of the stream the current device. Elements and buffers are in the memory of the GPU. The result is 0, or the
+/// cudaError_t of the launch.
 struct functions {
-  std::uint32_t version;  // first, and checked before the rest is read
+  std::uint32_t version;  // the first member, because it is checked before the others are read
   int (*pack)(const packing_table* table, unsigned char* buffer, void* stream);
   int (*unpack)(const packing_table* table, const unsigned char* buffer, void* stream);
   int (*to_bfloat16)(const float* from, std::uint16_t* to, std::uint64_t count, void* stream);
@@ -25,11 +26,11 @@ struct functions {
   int (*from_float16)(const std::uint16_t* from, float* to, std::uint64_t count, void* stream);
   int (*encode_blocks)(const encoding* what, void* stream);
   int (*decode_blocks)(const decoding* what, void* stream);
-  /// The text for a result. Never null.
+  /// Returns the text for a result, never null.
   const char* (*reason)(int result);
 };
 
-/// The one symbol of the library: a function of this type.
+/// The type and the name of the one symbol that the library exports: a function that returns the table.
 using functions_getter = const functions* (*)();
 inline constexpr const char* functions_symbol = "troupe_cuda_functions";
 

@@ -5,8 +5,8 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// Bodies of CUDA kernels: the work of one thread of a grid. A kernel calls a body with the place of its thread. A test calls
-/// the body for each place of the same grid, on the CPU.
+/// The body of a CUDA kernel is a function with the work of one thread of a grid. A kernel calls its body with the place of its
+/// thread. A test calls the body on the CPU, once for each place of the same grid.
 namespace troupe::devices::cuda {
 
 /// All kernels run with this number of threads in a block.
@@ -20,7 +20,7 @@ struct thread_place {
   std::uint32_t thread;  // below threads_in_block
 };
 
-/// The number of parts of `size` that `count` needs; the last part may be smaller.
+/// Returns how many parts of `size` elements `count` elements need. The last part may be smaller.
 TROUPE_HOST_DEVICE constexpr std::uint64_t parts_of(std::uint64_t count, std::uint64_t size) {
   return count / size + (count % size != 0);
 }

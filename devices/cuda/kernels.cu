@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels, each around a body that the tests also run on the CPU, and their launches.
+// The kernels and the functions that launch them. Each kernel calls a body that the tests also run on the CPU.
 #include <cuda_runtime.h>
 
 #include <troupe/devices/cuda/conversion.hpp>
@@ -32,7 +32,8 @@ __global__ void encode_kernel(encoding what) {
 
 __global__ void decode_kernel(decoding what) { decode_part(what, own_place()); }
 
-// Returns the error of this launch alone. After an error, clears CUDA's last error: libtorch would take it for one of its own.
+// Queues a kernel. Returns the error of this launch alone. After an error, clears CUDA's last error, because libtorch would
+// report it as an error of its own.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), std::uint64_t blocks, void* stream, const Arguments&... arguments) {
   if (blocks == 0) return cudaSuccess;

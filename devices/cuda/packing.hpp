@@ -5,22 +5,23 @@
 
 #include <troupe/devices/cuda/grid.hpp>
 
-/// The body of a kernel that copies many pieces of memory into one buffer (packs) or from the buffer back (unpacks).
-///   KP-1  over a grid of table.blocks() blocks, the bytes of each piece arrive at the place that the table says. No other byte
-///         is written, whatever the alignment of pieces and offsets.
-///   KP-2  a table that is full takes no further piece and says so. A piece without bytes needs no block.
-///   KP-3  a table fits into the arguments of a kernel, so a launch copies no table to the GPU first.
+/// The bodies of two kernels: one copies many pieces of memory into one buffer (packs), one copies the buffer back to the
+/// pieces (unpacks).
+///   KP-1  a grid of table.blocks() blocks copies all bytes of each piece to the place that the table gives. It writes no other
+///         byte, whatever the alignment of pieces and offsets.
+///   KP-2  add() returns false if the table is full, and then adds nothing. A piece without bytes needs no block.
+///   KP-3  a table fits into the arguments of a kernel, so no table has to be copied to the GPU before a launch.
 namespace troupe::devices::cuda {
 
-/// Pieces and their places in the buffer. A grid has one or more blocks for each piece.
+/// A list of pieces of memory and their places in the buffer. Each piece gets one or more blocks of the grid.
 class packing_table {
  public:
   static constexpr std::uint32_t capacity = 1024;
-  /// The most bytes that a block copies: a multiple of the largest word (long_word).
+  /// The most bytes that one block of the grid copies. A multiple of the largest word (long_word).
   static constexpr std::uint64_t part_bytes = 16384;
 
-  /// Adds a piece of `bytes` at `memory`, which lies at `offset` in the buffer. Returns false, and adds nothing, if the table
-  /// is full: the caller launches the kernel with this table and begins another one.
+  /// Adds the piece of `bytes` bytes at `memory`. Its place in the buffer is `offset`. Returns false, and adds nothing, if the
+  /// table is full. The caller then launches the kernel with this table and begins a new table.
   bool add(void* memory, std::uint64_t bytes, std::uint64_t offset) {
     const std::uint64_t needed = parts_of(bytes, part_bytes);
     if (needed == 0) return true;
@@ -65,7 +66,7 @@ class packing_table {
 };
 static_assert(sizeof(packing_table) <= 32000, "the arguments of a kernel have at most 32,764 bytes");
 
-// Words of memory that holds elements of any type.
+// The words in which memory is copied. The memory may hold elements of any type, so the words may alias them.
 struct __attribute__((may_alias, aligned(16))) long_word {
   std::uint64_t low, high;
 };
@@ -73,7 +74,7 @@ struct __attribute__((may_alias, aligned(4))) short_word {
   std::uint32_t bits;
 };
 
-// Copies the part of this thread in the whole words of `bytes`. Returns the number of bytes in whole words.
+// Copies this thread's share of the whole words in `bytes` bytes. Returns the number of bytes in all whole words.
 template <class Word>
 TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
                                                    std::uint32_t thread) {
@@ -83,7 +84,8 @@ TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsi
   return words * sizeof(Word);
 }
 
-/// The bytes of the largest word for which both places are aligned: 16, 4 or 1. A GPU fails at a word that is not aligned.
+/// Returns the size in bytes of the largest word for which both addresses are aligned: 16, 4 or 1. A GPU fails if it accesses a
+/// word that is not aligned.
 TROUPE_HOST_DEVICE inline std::uint32_t word_bytes(const void* to, const void* from) {
   const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
   if (places % sizeof(long_word) == 0) return sizeof(long_word);
@@ -101,13 +103,13 @@ TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char*
   for (std::uint64_t i = copied + thread; i < bytes; i += threads_in_block) to[i] = from[i];
 }
 
-/// Copies the thread's part of the pieces into the buffer.
+/// Copies this thread's share of the pieces into the buffer.
 TROUPE_HOST_DEVICE inline void pack_part(const packing_table& table, unsigned char* buffer, thread_place at) {
   const packing_table::part part = table.part_of(at.block);
   copy_part(buffer + part.offset, part.memory, part.bytes, at.thread);
 }
 
-/// Copies the thread's part of the buffer into the pieces.
+/// Copies this thread's share of the buffer to the pieces.
 TROUPE_HOST_DEVICE inline void unpack_part(const packing_table& table, const unsigned char* buffer, thread_place at) {
   const packing_table::part part = table.part_of(at.block);
   copy_part(part.memory, buffer + part.offset, part.bytes, at.thread);

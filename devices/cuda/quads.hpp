@@ -6,9 +6,10 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// Four neighbouring elements, which a thread of a GPU moves in one access if their address is aligned to the size of all four.
-/// Threads that move single elements use less of the bandwidth of the GPU's memory.
-///   QD-1  only elements that exist are read or written: a last quad may have fewer than four, and addresses may be unaligned.
+/// A quad is four neighbouring elements. A thread of a GPU reads or writes a quad in one access if its address is aligned to
+/// the size of the quad. Accesses to single elements would use less of the bandwidth of the GPU's memory.
+///   QD-1  no element after the end is read or written: the last quad may have fewer than four elements. Addresses may be
+///         unaligned.
 namespace troupe::devices::cuda {
 
 inline constexpr std::uint32_t quad_elements = 4;
@@ -18,8 +19,8 @@ struct alignas(quad_elements * sizeof(T)) quad {
   T of[quad_elements];
 };
 
-// Pre: both addresses are aligned. nvcc makes one access of an assignment, but not of a memcpy. The host's compiler may assume
-// that a quad and an array of elements are different objects (strict aliasing), so the host copies bytes.
+// Copies one quad. Pre: both addresses are aligned. nvcc turns an assignment into one access, but not a memcpy. On the host,
+// the compiler may assume that a quad and an array of elements do not overlap (strict aliasing), so the host uses memcpy.
 template <class T>
 TROUPE_HOST_DEVICE inline void move_at_once(void* to, const void* from) {
 #ifdef __CUDA_ARCH__
@@ -29,7 +30,7 @@ TROUPE_HOST_DEVICE inline void move_at_once(void* to, const void* from) {
 #endif
 }
 
-/// How many elements there are from `element` on, four at most.
+/// Returns how many of the `count` elements are at `element` or after it, four at most.
 TROUPE_HOST_DEVICE inline std::uint32_t left_in_quad(std::uint64_t element, std::uint64_t count) {
   if (element >= count) return 0;
   return count - element < quad_elements ? static_cast<std::uint32_t>(count - element) : quad_elements;

@@ -14,8 +14,8 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-// In a bundle, the script bin/troupe starts the program, which does not start without the script. The script says by
-// TROUPE_STARTED_AS what a person has typed.
+// Returns the text with which a person has started the program, quoted for a shell. In a bundle, a person starts the script
+// bin/troupe, and the script starts the program. The script passes the text that the person typed in TROUPE_STARTED_AS.
 std::string program_as_started() {
   const char* const typed = std::getenv("TROUPE_STARTED_AS");  // NOLINT(concurrency-mt-unsafe): nothing here sets it
   return shell_quoted(typed == nullptr ? program_invocation_name : typed);

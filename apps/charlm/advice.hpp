@@ -7,8 +7,8 @@
 
 namespace troupe::apps::charlm {
 
-/// Commands that a person can copy into a shell: the program as it was started, with the options that the command needs.
-///   AD-1  a shell that runs the text gets exactly the words of the command, whatever characters they have.
+/// Commands that a person can copy into a shell. They begin with the program as the person started it.
+///   AD-1  the text is quoted. A shell that runs it gets exactly the words of the command, whatever characters they have.
 
 /// The command that continues a run: "build/release/apps/troupe train --resume --out out/charlm"
 std::string continue_command(const train_options& options);

@@ -20,7 +20,7 @@ constexpr const char* faint = "#e4e4e4";
 
 std::string number(double value) { return number_text(std::abs(value) < 1e-12 ? 0.0 : value, 10); }
 
-/// A number with its digits in groups of three: 12,000.
+/// Returns the text of a number at an axis. From 10,000 on, its digits are in groups of three: 12,000.
 std::string label(double value) {
   auto text = number(value);
   if (std::abs(value) < 10000 || text.find_first_of(".e") != std::string::npos) return text;
@@ -69,7 +69,7 @@ struct range {
 
 bool finite(const std::pair<double, double>& point) { return std::isfinite(point.first) && std::isfinite(point.second); }
 
-/// Draws a chart. Positions are given in the coordinates of the data.
+/// Draws the parts of a chart as SVG. x() and y() turn values of the data into positions on the page.
 class canvas {
  public:
   canvas(const chart& of, plain_stream& out) : chart_(of), out_(out) {

@@ -24,7 +24,7 @@ struct chart_level {
 
 /// A line chart as an SVG image of 860 x 480.
 ///   CH-1  every finite point of a series lies inside the axes. Points that are not finite are left out.
-///   CH-2  ticks are 1, 2 or 5 times a power of ten apart. Each tick has a label.
+///   CH-2  the distance between two ticks is 1, 2 or 5 times a power of ten. Each tick has a label.
 struct chart {
   std::string title;
   std::string x_label;
@@ -35,10 +35,10 @@ struct chart {
   std::string to_svg() const;
 };
 
-/// About `wanted` numbers in [low, high] that are 1, 2 or 5 times a power of ten apart.
+/// Returns about `wanted` numbers in [low, high]. The distance between two of them is 1, 2 or 5 times a power of ten.
 std::vector<double> ticks(double low, double high, int wanted);
 
-/// At most `most` points: each is the mean of a group of neighbours. The groups are equally large.
+/// Returns at most `most` points. Each of them is the mean of a group of neighbouring points. The groups are equally large.
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most);
 
 }  // namespace troupe::apps::charlm

@@ -16,7 +16,7 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-/// One step of SplitMix64: a well mixed number for each counter.
+/// One step of SplitMix64: turns a counter into a pseudorandom number.
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -58,7 +58,8 @@ corpus::corpus(text from, vocabulary words, std::int64_t context)
 
 std::vector<std::int64_t> corpus::tokens(stretch of) const {
   const auto& bytes = text_.bytes;
-  const auto skip = [&](std::size_t at, std::size_t characters) {  // to where another character begins
+  const auto skip = [&](std::size_t at,
+                        std::size_t characters) {  // returns the byte that is `characters` characters after `at`
     for (; characters > 0; --characters)
       for (++at; at < bytes.size() && !begins_character(bytes[at]); ++at) {
       }
@@ -111,7 +112,7 @@ double trigram_loss(const corpus& of, std::int64_t vocabulary_size, double added
   const auto triple_at = [&](const std::vector<std::int64_t>& t, std::size_t i) {
     return pair_at(t, i) * vocabulary_size + t[i];
   };
-  // Counts only the pairs and triples of the validation blocks: a long text has many different triples.
+  // Counts only pairs and triples that occur in the validation blocks, because a long text has many different triples.
   for (const auto& block : of.validation()) {
     const auto t = of.tokens(block);
     for (std::size_t i = 2; i < t.size(); ++i) {

@@ -12,19 +12,20 @@
 
 namespace troupe::apps::charlm {
 
-/// Inputs, and the characters that follow them as targets; both [windows, context] of int64.
+/// Input windows and their targets, both [windows, context] of int64. The target of an input character is the character that
+/// follows it in the text, which the model has to predict.
 struct batch {
   at::Tensor inputs;
   at::Tensor targets;
 };
 
-/// A text cut into blocks of 2,000 characters. Of each ten blocks, nine are for training and the last one is for validation
-/// (of a long text only 24 validation blocks are used, evenly spaced).
+/// A text that is cut into blocks of 2,000 characters. Of each ten blocks, nine are for training and the last one is for
+/// validation. Of a long text, only 24 validation blocks are used, evenly spaced.
 ///   CX-1  no training window touches a validation block.
 ///   CX-2  the batch of a step depends on the seed and the step alone, so a run can continue from any step.
 ///   CX-3  a text without a validation block or without a training window throws std::runtime_error, which names what is
 ///         missing.
-///   CX-4  a corpus takes hardly more memory than its text: only characters that are asked for are turned into tokens.
+///   CX-4  a corpus takes hardly more memory than its text, because only characters that are asked for are turned into tokens.
 class corpus {
  public:
   static constexpr std::size_t block_length = 2000;
@@ -32,7 +33,7 @@ class corpus {
 
   static constexpr std::size_t most_validation_blocks = 24;
 
-  /// Characters of the text that follow each other.
+  /// A range of consecutive characters of the text.
   struct stretch {
     std::size_t begin;
     std::size_t size;
@@ -42,15 +43,16 @@ class corpus {
 
   std::size_t size() const noexcept { return size_; }
 
-  /// `windows` windows of `context` characters, from random positions of the training text.
+  /// Returns `windows` windows of `context` characters, from random positions of the training text.
   batch training_batch(std::uint64_t seed, std::int64_t step, std::int64_t windows) const;
 
   const std::vector<stretch>& training() const noexcept { return training_; }
   const std::vector<stretch>& validation() const noexcept { return validation_; }
   std::vector<std::int64_t> tokens(stretch of) const;
 
-  /// Windows over the validation blocks. Each character of a block but the first two (as for a trigram model) is predicted
-  /// exactly once. Where a window overlaps the window before it, only the new part counts. Targets that do not count are -1.
+  /// Returns windows that cover the validation blocks. Each character of a block, except the first two, is a target exactly
+  /// once. The first two are left out because a trigram model can't predict them. Targets that do not count are -1, as where a
+  /// window overlaps the window before it.
   batch validation_windows() const;
 
  private:
@@ -58,16 +60,16 @@ class corpus {
   vocabulary words_;
   std::int64_t context_;
   std::size_t size_ = 0;
-  std::vector<std::size_t> block_starts_;  // where in the bytes of the text each block begins
+  std::vector<std::size_t> block_starts_;  // the byte of the text at which each block begins
   std::vector<stretch> training_;          // consecutive blocks
-  std::vector<stretch> validation_;        // blocks
+  std::vector<stretch> validation_;        // one block each
   std::vector<std::int64_t> first_start_;  // by stretch: number of its first window, counted over all stretches
   std::int64_t starts_ = 0;
 };
 
-/// The mean loss, in nats per character, of a trigram model of the training text on the validation blocks (without the first
-/// two characters of each block). The model counts which character follows each two characters; `added` is added to each
-/// count.
+/// Trains a trigram model on the training text: counts which character follows each pair of characters. Returns the model's
+/// mean loss on the validation blocks, in nats per character, without the first two characters of each block. `added` is added
+/// to each count.
 double trigram_loss(const corpus& of, std::int64_t vocabulary_size, double added = 0.1);
 
 /// A part of a batch, and its share of the batch's mean loss.
@@ -76,17 +78,17 @@ struct micro_batch {
   double share = 1;
 };
 
-/// The number of windows of each of `count` micro-batches. The numbers differ as little as possible, because a stage waits for
+/// Returns the number of windows of each of `count` micro-batches. The numbers differ by one at most, because a stage waits for
 /// the largest micro-batch. Throws std::runtime_error if there are fewer windows than micro-batches.
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
 
 /// How a batch is cut: one list per context, with the number of windows in each of its micro-batches.
 using batch_cuts = std::vector<std::vector<std::int64_t>>;
 
-/// Deals the sizes, in order, to at most `contexts` contexts, as equally as possible.
+/// Distributes the sizes of micro-batches, in order, to at most `contexts` contexts, as equally as possible.
 batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts);
 
-/// Cuts the batch into micro-batches of these sizes, in order, by context.
+/// Cuts the batch, in order, into micro-batches of these sizes. Returns a list of micro-batches for each context.
 std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes);
 
 }  // namespace troupe::apps::charlm

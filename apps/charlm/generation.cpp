@@ -15,7 +15,7 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-/// The first index at which the probabilities sum to more than `point`, a number in [0, 1).
+/// Returns the first index at which the sum of the probabilities exceeds `point`, a number in [0, 1).
 std::int64_t pick(const at::Tensor& probabilities, double point) {
   const auto* p = probabilities.const_data_ptr<double>();
   double sum = 0;

@@ -18,9 +18,9 @@ struct generation_settings {
   std::uint64_t seed = 1;
 };
 
-/// Generates the characters that follow the prompt; the prompt itself is not included. The same model, settings and libtorch
-/// give the same text. `show` gets each character at once and ends the text by returning false. Throws std::runtime_error if
-/// the model does not know a character of the prompt.
+/// Generates characters that follow the prompt, and returns them without the prompt. The same model, settings and libtorch give
+/// the same text. `show` gets each character at once; if it returns false, the text ends. Throws std::runtime_error if the
+/// model does not know a character of the prompt.
 std::u32string generate(whole_model& model, const model_shape& shape, const vocabulary& words, const generation_settings& how,
                         const std::function<bool(char32_t)>& show = {});
 

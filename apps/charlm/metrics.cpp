@@ -58,7 +58,7 @@ void metrics::write(const std::string& line) {
   struct stat before {};
   const auto known = ::fstat(descriptor_.get(), &before) == 0;
   std::size_t done = 0;
-  while (done < whole.size()) {  // a second call is made only to learn why the first one wrote less
+  while (done < whole.size()) {  // if the first call wrote less, the second call tells why
     const auto written = ::write(descriptor_.get(), whole.data() + done, whole.size() - done);
     if (written <= 0) break;
     done += static_cast<std::size_t>(written);

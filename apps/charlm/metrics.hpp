@@ -20,7 +20,7 @@ struct step_metrics {
 };
 
 /// The losses of a run, kept in memory and in a file with one JSON object per line.
-///   MX-1  each line is written at once, with one call: another process never reads half a line. If there is no room for a
+///   MX-1  each line is written at once, with one call, so another process never reads half a line. If there is no room for a
 ///         line, the file stays as it was.
 ///   MX-2  a run that continues from a step removes the lines of later steps.
 ///   MX-3  a line that cannot be written throws std::runtime_error with the file and the reason.
@@ -34,7 +34,7 @@ class metrics {
   void add(const step_metrics& step);
   void add_validation(std::int64_t step, double loss, double seconds);
 
-  /// (step, loss) in order.
+  /// Pairs of step and loss, in the order of the steps.
   const points& losses() const noexcept { return losses_; }
   const points& validation_losses() const noexcept { return validation_losses_; }
 
@@ -47,7 +47,8 @@ class metrics {
   points validation_losses_;
 };
 
-/// The chart, as SVG, of both losses, with the loss of the trigram model as baseline.
+/// Returns a chart, as SVG, of the training losses and the validation losses, with the trigram model's loss as a horizontal
+/// line.
 std::string loss_chart(const metrics& of, double trigram_loss);
 
 }  // namespace troupe::apps::charlm

@@ -20,23 +20,24 @@ struct progress_report {
   double seconds_left = 0;
 };
 
-/// Shows progress: on a terminal with `columns` columns, one line that is redrawn in place; elsewhere, plain lines.
+/// Shows the progress of a run. On a terminal with `columns` columns, one line is redrawn in place. Elsewhere, plain lines are
+/// printed.
 ///   PR-1  on a terminal the line never wraps, and a message is never mixed into the line.
 ///   PR-2  without a terminal a report is printed at most once in `every`, and nothing is redrawn.
 class progress {
  public:
   progress(std::ostream& out, bool terminal, std::size_t columns = 80,
            std::chrono::milliseconds every = std::chrono::seconds{5});
-  /// Progress on stdout, whether stdout is a terminal or not.
+  /// Returns an object that prints to stdout. It finds out whether stdout is a terminal, and how wide it is.
   static progress on_stdout();
 
   void report(const progress_report& now);
   /// Prints a message on a line of its own.
   void message(const std::string& line);
-  /// Keeps the current line and continues below it.
+  /// Ends the current line; later output begins on the next line.
   void finish();
 
-  /// The line of a report. The line has a bar if `columns` has room for one.
+  /// Returns the line for a report. On a terminal, the line has a bar if `columns` has room for it.
   static std::string line_of(const progress_report& now, std::size_t columns, bool terminal);
 
  private:
@@ -49,12 +50,12 @@ class progress {
 };
 
 /// Measures how long a training takes. `Clock`: a clock of std::chrono; tests use a clock of their own.
-///   CT-1  seconds() counts the earlier parts of a continued run, and leaves out the times given to leave_out().
-///   CT-2  seconds_per_step() is the mean of the noted steps; 0 before the first one.
+///   CT-1  seconds() includes the earlier parts of a continued run, and excludes the times that leave_out() got.
+///   CT-2  seconds_per_step() is the mean of the steps that note_step() got; 0 before the first one.
 template <class Clock = std::chrono::steady_clock>
 class training_clock {
  public:
-  /// `seconds_before`: how long a continued run has trained so far.
+  /// `seconds_before`: how long a continued run has trained before this start.
   void start(double seconds_before) {
     begun_ = Clock::now();
     seconds_before_ = seconds_before;

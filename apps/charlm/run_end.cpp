@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::chrono::milliseconds time_to_leave{150};  // time for the stages to leave if time_to_save was not enough
 
-/// Writes directly to stdout, because another thread may be printing. Writes nothing if nobody reads stdout.
+/// Writes a line directly to stdout, because another thread may be printing at the same time. Writes nothing if stdout is not
+/// ready, so that the process does not wait.
 void print_at_once(const std::string& line) {
   pollfd out{STDOUT_FILENO, POLLOUT, 0};
   if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) [[maybe_unused]]
@@ -37,7 +38,7 @@ std::string run_end::saved_text() const {
          (trained_ ? "text from it: " + generate_command(options_) : "continue with: " + continue_command(options_));
 }
 
-/// Runs on a thread of its own, while the run still works. The process ends after this function.
+/// Runs on the thread of last_exit_, while the run may still work. The process ends after this function.
 void run_end::leave() noexcept {
   auto* nodes = nodes_.load();
   if (!told_.exchange(true)) {

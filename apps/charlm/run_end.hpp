@@ -15,10 +15,10 @@
 
 namespace troupe::apps::charlm {
 
-/// The early end of a run: its message, and the end of all its processes.
-///   RE-1  the run reports a stop once, with the step of the last checkpoint and the command that continues from it.
-///   RE-2  after a stop the process has little time: none before allow_time(), `time_to_save` after that. A process that still
-///         runs when the time is over stops the stages, unlocks the folder and ends.
+/// Ends a run early when a stop signal has come: reports the stop, and ends all processes of the run.
+///   RE-1  a stop is reported once, with the step of the last checkpoint and the command that continues from it.
+///   RE-2  after a stop the process has the time `time_to_save` to end; before allow_time() it has no time. A process that
+///         still runs when the time is over stops the stages, unlocks the folder and ends.
 class run_end {
  public:
   /// Before allow_time(), a stop ends the process at once, because there is nothing to lose.
@@ -26,19 +26,19 @@ class run_end {
 
   /// From now on a stop leaves time for the running step, the checkpoint and the end.
   void allow_time() { last_exit_->set_patience(time_to_save); }
-  /// `nodes` are stopped when the process ends.
+  /// Sets the stages that RE-2 stops.
   void owns(stage_nodes& nodes) { nodes_ = &nodes; }
-  /// The checkpoint in the folder is the one of this step.
+  /// Records that the checkpoint in the folder is that of this step.
   void saved(std::int64_t step) { saved_step_ = step; }
   bool is_saved(std::int64_t step) const { return saved_step_ == step; }
   void trained() { trained_ = true; }
 
   /// Reports the stop at `step`, once.
   void tell_stop(progress& to, std::int64_t step);
-  /// "; the checkpoint of step 20 ..."; empty if this run has no checkpoint.
+  /// Returns a text such as "; the checkpoint of step 20 ..."; empty if this run has no checkpoint.
   std::string saved_text() const;
 
-  /// Lifts the limit: from now on a stop does not end the process. The run then has to end by itself.
+  /// Lifts the limit of RE-2: from now on a stop does not end the process, so the run has to end by itself.
   void disarm() { last_exit_->disarm(); }
 
  private:

@@ -38,7 +38,7 @@ void run_folder::lock() {
     return bool{lock_};
   };
   const bool is_new = opened(O_CREAT | O_EXCL);
-  if (!is_new && errno == EEXIST && !opened(O_NOFOLLOW) && errno == ENOENT) return;  // its owner has just removed the file
+  if (!is_new && errno == EEXIST && !opened(O_NOFOLLOW) && errno == ENOENT) return;  // an earlier run has just removed the file
   if (!lock_)
     throw std::runtime_error("expected to write to the folder " + path_.string() + ", but: " + std::strerror(errno) +
                              "; name another with --out");
@@ -46,7 +46,7 @@ void run_folder::lock() {
   if (errno == EWOULDBLOCK)
     throw std::runtime_error("another run is writing to the folder " + path_.string() +
                              "; wait for its end, or name another with --out");
-  // Without locks, the process that has made the file owns the folder.
+  // If the file system has no locks, the process that made the lock file owns the folder.
   if (!is_new)
     throw std::runtime_error(
       "the file system of the folder " + path_.string() + " has no locks (flock: " + std::strerror(errno) + "), and " +
@@ -55,8 +55,8 @@ void run_folder::lock() {
       "if no run is there, or name another folder with --out");
 }
 
-// True if the locked file is still the one in the folder. An earlier run may have removed the file after this process opened
-// it and before the lock; other processes would then lock another file.
+// True if the locked file is the lock file that is in the folder now. An earlier run may have removed the file after this
+// process opened it and before this process locked it. Another process would then make and lock a new file.
 bool run_folder::holds() {
   struct stat mine {};
   struct stat there {};

@@ -11,10 +11,10 @@
 namespace troupe::apps::charlm {
 
 /// The folder of a run, and the names of its files.
-///   RF-1  one process at a time may use the folder: a second process throws std::runtime_error. On a file system without
-///         locks (flock), a folder with a file `.lock` counts as used, even after a run that was killed.
-///   RF-2  set_aside loses nothing of any earlier run: the files of the run move to a new folder, `previous-1/`, `previous-2/`
-///         and so on. Files that no run writes are left alone, also by remove_run.
+///   RF-1  one process at a time may use the folder; for a second process, the constructor throws std::runtime_error. On a file
+///         system without locks (flock), a folder with a file `.lock` counts as used, even after a run that was killed.
+///   RF-2  set_aside() moves all files of a run to a new folder, `previous-1/`, `previous-2/` and so on, so nothing of a run is
+///         lost. Files that no run writes are left alone, also by remove_run().
 ///   RF-3  a folder that cannot be made, cannot be written or has too little room throws std::runtime_error with the folder
 ///         and the reason.
 class run_folder {
@@ -35,10 +35,10 @@ class run_folder {
   /// Removes what a process leaves behind if it ends at once: the lock, and half-written files.
   void abandon() const noexcept;
 
-  /// Throws unless `bytes` more bytes can be written.
+  /// Throws if the folder has no room for `bytes` more bytes.
   void expect_room(std::uintmax_t bytes) const;
 
-  /// Moves the files of an earlier run out of the way. Returns the folder where they are now; nothing if there were none.
+  /// Moves the files of an earlier run out of the way. Returns the folder to which they were moved; empty if there were none.
   std::optional<std::string> set_aside() const;
   /// Removes the files of an earlier run. Returns whether there were any.
   bool remove_run() const;
@@ -52,7 +52,7 @@ class run_folder {
   support::owned_descriptor lock_;
 };
 
-/// Writes a file so that either the whole file is there or nothing.
+/// Writes a file. Afterwards the file has all of `content`, or it was not changed.
 void write_whole_file(const std::string& path, const std::string& content);
 
 }  // namespace troupe::apps::charlm

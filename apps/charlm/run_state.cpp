@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* format = "charlm 1";
 
-/// Calls `visit` with each value that a checkpoint keeps as it is, and its name.
+/// Calls `visit` with the name and the value of each field that a checkpoint stores unchanged.
 template <class State, class Visit>
 void for_each_field(State& of, const Visit& visit) {
   visit("stages", of.stages);

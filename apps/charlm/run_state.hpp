@@ -10,8 +10,8 @@
 
 namespace troupe::apps::charlm {
 
-/// The values that a checkpoint stores about its run beside the tensors. With them, a continued run makes exactly the steps of
-/// a run without interruption. Random draws need no value here, because they depend on the seed and the step alone.
+/// The values that a checkpoint stores about its run, besides the tensors. With them, a continued run makes exactly the steps
+/// that a run without interruption makes. Random draws need no value here, because they depend only on the seed and the step.
 struct run_state {
   model_shape shape;
   recipe how;
@@ -22,7 +22,7 @@ struct run_state {
   std::string text_fingerprint;    // text::fingerprint
   std::string characters;          // characters of the vocabulary, in UTF-8
   std::int64_t step = 0;           // steps done
-  double seconds = 0;              // trained so far
+  double seconds = 0;              // of training so far
   double planned_seconds = 0;      // for the whole run, if its length is given as a time
   std::int64_t planned_steps = 0;  // for the whole run, if its length is given in steps
 

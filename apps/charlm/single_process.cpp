@@ -15,7 +15,7 @@ namespace troupe::apps::charlm {
 
 constexpr int turns_after_the_first = 4;
 
-/// A model in training.
+/// A model and its optimizer. Each step() trains with the next batch.
 class single_process::trainee {
  public:
   trainee(const model_shape& shape, const recipe& how, const corpus& data, c10::Device device)
@@ -71,7 +71,7 @@ void single_process::run(timing& with, double seconds, const std::function<bool(
 void single_process::compare(int threads, double seconds, const std::function<bool()>& stop) {
   one_thread_.threads = 1;
   all_threads_.threads = threads;
-  for (int i = 0; i < 2 && !stop(); ++i) trainee_->step();  // the first steps load libraries
+  for (int i = 0; i < 2 && !stop(); ++i) trainee_->step();  // these steps are not counted, because they load libraries
   run(one_thread_, seconds / 3, stop);
   if (threads > 1) run(all_threads_, seconds * 2 / 3, stop);
   best_ = all_threads_.speed() > one_thread_.speed() ? &all_threads_ : &one_thread_;

@@ -22,9 +22,9 @@ struct single_process_speed {
   double with_all_threads = 0;
 };
 
-/// A copy of the model that is trained in this process alone: whole batches, the same AdamW and clipping. It trains in turns
-/// with the cluster, because the speed of the machine changes over time. The first step of a turn is not counted, because it
-/// fills caches.
+/// Trains a copy of the model in this process alone, with whole batches and the AdamW and clipping of the cluster. It takes
+/// turns with the cluster, because the speed of the machine changes over time. The first step of a turn is not counted, because
+/// it fills caches.
 class single_process {
  public:
   single_process(const model_shape& shape, const recipe& how, const corpus& data, c10::Device device = c10::kCPU);
@@ -56,20 +56,20 @@ class single_process {
   timing* best_ = &one_thread_;  // the faster one in compare()
 };
 
-/// Measures training in this process alone, beside the training on the cluster. Half of the time is spent before the cluster
-/// trains, the other half in turns between the cluster's steps, because the speed of the machine may change.
+/// Measures the speed of training in this process alone. Half of the time is spent before the cluster trains, the other half in
+/// turns between steps of the cluster, because the speed of the machine may change.
 ///   SP-1  with 0 seconds nothing is measured.
-///   SP-2  turns come due at even fractions of the rest of the training. Each turn runs once. Several turns that are due at
+///   SP-2  turns come due at even fractions of the training after begin(). Each turn runs once. Several turns that are due at
 ///         once run as one.
 class single_process_turns {
  public:
-  /// `seconds`: for the whole measurement. `stop`: ends a turn early.
+  /// `seconds`: for the whole measurement. `stop`: returns true to end a turn early.
   single_process_turns(double seconds, std::function<bool()> stop) : seconds_(seconds), stop_(std::move(stop)) {}
 
   /// Runs the first half, before the training, with one thread and with `threads` inside an operation. With 0 seconds, does
   /// nothing.
   void begin(const run_state& state, const corpus& data, int threads, c10::Device device = c10::kCPU);
-  /// Runs the turns that are due at this fraction (0 to 1) of the training. Returns false if none is due.
+  /// Runs the turns that are due when this fraction (0 to 1) of the training is done. Returns false if none is due.
   bool run_due(double fraction);
 
   bool measures() const noexcept { return seconds_ > 0; }

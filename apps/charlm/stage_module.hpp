@@ -15,12 +15,12 @@ namespace troupe::apps::charlm {
 
 inline constexpr const char* stage_type = "charlm.stage";
 
-/// The attributes with which a node creates a stage: the model's shape, the stage's index and the number of stages, the seed of
-/// the parameters, and the device on which the stage computes.
+/// Returns the attributes with which a node creates a stage: the model's shape, the stage's index and the number of stages, the
+/// seed of the parameters, and the device on which the stage computes.
 attributes stage_attributes(const model_shape& shape, stage_position position, std::uint64_t seed,
                             const std::string& device = "cpu");
 
-/// The module of a stage. Its methods are:
+/// Makes the module of a stage. Its methods are:
 ///   `follow`    tells a stage that is not the last one which stage is next: the value `next` is a reference
 ///               (remote_module::lend)
 ///   `forward`   takes the input of the stage and the targets, and the value `share`; returns character_loss(logits, targets,
@@ -32,7 +32,7 @@ std::shared_ptr<module> make_stage_module(std::shared_ptr<stage> of, stage_posit
 
 void add_stage_type(node& here);
 
-/// The parameters of a stage by the names that the stage gives them, and its buffers. The model has no buffers so far.
+/// The parameters and the buffers of a stage, by the names that the stage gives them. The model has no buffers so far.
 named_tensors parameters_of(const stage& of);
 named_tensors buffers_of(const stage& of);
 

@@ -10,13 +10,13 @@
 
 namespace troupe::apps::charlm {
 
-/// Waits for stages that were lost, until all of them are up.
-///   SW-1  a person is told which stages are away, since when, and how long the wait may last: at the beginning, when other
-///         stages are away than before, and every 30 s.
-///   SW-2  the wait ends when no stage is away, when a stop is asked for, and when the patience is over. The patience counts
+/// Waits until all stages are up. A stage that is not up is away.
+///   SW-1  a person is told which stages are away, since when, and how long the wait may last. This happens at the beginning,
+///         when other stages are away than before, and every 30 s.
+///   SW-2  the wait ends when no stage is away, when a stop is asked for, or when the patience is over. The patience counts
 ///         from the construction, over all waits.
-///   SW-3  a person is told why the stages can't be made ready: at once, when the reason changes, and every 30 s. Reasons that
-///         differ only in numbers, such as times, count as the same.
+///   SW-3  a person is told why stages that are up can't be made ready. This happens at once, when the reason changes, and
+///         every 30 s. Reasons that differ only in numbers, such as times, count as the same.
 class stage_wait {
  public:
   using clock = std::chrono::steady_clock;
@@ -29,12 +29,13 @@ class stage_wait {
 
   stage_wait(parts of, std::chrono::milliseconds patience) : parts_(std::move(of)), patience_(patience) {}
 
-  /// Returns false if a stop was asked for. Throws std::runtime_error with the names of the stages when the patience is over.
+  /// Waits. Returns false if a stop was asked for. Throws std::runtime_error with the names of the stages that are away when
+  /// the patience is over.
   bool until_all_are_up(const stop_signal& stop);
-  /// The stages are up, but can't be made ready for this reason. The caller tries again.
+  /// Tells a person that the stages are up but can't be made ready, and why. The caller then tries again.
   void tell_failure(const std::string& why);
   clock::time_point end() const { return begun_ + patience_; }
-  /// The text of the error when the patience is over. `why`: why the last attempt failed.
+  /// Returns the text of the error for the end of the patience. `why`: why the last attempt failed.
   std::string over_text(const std::string& why) const;
   clock::duration left() const { return end() - clock::now(); }
   bool is_over() const { return left() <= clock::duration::zero(); }

@@ -13,7 +13,8 @@ namespace troupe::apps::charlm {
 struct run_summary {
   double validation_loss = 0;  // nats per character
   double trigram_loss = 0;
-  // Of the training steps; verified steps, validations and checkpoints do not count. 0: no step counts (in JSON: null).
+  // The speed of the training steps. Verified steps, validations and checkpoints do not count. 0: no step counts (in JSON:
+  // null).
   double tokens_per_second = 0;
   single_process_speed single_process;
   std::int64_t verified_steps = 0;

@@ -57,7 +57,7 @@ void check_utf8(std::string_view bytes, const std::string& origin) {
   }
 }
 
-/// Appends a file to `all`. A file without an end, such as some devices and pipes, is refused once it is too long.
+/// Appends a file to `all`. Throws as soon as the text is longer than `most` bytes, because some devices and pipes have no end.
 void append_file(std::string& all, const fs::path& path, std::size_t most, const std::string& origin) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);

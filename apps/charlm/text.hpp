@@ -21,13 +21,13 @@ inline constexpr const char* licence_folder = "/usr/share/common-licenses";
 ///   TX-3  a text takes as much memory as its files have bytes.
 struct text {
   static constexpr std::size_t most_bytes = std::size_t{1} << 30;
-  static constexpr std::size_t many_bytes = 16'000'000;  // from this size on, a line says what takes time
+  static constexpr std::size_t many_bytes = 16'000'000;  // from this size on, a line tells a person that reading takes time
 
   std::string bytes;
   std::string origin;
 
   /// Reads a UTF-8 file, or the regular files of a folder in the order of their names. Links in the folder are left out. `tell`
-  /// gets a line before a long text is read.
+  /// gets a line for a person before a long text is read.
   static text read(const std::string& path, const std::function<void(const std::string&)>& tell = {},
                    std::size_t most = most_bytes);
   /// Reads a text from bytes; `origin` names the text in error texts.
@@ -37,13 +37,14 @@ struct text {
   std::string fingerprint() const;
 };
 
-/// The characters in UTF-8. A number that is no code point becomes U+FFFD.
+/// Returns the characters in UTF-8. A number that is no code point becomes U+FFFD.
 std::string to_utf8(const std::u32string& characters);
-/// The code points of UTF-8 bytes. Throws std::runtime_error with the offset of the first byte that is not UTF-8.
+/// Returns the code points of UTF-8 bytes. Throws std::runtime_error with the offset of the first byte that is not UTF-8.
 std::u32string from_utf8(std::string_view bytes);
-/// The length of the UTF-8 sequence at `at`, and its code point in `out`; 0 if there is none.
+/// Decodes the UTF-8 sequence that begins at byte `at`. Returns its length in bytes, and its code point in `out`. Returns 0 if
+/// the bytes are not UTF-8.
 std::size_t decode_utf8(std::string_view bytes, std::size_t at, char32_t& out);
-/// Whether a character begins with this byte of a UTF-8 text.
+/// Whether this byte of a UTF-8 text is the first byte of a character.
 constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 /// The characters of a text in ascending order, numbered from 0.
@@ -52,7 +53,7 @@ constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(
 class vocabulary {
  public:
   static vocabulary of(std::string_view text);
-  /// The vocabulary of the given characters, as `characters()` returns them.
+  /// Makes the vocabulary of the given characters, in the form that characters() returns.
   explicit vocabulary(std::u32string characters);
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(characters_.size()); }

@@ -22,7 +22,7 @@ struct train_options {
   recipe how;
   std::int64_t stages = 2;
   std::string wire = "exact";  // how activations and gradients travel, as in wire_format_named()
-  std::string device = "cpu";  // of each stage's node, on which the stage computes
+  std::string device = "cpu";  // device of its node on which each stage computes
   double seconds = 90;         // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
@@ -42,12 +42,12 @@ struct train_options {
   bool trace = true;
   std::int64_t profile_steps = 1;  // steps after the verified ones whose operators on all nodes are in the trace
 
-  train_options() { driver.name.clear(); }  // the name in the driver's kit, or "driver"
+  train_options() { driver.name.clear(); }  // empty: the name in the driver's kit, or "driver"
 
   /// Whether this program starts the processes of the stages itself.
   bool starts_stages() const { return cluster.empty() && join.empty(); }
 
-  /// The options that were given, by name and without dashes. If a run is continued, the other options come from its
+  /// The names, without dashes, of the options that were given. If a run is continued, the other options come from its
   /// checkpoint.
   std::set<std::string> given;
 };

@@ -13,7 +13,7 @@
 
 namespace troupe::apps::charlm {
 
-/// Generates characters from the trained model. Returns nothing if a stop came first.
+/// Generates text from the trained model. Returns nothing if a stop came before the end of the text.
 std::optional<std::string> training_run::sample() {
   copy_parameters(pipeline_->parameters(), *replica_);
   generation_settings drawn;
@@ -41,7 +41,8 @@ bool training_run::finish() {
   return true;
 }
 
-/// The trace of all nodes. If a node does not give its part, the trace of the driver alone: the run is complete all the same.
+/// Returns the trace of all nodes. If a node does not give its part, returns the trace of the driver alone, because the run is
+/// complete all the same.
 std::string training_run::collected_trace() {
   try {
     return driver_->collect_trace(nodes_->names());

@@ -20,8 +20,8 @@ stage_wait training_run::wait_for_stages() {
 /// Runs the training, from the first meeting with the stages to the end. If a stage is away, waits until all are up and goes
 /// back to the last checkpoint, as often as the options say. Returns false if a stop came first.
 bool training_run::train_to_end() {
-  std::optional<stage_wait> wait;  // while a stage is away
-  std::string why;                 // why the last attempt that had time failed
+  std::optional<stage_wait> wait;  // set while a stage is away
+  std::string why;                 // why the last attempt with more than 1 s left failed
   for (std::int64_t retry = 0; !stopped();) {
     const bool had_time = wait && wait->left() > std::chrono::seconds(1);
     try {
@@ -40,7 +40,7 @@ bool training_run::train_to_end() {
       if (!wait && (retry == options_.retry || !is_lost_stage(failure, has_begun()))) throw;
       pipeline_.reset();
       if (wait) {
-        // A stage was lost meanwhile, or does not reach the next stage yet, or has no room on its disk.
+        // The cause may be a stage that was lost meanwhile, that does not reach the next stage yet, or whose disk is full.
         wait->tell_failure(failure.what());
         stop_.wait_for(std::chrono::milliseconds(100));
         continue;

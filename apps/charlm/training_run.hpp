@@ -29,8 +29,8 @@
 
 namespace troupe::apps::charlm {
 
-/// The text of a run: its characters, the windows for training and for validation, and the loss of a trigram model on the
-/// validation blocks, for comparison.
+/// The data of a run: the vocabulary of its text, and the windows for training and for validation. For comparison, it has the
+/// loss of a trigram model on the validation blocks.
 struct training_data {
   training_data(text source, vocabulary of_text, std::int64_t context)
       : words(std::move(of_text)),
@@ -44,9 +44,9 @@ struct training_data {
   double trigram;  // loss of the trigram model, nats per character
 };
 
-/// Whether the error may come from a stage that is away, does not answer or stops, and may come back. `has_begun`: whether the
-/// stages have been ready before. A stage that considered the driver gone has dropped the objects and contexts of the driver.
-/// The errors then say that an object or a context is not known.
+/// Whether the cause of the error may be a stage that is away or stops, and that may come back. `has_begun`: whether the stages
+/// have been ready before. If so, a stage that took the driver for lost has deleted the driver's objects and contexts. Calls to
+/// this stage then fail with unknown_function or unknown_context.
 inline bool is_lost_stage(const error& failure, bool has_begun) {
   const auto code = failure.code();
   const bool is_away =
@@ -83,8 +83,8 @@ class training_run {
   std::optional<std::string> sample();
   std::string collected_trace();
   void write_files(double validation_loss, const std::string& sample);
-  /// The folder of this run below the data folder of each node; empty if the driver writes all parts of checkpoints. Stages
-  /// that this program starts have --node-checkpoints as their data folder.
+  /// Returns the folder of this run below the data folder of each node; empty if the driver writes all parts of checkpoints. If
+  /// this program starts the stages, --node-checkpoints is their data folder.
   std::string node_folder() const {
     if (options_.node_checkpoints.empty()) return {};
     return options_.starts_stages() ? state_.run : (std::filesystem::path(options_.node_checkpoints) / state_.run).string();
@@ -102,10 +102,10 @@ class training_run {
   progress progress_;
   run_folder folder_;
   run_state state_;
-  run_state saved_;  // of the last checkpoint; before the first one, of the start
+  run_state saved_;  // at the last checkpoint; before the first one, at the start
   std::unique_ptr<training_data> data_;
   std::unique_ptr<metrics> metrics_;
-  c10::Device device_ = c10::kCPU;  // of the stages, and of computations of this process for comparison
+  c10::Device device_ = c10::kCPU;  // of the stages, and of the computations in this process for comparison
   std::unique_ptr<whole_model> replica_;
   std::unique_ptr<node> driver_;
   std::unique_ptr<stage_nodes> nodes_;

@@ -54,7 +54,7 @@ at::Tensor cut::shielded(const at::Tensor& rows) { return shield(rows, how_, ran
 at::Tensor cut::with_shielded_gradient(const at::Tensor& rows) {
   if (!rows.requires_grad() || (how_.clip <= 0 && how_.noise <= 0)) return rows;
   auto result = rows.view_as(rows);
-  // The hook's copy of random_ draws from the same source.
+  // The hook copies random_; both draw from the same source.
   auto is_given = std::make_shared<std::atomic<bool>>(false);
   result.register_hook([how = how_, random = random_, is_given = std::move(is_given)](const at::Tensor& gradient) {
     if (how.noise > 0 && is_given->exchange(true))

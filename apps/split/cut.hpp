@@ -12,17 +12,19 @@
 
 namespace troupe::apps::split {
 
-/// Numbers that are normally distributed, with mean 0 and deviation 1: noise and first weights. Copies draw from one source.
-/// libtorch's generator is used only with a seed: it uses 32 bits of a seed, and a party could try all of them.
-///   NN-1  without a seed the numbers come from the system's random numbers (random(4)), and nobody else can compute them.
+/// Draws normally distributed numbers with mean 0 and standard deviation 1, for noise and for initial weights. Copies of an
+/// object draw from one source. libtorch's generator is used only with a seed. It uses 32 bits of a seed, so another party
+/// could try all seeds.
+///   NN-1  without a seed, the numbers come from the random numbers of the system (random(4)), and nobody can compute them.
 class normal_numbers {
  public:
-  static constexpr std::int64_t greatest_seed = 0xFFFFFFFF;  // of libtorch's generator
+  static constexpr std::int64_t greatest_seed = 0xFFFFFFFF;  // libtorch's generator uses 32 bits of a seed
 
-  /// `seed`: for tests, because two sources with one seed give the same numbers. Without a seed, nobody knows the numbers.
+  /// `seed`: for tests, because two objects with one seed draw the same numbers. Without a seed, nobody can compute the
+  /// numbers.
   explicit normal_numbers(std::optional<std::uint64_t> seed);
 
-  /// Throws std::system_error if the system gives no random numbers. `sizes`: of the tensor of float32.
+  /// Returns a tensor of float32 with these sizes. Throws std::system_error if the system gives no random numbers.
   at::Tensor draw(at::IntArrayRef sizes) const;
 
  private:
@@ -30,24 +32,25 @@ class normal_numbers {
   std::shared_ptr<std::random_device> system_;
 };
 
-/// How a party protects the rows that it sends across the cut, the place where the model is divided between the parties:
-/// activations one way, their gradients the other way. Clipping and Gaussian noise are the parts of which differential privacy
-/// is made. How much privacy they give is not computed here: that depends on the data, on how often a row is sent, and on how
-/// batches are drawn.
+/// How a party protects the rows that it sends across the cut. At the cut the model is divided between two parties: one sends
+/// activations, the other sends their gradients. Rows are clipped and get Gaussian noise, as differential privacy requires. How
+/// much privacy this gives is not computed here. It depends on the data, on how often a row is sent, and on how batches are
+/// drawn.
 struct cut_options {
-  double clip = 0;   // largest norm (L2) of a row; longer rows are made shorter. 0: no clipping
+  double clip = 0;   // largest L2 norm of a row; rows with a larger norm are scaled down. 0: no clipping
   double noise = 0;  // standard deviation of the noise that is added to each number, in multiples of `clip`; needs a clip
 };
 
 class cut {
  public:
-  /// `seed`: of the noise; see normal_numbers. Throws troupe::error (misuse) for noise without a clip.
+  /// `seed`: the seed of the noise (normal_numbers). Throws troupe::error (misuse) for noise without a clip.
   cut(cut_options how, std::optional<std::uint64_t> seed);
 
-  /// The rows as they cross the cut. `rows`: [rows, columns]. Differentiable: the gradient is that of clipping; noise has none.
+  /// Returns the rows, clipped and with noise. `rows`: [rows, columns]. The result is differentiable: clipping scales the
+  /// gradient, and noise does not change it.
   at::Tensor shielded(const at::Tensor& rows);
-  /// The same rows. In the backward pass their gradient is clipped and noised before it goes on. With noise, a second backward
-  /// pass fails: the mean of many gradients, each with a noise of its own, would have little noise.
+  /// Returns the same rows. In the backward pass, their gradient is clipped and gets noise. With noise, a second backward pass
+  /// fails, because the mean of many gradients with different noise has little noise.
   at::Tensor with_shielded_gradient(const at::Tensor& rows);
 
  private:

@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds first_pause{1};
 constexpr std::chrono::seconds longest_pause{30};
 
-/// Errors by the rules or by the program of the other side: the same call fails in the same way again.
+/// True for errors after which a step is not tried again, because the same call would fail in the same way.
 bool is_final(errc code) {
   return code == errc::refused || code == errc::misuse || code == errc::unknown_function || code == errc::function_failed ||
          code == errc::stopping;
@@ -81,7 +81,8 @@ void feature_side::try_batch(const at::Tensor& rows) {
   };
   const auto answer = ask("loss", {activations, people_.index_select(0, rows)});
   if (answer.values.contains("learned")) {
-    // An earlier try has reached the other side, and only its answer was lost. `gradients_` has the gradients of that try.
+    // The label side has learned this step in an earlier try, and only its answer was lost. `gradients_` still has the
+    // gradients of that try.
     if (!gradients_.empty()) return;
     throw error(errc::misuse, "the other party has learned step " + std::to_string(step_) +
                                 " already, with another run of this party; start both parties anew");

@@ -17,19 +17,19 @@
 
 namespace troupe::apps::split {
 
-/// How both parties go through the data. Batches are drawn from a permutation of the rows, which `batch_seed` and the epoch
-/// determine.
+/// How both parties train. The batches of an epoch are parts of a permutation of the rows, which depends on `batch_seed` and
+/// the epoch.
 struct course {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
   double rate = 0.1;
-  std::optional<std::uint64_t> seed;        // of the first weights; see normal_numbers
-  std::optional<std::uint64_t> noise_seed;  // of the noise
-  std::uint64_t batch_seed = 1;             // of the batches. No secret: the other party sees them
+  std::optional<std::uint64_t> seed;        // seed of the initial weights; see normal_numbers
+  std::optional<std::uint64_t> noise_seed;  // seed of the noise
+  std::uint64_t batch_seed = 1;             // seed of the batches; not secret: the other party sees the batches
   cut_options how = {};
 };
 
-/// The rows of each batch of an epoch, counted from 0.
+/// Returns the row numbers of each batch of an epoch. Rows are numbered from 0.
 std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const course& how);
 
 struct failed_step {
@@ -38,12 +38,12 @@ struct failed_step {
   std::string reason;
 };
 
-/// The party with the features. It trains its half of the model, together with the label side on another node.
+/// The party with the features. It trains its half of the model together with the label side, which is on another node.
 class feature_side {
  public:
   struct patience {
-    std::chrono::milliseconds deadline{30'000};  // of each call and each pass
-    int retries = 5;                             // of a step, with pauses of 1, 2, 4, ... s
+    std::chrono::milliseconds deadline{30'000};  // for each call and each pass
+    int retries = 5;                             // of a failed step, after pauses of 1, 2, 4, ... s, at most 30 s
   };
 
   feature_side(node& here, std::string label_node, const table& features, course how, patience with);
@@ -65,11 +65,11 @@ class feature_side {
   half half_;
   cut cut_;
   std::int64_t step_ = 0;
-  std::vector<at::Tensor> gradients_;  // of this side, from the last backward pass of the step that runs; empty: there was none
+  std::vector<at::Tensor> gradients_;  // of half_, from the last backward pass of the current step; empty before this pass
   double loss_ = 0;
 };
 
-/// Trains both halves in this process, without a network. The two parties together should get the same losses.
+/// Trains both halves in this process, without a network. Two parties with the same seeds should get the same losses.
 /// `noise_of_labels`: the seed of the label side's noise. Returns the mean loss of each epoch.
 std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
                                 const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,

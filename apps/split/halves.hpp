@@ -10,21 +10,21 @@
 
 namespace troupe::apps::split {
 
-/// How many numbers of a row cross the cut.
+/// How many numbers of each row are sent across the cut (cut_options).
 inline constexpr std::int64_t width_of_cut = 8;
 
-/// Two layers of a network, and the step that trains them. The half of the party with features ends in `width_of_cut` numbers,
-/// and the half of the party with labels begins with them.
+/// The half of the model that one party trains: two layers, and the step that changes their weights. The half of the feature
+/// side has `width_of_cut` outputs. They are the inputs of the half of the label side.
 class half {
  public:
-  /// `seed`: of the first weights; see normal_numbers.
+  /// `seed`: the seed of the initial weights (normal_numbers).
   half(std::int64_t in, std::int64_t hidden, std::int64_t out, std::optional<std::uint64_t> seed);
 
   /// `rows`: [rows, in]. Returns [rows, out].
   at::Tensor forward(const at::Tensor& rows) const;
   const std::vector<at::Tensor>& parameters() const noexcept { return parameters_; }
-  /// A step of stochastic gradient descent. `gradients`: one for each parameter, in their order; undefined: the parameter
-  /// stays.
+  /// Makes a step of stochastic gradient descent. `gradients`: one for each parameter, in the order of parameters(). A
+  /// parameter with an undefined gradient does not change.
   void step(double rate, at::TensorList gradients);
 
  private:
@@ -34,7 +34,7 @@ class half {
 half features_half(std::int64_t columns, std::optional<std::uint64_t> seed);
 half labels_half(std::optional<std::uint64_t> seed);
 
-/// The mean loss of the rows. `activations`: [rows, width_of_cut]. `labels`: [rows, 1], 0 or 1.
+/// Returns the mean binary cross entropy of the rows. `activations`: [rows, width_of_cut]. `labels`: [rows, 1], 0 or 1.
 at::Tensor loss_of(const half& labels_side, const at::Tensor& activations, const at::Tensor& labels);
 
 }  // namespace troupe::apps::split

@@ -15,22 +15,23 @@
 
 namespace troupe::apps::split {
 
-/// The party with the labels: its half of the model, its labels, and the one function that the other party calls. Neither the
-/// weights nor the labels leave the process; the loss and the gradient of the activations do.
-///   LF-1  a step is learned once, however often it is asked for, and no loss is computed for it afterwards. So a step that is
-///         tried again changes nothing, even if an earlier try arrives late.
+/// The party with the labels. It stores the labels and its half of the model, and it has one function, which the feature side
+/// calls. Weights and labels do not leave the process. The loss and the gradients of the activations are sent to the feature
+/// side.
+///   LF-1  a step is learned once, however often it is asked for. After that, no loss is computed for the step. So another try
+///         of the same step changes nothing, even if it arrives late.
 class label_side {
  public:
-  /// `seed`: of the first weights. `noise_seed`: of the noise. Whoever knows `seed` knows the first weights. Whoever knows
-  /// `noise_seed` can take the noise away. Without the seeds nobody can do either.
+  /// `seed` determines the initial weights, and `noise_seed` determines the noise. Somebody who knows `noise_seed` can remove
+  /// the noise. Without a seed, nobody can compute the weights or the noise.
   label_side(const table& labels, double rate, cut_options how, std::optional<std::uint64_t> seed,
              std::optional<std::uint64_t> noise_seed);
 
-  /// The function `forward`. The value "do" of the call says which part of a step the call is; the value "step" numbers the
-  /// steps from 1.
+  /// The function `forward` of this node. A step needs two calls. The value "do" says which of the two a call is, and the value
+  /// "step" is the number of the step, from 1.
   ///   "loss"   tensors: activations [rows, width_of_cut] and people [rows]. Replies with the mean loss; if the step was
   ///            learned already, with the value "learned".
-  ///   "learn"  after the backward pass, in its context: changes the weights.
+  ///   "learn"  changes the weights. Called after the backward pass, in the context of the pass.
   call_reply forward(call_arguments& arguments);
 
   static constexpr const char* name = "forward";

@@ -48,7 +48,7 @@ Number number_in(const std::string& field, const std::string& where) {
   return result;
 }
 
-/// Reads lines of limited length. A file without line ends, such as /dev/zero, may have no end either.
+/// Reads lines of limited length, because a file such as /dev/zero has neither line ends nor an end.
 class line_reader {
  public:
   explicit line_reader(const std::string& file) : in_(file) {}

@@ -56,7 +56,7 @@ std::string state_in_words(const issued& one) {
   return one.has_begun ? "valid, " + left_in_words(one.left) : "not yet valid";
 }
 
-/// The option by which the next command finds the same authority; empty for the usual folder.
+/// Returns the option that a next command needs to find the same authority; empty for the usual folder.
 std::string authority_option(const certs_options& options) {
   return options.folder == certs_options().folder ? "" : " --authority " + options.folder;
 }
@@ -76,8 +76,8 @@ void write_kit_of(const certificates::kit& made, const std::string& file, bool r
               certificates::until_of(made.certificate.get()).c_str());
 }
 
-/// Throws std::runtime_error unless the file of a kit can be made in its folder. Called before a certificate is made, because
-/// the authority keeps a record of each certificate. `out`: the value of --out.
+/// Throws std::runtime_error if no file can be made in the folder of `out`, the value of --out. `file` names the kit in the
+/// error. This is checked before a certificate is made, because the authority keeps a record of each certificate.
 void expect_writable(const std::string& file, const std::string& out) {
   const auto folder = std::filesystem::path(out).parent_path();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
@@ -105,7 +105,7 @@ void make_kit(const certs_options& options) {
     options.name.c_str(), std::filesystem::path(file).filename().c_str(), options.folder.c_str());
 }
 
-/// Throws std::runtime_error if the file is something else than a kit of the node: its content would be lost.
+/// Throws std::runtime_error if the file is not a kit of this node, because the command would overwrite the file.
 void expect_kit_of(const std::string& cluster, const std::string& node, const std::string& file) {
   try {
     const auto old = certificates::read_issued(file, calendar::now()).identity;

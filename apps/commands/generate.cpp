@@ -50,15 +50,15 @@ std::u32string characters_of(const std::string& prompt) {
   }
 }
 
-/// All stages of a checkpoint in this process.
+/// A checkpoint that was read: the state of the run, the vocabulary, and a model with all stages.
 struct checkpointed_model {
   charlm::run_state state;
   charlm::vocabulary words;
   std::shared_ptr<charlm::whole_model> model;
 };
 
-/// The parameter's name without the prefix that an optimizer writes: "<index of the module on its node>/<parameter>". The
-/// index is 0, because each node has one stage.
+/// Returns the parameter's name without its prefix. The optimizer writes the name as "<index of the module on its
+/// node>/<parameter>". The index is 0, because each node has one stage.
 std::string parameter_name(const std::string& in_checkpoint) {
   constexpr const char* prefix = "0/";
   if (in_checkpoint.rfind(prefix, 0) != 0)

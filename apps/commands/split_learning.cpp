@@ -74,8 +74,8 @@ void print_epoch(std::int64_t epoch, double loss) {
   std::fflush(stdout);
 }
 
-/// Throws std::runtime_error unless files can be written to the folder, which is made if it is not there. Called before the
-/// first step, so that no run loses its losses.
+/// Makes the folder if needed. Throws std::runtime_error if files can't be written to it. Called before the first step, so that
+/// no run trains and then can't write its losses.
 void expect_folder(const std::string& folder) {
   if (folder.empty()) return;
   std::error_code problem;
@@ -122,8 +122,8 @@ void serve_labels(const split_options& options) {
   self.stop();
 }
 
-/// Does what a curious party would do: asks for all that the other node's modules have. Throws if the other node gives any of
-/// it.
+/// Tries what a curious party would try: asks node `who` for its weights, for the parameters of a module and for its trace.
+/// Throws std::runtime_error unless the node refuses all three.
 void try_to_read_weights(node& here, const std::string& who) {
   const auto there = here.peer(who);
   const std::pair<const char*, std::function<void()>> attempts[] = {
@@ -144,7 +144,7 @@ void try_to_read_weights(node& here, const std::string& who) {
   }
 }
 
-/// Ends the process at a signal, in the middle of a step too: a step may wait long for the other party.
+/// Ends the process when a stop signal comes, even in the middle of a step, because a step may wait long for the other party.
 class end_at_signal {
  public:
   end_at_signal()

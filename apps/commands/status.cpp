@@ -60,7 +60,7 @@ nlohmann::ordered_json json_of(const peer_status& x) {
           {"reason", x.reason}};
 }
 
-/// The peers without those that were replaced, as by a restart (remove_replaced()).
+/// Returns the peers of a node without those that were replaced, as by a restart (remove_replaced()).
 std::vector<peer_status> listed_peers(const node_status& x) {
   auto peers = x.peers;
   remove_replaced(peers, x.self, [](const peer_status& each) -> const peer_status& { return each; });
@@ -140,7 +140,7 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
   return text;
 }
 
-/// Asks a node again and again, and shows each answer with the rates since the answer before.
+/// Asks a node again and again, and shows each answer with the rates since the previous answer.
 class watch_of_a_node {
  public:
   explicit watch_of_a_node(const status_options& options)
@@ -183,7 +183,8 @@ class watch_of_a_node {
     return options_.json ? text(json_of(*node_)) : table_of(*node_, rates);
   }
 
-  /// If the node does not answer any more, it may be restarted: the next question uses a new connection.
+  /// As answer(), but returns the text of the problem if the node does not answer. The next question then uses a new
+  /// connection, because the node may be restarted.
   std::string answer_or_problem() {
     try {
       if (!client_) client_ = connect(options_);
@@ -196,7 +197,7 @@ class watch_of_a_node {
     }
   }
 
-  /// In a terminal each answer takes the place of the one before.
+  /// Prints an answer. In a terminal, each answer of --watch replaces the previous one.
   void show(const std::string& what, bool first) const {
     constexpr const char* home_and_clear = "\033[H\033[2J";
     std::printf("%s%s", in_place_ ? home_and_clear : first || options_.json ? "" : "\n", what.c_str());

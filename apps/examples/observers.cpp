@@ -25,7 +25,8 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// Moves through the observer's corridor as the agent says. Returns the moves.
+/// Runs an episode on an observer: asks the agent for each move through the observer's corridor. Returns how many moves there
+/// were.
 troupe::call_reply run_episode(troupe::call_arguments& arguments) {
   const auto agent = arguments.here.peer("agent");
   std::int64_t cell = 0;
@@ -38,7 +39,7 @@ troupe::call_reply run_episode(troupe::call_arguments& arguments) {
   return {{}, {{"moves", moves}}};
 }
 
-/// The policy, and the log probabilities of the moves that it chose in this episode, by observer.
+/// Stores the policy and, for each observer, the log probabilities of the moves that the policy chose in this episode.
 class agent {
  public:
   agent() : logits_(torch::zeros({cells, 2}).requires_grad_()) {}
@@ -52,7 +53,7 @@ class agent {
     return {{}, {{"move", move * 2 - 1}}};
   }
 
-  /// One episode with every observer at once, and a step of the policy. Returns the mean number of moves.
+  /// Runs one episode on all observers at once, and makes a step of the policy. Returns the mean number of moves.
   double learn(troupe::node& here, const std::vector<std::string>& observers) {
     chosen_.clear();
     troupe::context pass{here};

@@ -18,12 +18,12 @@
 
 namespace pipeline {
 
-/// "Run these tensors through your layer", and the answer to it.
+/// Asks a stage to run these tensors through its layer. The answer is of the same type.
 struct activation {
   troupe::autograd_message tensors;
 };
 
-/// "Step your layer with the gradients of this message's context", and the answer to it.
+/// Asks a stage to step its layer with the gradients of this message's context. The answer is of the same type.
 struct step {
   troupe::autograd_message context;
 };
@@ -59,7 +59,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// A layer, and the actor that runs and steps it.
+/// A node with a layer, and with the actor that runs and steps the layer.
 class stage {
  public:
   stage(const std::string& name, std::int64_t in, std::int64_t out) : here_(named(name)), layer_(in, out) {
@@ -86,7 +86,7 @@ class stage {
   torch::nn::Linear layer_;
 };
 
-/// Sends `request` to a stage, and returns the answer, which is a message of the same type.
+/// Sends `request` to a stage and waits. Returns the answer, which is a message of the same type.
 template <class Message>
 Message ask(troupe::node& from, const stage_actor& to, Message request) {
   caf::scoped_actor self{from.system()};

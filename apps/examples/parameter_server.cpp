@@ -27,7 +27,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// The table, as trainers see it: the method `look_up` takes row numbers and gives rows.
+/// The embedding as a module. Its method `look_up` gets row numbers and returns these rows.
 class table : public troupe::module {
  public:
   table() : weight_(torch::zeros({rows, width}).requires_grad_()) {}
@@ -46,7 +46,7 @@ class table : public troupe::module {
 /// The value that is to be learned for each word.
 torch::Tensor truth(const torch::Tensor& numbers) { return torch::sin(numbers.to(torch::kFloat) * 0.37).unsqueeze(1); }
 
-/// Learns words number `mine`, `mine + trainers`, ... Returns the loss of its last step.
+/// Trains on the words with the numbers `mine`, `mine + trainers`, ... Returns the loss of the last step.
 double train(troupe::node& here, const troupe::remote_module& shared, int mine) {
   auto head = torch::full({width, 1}, 1.0 / width);  // the table learns; this layer does not
   troupe::optimizer optimizer{here, {"adagrad", {{"lr", 0.2}}}, {shared}};
@@ -74,7 +74,7 @@ void run() {
     nodes.push_back(std::make_unique<troupe::node>(named("trainer" + std::to_string(i))));
     nodes.back()->join("127.0.0.1", server.port());
   }
-  // The first trainer creates the table and lends it to the others. The table lives as long as one of them holds it.
+  // The first trainer creates the table and lends it to the others. The table lives as long as one trainer holds it.
   const auto made = nodes[0]->peer("server").create("table");
   std::vector<troupe::remote_module> handles{made};
   for (int i = 1; i < trainers; ++i)

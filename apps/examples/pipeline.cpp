@@ -56,7 +56,7 @@ std::unique_ptr<troupe::node> make_stage(const std::string& name, std::uint16_t 
   return stage;
 }
 
-/// The loss of a batch, computed on both stages at once: the second stage works on one micro-batch while the first stage works
+/// Computes the loss of a batch on both stages at once: the second stage works on one micro-batch while the first stage works
 /// on the next.
 torch::Tensor pipelined_loss(const troupe::remote_module& first, const troupe::remote_module& second,
                              const torch::Tensor& batch) {

@@ -24,7 +24,7 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// The laboratory's part. It records what it is shown.
+/// The laboratory's part of the model. It records how many columns each tensor has that it gets.
 class middle : public troupe::module {
  public:
   explicit middle(std::vector<std::int64_t>& shown) : shown_(shown) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Two programs of one's own: a stage that serves, and a driver that trains a model of which each holds a half.
+/// The driver of two programs: it trains a model of which it holds one half. The other half is on the stage (stage.cpp).
 #include <cstdio>
 #include <exception>
 #include <stdexcept>

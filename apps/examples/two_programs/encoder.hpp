@@ -9,7 +9,7 @@
 
 #include <troupe/troupe.hpp>
 
-/// The half of the model that lives on the other node.
+/// The half of the model that is on the stage.
 class encoder : public troupe::module {
  public:
   explicit encoder(const troupe::attributes& values)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The encoder as a library, for `troupe node --name stage --load libexample_modules.so`.
+/// A library with the encoder, for `troupe node --name stage --load libexample_modules.so`.
 #include <troupe/actors/library.hpp>
 
 #include "encoder.hpp"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs the example: run.sh FOLDER TROUPE. FOLDER has the two programs and the library, TROUPE is the program troupe. The driver trains
-# with the stage that is a program of its own, and then with `troupe node --load`.
+# Runs the example: run.sh FOLDER TROUPE. FOLDER has the two programs and the library, TROUPE is the program troupe. The driver
+# trains twice: with the program of the stage, and with `troupe node --load`.
 set -eu
 folder=$1
 troupe=$2

@@ -34,7 +34,8 @@ std::string read_text(const json& object, const std::string& where, const char* 
   return found->get<std::string>();
 }
 
-/// A text that does not begin with '-', so no program takes it for an option; empty if the field is missing.
+/// Reads a field with a text; empty if the field is missing. A text that begins with '-' is refused, because a program would
+/// take the text for an option.
 std::string read_argument(const json& object, const std::string& where, const char* field) {
   auto text = read_text(object, where, field, "");
   if (text.starts_with('-'))
@@ -42,7 +43,7 @@ std::string read_argument(const json& object, const std::string& where, const ch
   return text;
 }
 
-/// Reads a field such as "device_maps": {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}
+/// Reads the field "device_maps", such as {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}.
 void read_device_maps(const json& object, const std::string& where, settings& to) {
   constexpr const char* example = R"(expected an object such as {"stage1": {"cuda:0": "cuda:1", "cpu": "cuda:0"}}, got )";
   const auto found = object.find("device_maps");
@@ -65,8 +66,8 @@ void read_device_maps(const json& object, const std::string& where, settings& to
   }
 }
 
-/// Whether the option is a field. `--join` is none, because `troupe launch` says whom a node joins. A device map has a form of
-/// its own.
+/// Whether an option of a node is a field with a single value. `--join` is not a field, because `troupe launch` decides which
+/// node others join. read_device_maps() reads device maps.
 bool is_field(const node_option& option) { return !option.may_repeat(); }
 
 void read_option(const json& object, const std::string& where, const node_option& option, settings& to) {

@@ -46,7 +46,7 @@ const node_status* find(const cluster_status& in, node_id who) {
   return nullptr;
 }
 
-/// The members that the node can't connect to.
+/// Returns the members to which the node of this row can't connect.
 std::vector<peer_status> out_of_reach_of(const cluster_view::row& x) {
   std::vector<peer_status> result;
   if (x.status)

@@ -20,10 +20,10 @@
 
 namespace troupe::apps {
 
-/// "24,512".
+/// The number with commas between groups of three digits: "24,512".
 inline std::string number(std::uint64_t value) { return charlm::grouped(std::to_string(value)); }
 
-/// "127.0.0.1:4001".
+/// The address of a member as a text: "127.0.0.1:4001".
 inline std::string address_of(const member& who) { return ready_line{who.name, who.host, who.port}.address(); }
 
 inline std::string state_of(const peer_status& x) {
@@ -31,15 +31,16 @@ inline std::string state_of(const peer_status& x) {
   return x.up ? "up" : x.gone ? "gone" : "unreachable";
 }
 
-/// A text, or "-" in the place of an empty one.
+/// Returns the text; "-" if it is empty.
 inline std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 inline bool is_same_node(const member& a, const member& b) {
   return a.name == b.name || (a.host == b.host && a.port == b.port);
 }
 
-/// Removes peers that are gone and were replaced: node `self`, a peer that is not gone, or a peer that went later has their
-/// name or address. `seen` gives the peer_status of an element.
+/// Removes each peer from `all` that is gone and was replaced, as by a restart. A peer was replaced if its name or address is
+/// also that of `self`, of a peer that is not gone, or of a peer that went down later. `seen` returns the peer_status of an
+/// element.
 template <class Element, class Seen>
 void remove_replaced(std::vector<Element>& all, const member& self, Seen seen) {
   const auto replaces = [&](const peer_status& one, const peer_status& other) {
@@ -57,44 +58,44 @@ void remove_replaced(std::vector<Element>& all, const member& self, Seen seen) {
   std::erase_if(all, [&](const auto&) { return is_replaced[i++]; });
 }
 
-/// Rates per second of a node, computed from two of its answers.
-///   RA-1  no rate is negative. (Sums over peers fall when the node forgets a peer that went down long ago.)
+/// What a node did per second, computed from two statuses of the node.
+///   RA-1  no rate is negative. Sums over peers fall when the node forgets a peer that went down long ago; the rate is then 0.
 struct status_rates {
   double calls_run = 0;
   double functions_run = 0;
   double bytes_sent = 0;      // of tensors, to all peers
-  double bytes_received = 0;  // of tensors, from all peers: in messages, and read out of their memory
+  double bytes_received = 0;  // of tensors, from all peers: in messages, or read from the memory of a peer
 
-  /// Empty if the node was restarted, or if no time has passed between the two answers.
+  /// Empty if the node was restarted between the two statuses, or if no time passed between them.
   static std::optional<status_rates> between(const node_status& before, const node_status& after);
 };
 
-/// A count of bytes in the largest unit (of powers of 1000) that it fills: "1.2 MB" or "512 B".
+/// A number of bytes as a text, in the largest unit (a power of 1000) that the number reaches: "1.2 MB" or "512 B".
 std::string bytes_text(double bytes);
 
-/// The nodes of a cluster, as a person or a program wants to see them.
-///   CV-1  a node is listed once: a node that is gone is left out if another node of its name or address is up, is unreachable,
-///         or went later.
-///   CV-2  a node that is up and did not answer is listed with the reason, and so is a node that is not up.
+/// The status of all nodes of a cluster, as a table for a person or as JSON for a program.
+///   CV-1  a node is listed once. A node that is gone is left out if another node with its name or address is up, is
+///         unreachable, or went down later.
+///   CV-2  a node that is not up, or that is up but did not answer, is listed with the reason.
 class cluster_view {
  public:
   struct row {
     member who;
     std::string state;      // "up", "unreachable" or "gone"
-    double for_s = 0;       // how long the node has been in this state
-    std::string transport;  // how the asked node reaches this node; empty for the asked node itself
+    double for_s = 0;       // seconds that the node has been in this state
+    std::string transport;  // how the node that was asked reaches this node; empty for the node that was asked
     std::string problem;    // why the node is not up or did not answer
     std::optional<node_status> status;
     std::optional<status_rates> rates;
   };
 
-  /// `before`: an earlier answer of the same node, for the rates.
+  /// `before`: an earlier status that the same node gave. Rates are computed only with `before`.
   explicit cluster_view(cluster_status now, const cluster_status* before = nullptr);
 
-  /// The node that was asked is the first one. The others are sorted by state, then by name.
+  /// The rows. The first row is the node that was asked. The others are sorted by state, then by name.
   const std::vector<row>& rows() const noexcept { return rows_; }
 
-  /// Lines of at most 160 characters for usual names and figures.
+  /// The rows as a table for a person. Its lines have at most 160 characters with usual names and figures.
   std::string table() const;
   nlohmann::ordered_json json() const;
 

@@ -25,7 +25,7 @@ namespace {
 constexpr int failed = 1;
 constexpr int wrong_arguments = 2;
 
-/// The number of letters to change, add, remove or swap with a neighbour to turn one word into the other.
+/// Returns the edit distance of two words: how many letters have to be changed, added, removed or swapped with a neighbour.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
@@ -40,7 +40,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return d[a.size()][b.size()];
 }
 
-/// "; did you mean X?"; empty if no known word is similar.
+/// Returns "; did you mean X?" with the most similar known word; empty if no known word is similar.
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
   auto nearest =
     std::min_element(known.begin(), known.end(), [&](auto& a, auto& b) { return distance(word, a) < distance(word, b); });
@@ -84,7 +84,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
   const auto& where = *deepest;
   auto left = app.remaining(true);
   std::string text = flattened(mistake.what());
-  constexpr std::string_view of_flag = "Could not convert: ";  // CLI11's text for "--trace=yes"
+  constexpr std::string_view of_flag = "Could not convert: ";  // the begin of CLI11's text for "--trace=yes"
   if (const auto equals = text.find(" = "); text.starts_with(of_flag) && equals != std::string::npos)
     text = text.substr(of_flag.size(), equals - of_flag.size()) + ": expected no value, got '" + text.substr(equals + 3) + "'";
   if (mistake.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {
@@ -129,7 +129,7 @@ int parse_and_run(CLI::App& app, int argc, const char* const* argv) {
   }
 }
 
-/// Turns a check that throws into a check that returns the text of the error.
+/// Turns a check that throws std::runtime_error into a check that returns the text of the error; empty if the check passes.
 template <class Check>
 std::function<std::string(const std::string&)> refusal(Check check) {
   return [check](const std::string& text) -> std::string {

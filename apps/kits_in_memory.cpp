@@ -27,7 +27,7 @@ constexpr std::string_view end_of_certificate = "-----END CERTIFICATE-----\n";
 constexpr auto role = "member";
 constexpr auto no_memory = "no memory for the certificates of the cluster";
 
-/// A file in memory that this user alone may open. `failure`: the text of the error if there is no memory.
+/// Makes a file in memory that only this user may open. `failure`: the text of the error if there is no memory.
 support::owned_descriptor memory_file(const char* failure) {
   support::owned_descriptor file(::memfd_create("troupe-kit", MFD_CLOEXEC));
   if (!file || ::fchmod(file.get(), S_IRUSR | S_IWUSR) != 0) throw std::system_error(errno, std::generic_category(), failure);
@@ -39,7 +39,7 @@ support::owned_descriptor memory_file(const char* failure) {
 kit_from_stdin::kit_from_stdin(int input, std::chrono::milliseconds patience)
     : memory_(memory_file("--certificates -: no memory for the kit")) {
   const auto until = std::chrono::steady_clock::now() + patience;
-  std::string last;  // the last bytes that have come
+  std::string last;  // the last bytes that were read
   std::size_t all = 0;
   for (int certificates = 0; certificates < 2; ++all) {
     if (all == most_bytes_of_kit)

@@ -14,32 +14,33 @@ class authority;
 
 namespace troupe::apps {
 
-/// A kit (a node's certificate, the authority's, and the node's private key) that came by stdin and is in memory alone: no disk
-/// of this host ever has the key.
+/// A kit that was read from stdin: a node's certificate, the authority's certificate, and the node's private key. The kit is
+/// only in memory, so the key is never on a disk of this host.
 class kit_from_stdin {
  public:
-  /// Reads from `input` up to the end of the kit's second certificate, and not a byte more. Throws std::runtime_error if the
-  /// input ends before, has more bytes than a kit, or `patience` is over.
+  /// Reads a kit from the descriptor `input`, up to the end of its second certificate and not a byte more. Throws
+  /// std::runtime_error if the input ends early, is longer than a kit, or does not bring the kit within `patience`.
   explicit kit_from_stdin(int input = 0, std::chrono::milliseconds patience = std::chrono::seconds(30));
 
-  /// A path by which this process opens the kit, for as long as this object lives.
+  /// The path under which this process can open the kit while this object lives.
   std::string path() const { return "/proc/self/fd/" + std::to_string(memory_.get()); }
 
  private:
   support::owned_descriptor memory_;
 };
 
-/// An authority and kits that exist as long as `troupe launch` runs: they are in memory alone, so nothing is left of them
-/// however the process ends.
+/// The authority and the kits that `troupe launch` makes for its nodes. They are only in memory. When the process ends, however
+/// it ends, nothing of them is left.
 class launch_certificates {
  public:
   /// Throws troupe::error or std::system_error.
   launch_certificates();
   ~launch_certificates();
 
-  /// A new kit for the node, as the text of its file.
+  /// Makes a new kit for the node. Returns the text of the kit's file.
   std::string kit_of(const std::string& node) const;
-  /// The path of the kit for a node `driver`, with which programs of this user join the cluster while this process runs.
+  /// The path of the kit of a node named `driver`. With this kit, programs of this user can join the cluster while this process
+  /// runs.
   std::string drivers_kit() const;
 
  private:

@@ -32,11 +32,10 @@ int run(int argc, char** argv) {
   return troupe::apps::run_command_line(app, argc, argv);
 }
 
-/// Keeps the memory of freed tensors for the next tensors, because memory that goes back to the system is zeroed again. A
-/// process keeps up to 1 GiB. The memory of tensors above 32 MiB, the largest threshold that mallopt accepts, still goes back
-/// to the system.
+/// Makes malloc keep freed memory for later tensors, because memory from the system has to be zeroed first. A process keeps up
+/// to 1 GiB. Blocks above 32 MiB, the largest threshold that mallopt accepts, still go back to the system.
 void keep_memory() {
-  // So far the process has one thread.
+  // The process has only one thread at this point.
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);  // NOLINT(concurrency-mt-unsafe)
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);   // NOLINT(concurrency-mt-unsafe)
 }
@@ -56,7 +55,6 @@ int main(int argc, char** argv) {
   } catch (...) {
     std::fputs("troupe: an exception of an unknown type\n", stderr);
   }
-  // libtorch's static destructors take a quarter of a second at the end of each process. troupe has nothing left to destroy
-  // here.
+  // Ends without running static destructors. Those of libtorch take a quarter of a second, and troupe has none that matter.
   _exit(status);
 }

@@ -21,7 +21,7 @@ namespace troupe::apps {
 
 namespace {
 
-constexpr std::size_t longest_line = 64 * 1024;  // a longer line comes in pieces
+constexpr std::size_t longest_line = 64 * 1024;  // in bytes; the sink gets a longer line in pieces
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -43,14 +43,15 @@ std::string describe_exit(int status) {
   return "ended with status " + std::to_string(status);
 }
 
-/// The output of a child on one descriptor. Without a file, the child writes to this process's stdout or stderr.
+/// One output of a child: stdout or stderr. `file` is the end of the pipe from which this process reads. Without `file`, the
+/// child writes to stdout or stderr of this process.
 struct process_group::output {
   support::owned_descriptor file;
   const line_sink* sink = nullptr;
   std::string unfinished;
 };
 
-/// A descriptor that can be read when the child has ended.
+/// Has a descriptor, `file`, that becomes readable when the child has ended.
 struct process_group::life {
   explicit life(pid_t pid) : file(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {
     if (file) return;
@@ -133,7 +134,7 @@ void process_group::stop_all(std::chrono::milliseconds grace) {
     if (!c.has_ended()) {
       c.stopped = true;
       kill(-c.pid, SIGTERM);
-      kill(-c.pid, SIGCONT);  // a stopped child would not get SIGTERM
+      kill(-c.pid, SIGCONT);  // a child that is stopped gets SIGTERM only after SIGCONT
     }
   auto gone = [&] { return children_.empty(); };
   if (changed_.wait_for(lock, grace, gone)) return;
@@ -151,7 +152,7 @@ void process_group::run() {
     }
     for (auto* task : tasks) (*task)();
     wait_for_news();
-    // Only this thread changes the list, so it may read the list without the lock.
+    // Only this thread changes `children_`, so it may read the list without the lock.
     for (auto& c : children_) read_outputs(c);
     reap();
   }
@@ -236,7 +237,7 @@ void process_group::reap() {
       ++i;
       continue;
     }
-    read_outputs(c);  // the child's last lines; a grandchild may keep the pipe open longer
+    read_outputs(c);  // the child's last lines: do not wait for the end of the pipe, which a grandchild may keep open
     for (auto& each : c.outputs)
       if (!each.unfinished.empty()) (*each.sink)(c.name, each.unfinished);
     std::lock_guard lock(mutex_);

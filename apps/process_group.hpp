@@ -24,15 +24,15 @@ std::string own_program();
 /// How a process ended, from waitpid's status: "exited with 3", "killed by signal 9 (Killed)".
 std::string describe_exit(int status);
 
-/// Child processes that live no longer than this object, and no longer than the process that started them.
+/// Starts child processes, reads their output and reports how they end. A child never outlives this object or this process.
 ///   PG-1  the kernel kills a child when the parent dies, however the parent dies (also by `kill -9`).
-///   PG-2  a child runs in a process group of its own, so Ctrl-C in a terminal reaches the parent only.
-///   PG-3  a child starts with no signal blocked or ignored, with an empty stdin unless start() names another, and with none of
-///         the parent's other open files.
-///   PG-4  `poll` reports the end of each child once, after the last line that the child wrote. Children that `stop_all` ended
+///   PG-2  a child runs in a process group of its own, so Ctrl-C in a terminal reaches only the parent.
+///   PG-3  a child starts with no signal blocked or ignored. Its stdin is empty unless start() names another. It inherits no
+///         other open file of the parent, except stdout and stderr without a sink.
+///   PG-4  poll() reports the end of each child once, after the sink got the child's last line. Children that stop_all() ended
 ///         are not reported.
-///   PG-5  after `stop_all` no child is left, not even one that ignores SIGTERM or is stopped.
-///   PG-6  the promises hold on a kernel without close_range (before Linux 5.9) and pidfd_open (before Linux 5.3) too.
+///   PG-5  after stop_all() no child is left, not even one that ignores SIGTERM or is stopped.
+///   PG-6  PG-1 to PG-5 also hold on a kernel without close_range (before Linux 5.9) or pidfd_open (before Linux 5.3).
 /// Safe to use from any thread.
 class process_group {
  public:
@@ -43,30 +43,31 @@ class process_group {
     std::string how;  // describe_exit(status)
   };
 
-  /// Gets the lines that children write to stdout and stderr, without the line end, on a thread of the group. The sink must
-  /// not block for long and must not throw.
+  /// A function that gets each line that a child writes to stdout or stderr, without the line end. It runs on a thread of the
+  /// group. It must not block for long and must not throw.
   using line_sink = std::function<void(const std::string& name, const std::string& line)>;
 
-  /// Without a sink, children write to the stdout and stderr of this process. `errors` gets the lines of stderr in place of
-  /// `sink`. These are messages for a person, and no part of a child's result.
+  /// `sink` gets the lines of the children; without it, children write to the stdout and stderr of this process. With `errors`,
+  /// `sink` gets only the lines of stdout, and `errors` gets those of stderr, which are messages for a person.
   explicit process_group(line_sink sink = {}, line_sink errors = {});
   /// Stops all children, with two seconds of grace.
   ~process_group();
 
-  /// Starts the program arguments[0] (a path, or a name in PATH). Returns once the program runs. Throws std::system_error with
-  /// the program's name if it cannot be started.
-  /// `input`: a descriptor of this process that becomes the child's stdin; -1: an empty stdin.
+  /// Starts the program arguments[0] (a path, or a name in PATH). Returns the number of its process once the program runs.
+  /// Throws std::system_error with the program's name if it cannot be started. `input`: a descriptor of this process that
+  /// becomes the child's stdin; -1: an empty stdin.
   pid_t start(std::string name, std::vector<std::string> arguments, int input = -1);
 
-  /// The next child that ended, if any.
+  /// Returns a child that has ended and was not reported yet; empty if there is none.
   std::optional<exited> poll();
 
-  /// As poll(), but waits for a child to end.
+  /// As poll(), but waits up to `timeout` for a child to end.
   std::optional<exited> poll_for(std::chrono::milliseconds timeout);
 
   std::vector<pid_t> running() const;
 
-  /// Sends SIGTERM to all children, and SIGKILL to those left after the grace time. Returns when all children have ended.
+  /// Sends SIGTERM to all children, and SIGKILL to those that are left after the time `grace`. Returns when all children have
+  /// ended.
   void stop_all(std::chrono::milliseconds grace);
 
  private:
@@ -74,9 +75,9 @@ class process_group {
   struct life;
   struct child;
 
-  // Runs on `thread_`, which starts, listens to and reaps the children. PR_SET_PDEATHSIG watches the thread that forked, not
-  // the process, so that thread has to live as long as the group. Other threads use `children_` under the mutex only, so no
-  // signal goes to a process number that was already reaped.
+  // Runs on `thread_`, which starts the children, reads their output and reaps them. A single thread forks all children,
+  // because the kernel kills a child (PR_SET_PDEATHSIG) when the thread that forked it ends. Other threads use `children_` only
+  // under the mutex. So they never send a signal to the number of a process that was already reaped.
   void run();
   void wait_for_news();
   pid_t start_here(std::string name, const std::vector<std::string>& arguments, int input);
@@ -97,7 +98,7 @@ class process_group {
   std::thread thread_;
 };
 
-/// A sink that writes "[name] line" to this process's stderr.
+/// Returns a sink that writes "[name] line" to this process's stderr.
 process_group::line_sink lines_with_names();
 
 }  // namespace troupe::apps

@@ -47,7 +47,7 @@ void block_stop_signals() {
   auto set = stop_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is then an error of write(), and the text names the file
+  signal(SIGXFSZ, SIG_IGN);  // so write() fails at the size limit of files, and the error names the file
 }
 
 stop_signal::stop_signal(std::function<void(int)> on_signal, std::chrono::milliseconds patience,

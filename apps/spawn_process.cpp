@@ -20,8 +20,8 @@ namespace troupe::apps {
 
 namespace {
 
-/// The child between fork and exec. Other threads may have held any lock at the fork, so only functions that are safe in a
-/// signal handler are allowed.
+/// What the child does between fork and exec. Another thread of the parent may have held any lock at the fork. So the child
+/// calls only functions that are safe in a signal handler.
 class newborn {
  public:
   newborn(char* const* arguments, int output, int errors, int input, int report)
@@ -33,7 +33,7 @@ class newborn {
       _exit(127);
     check(setpgid(0, 0));
     redirect();
-    // All files that the parent has open, the pipe for reports included, close when the program starts.
+    // Makes exec close all descriptors from 3 on, also that of the pipe for reports.
     if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) close_each_at_start();
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
     sigset_t none;
@@ -45,7 +45,7 @@ class newborn {
   }
 
  private:
-  /// As close_range, which Linux has since 5.9 (CLOSE_RANGE_CLOEXEC since 5.11): with the list of open files in /proc.
+  /// Does the same as close_range with CLOSE_RANGE_CLOEXEC, which Linux has since 5.11. It finds the open files in /proc.
   void close_each_at_start() const noexcept {
     const int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     check(list);
@@ -90,7 +90,7 @@ pid_t fork_without_signals(const newborn& child) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t parent = getpid();
-  pid_t pid = _Fork();  // without fork handlers: those of libraries wait for locks that the child never needs
+  pid_t pid = _Fork();  // runs no fork handlers: those of libraries wait for locks that the child does not need
   if (pid == 0) child.run(parent);
   int reason = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -9,9 +9,9 @@
 
 namespace troupe::apps {
 
-/// Watches the other end of stdin, which another program holds as long as this process shall live. The bytes that come are not
-/// used.
-///   QS-1  the callback runs once, on a thread of the object: when stdin has ended, or has brought no byte for `patience`.
+/// Watches stdin. Another program holds the other end open, and sends bytes, as long as this process should live. The bytes are
+/// not used.
+///   QS-1  `silent` runs once, on a thread of this object, when stdin has ended or has brought no byte for `patience`.
 class stdin_watch {
  public:
   stdin_watch(std::chrono::milliseconds patience, std::function<void()> silent);

@@ -28,7 +28,7 @@ constexpr int warm_up = 20;
 constexpr std::size_t fewest_runs = 10;
 constexpr std::int64_t side_of_matrix = 512;
 
-/// The microseconds of each run, for about `length`.
+/// Calls `run` again and again for about `length`. Returns the microseconds of each call.
 template <class Run>
 std::vector<double> times_of(seconds length, Run run) {
   for (int i = 0; i < warm_up; ++i) run();
@@ -47,7 +47,7 @@ double rate_of(const remote_module& there, seconds length) {
   std::deque<future<call_reply>> open;
   double answered = 0;
   auto begin = clock::now();
-  bool warm = false;  // the first answers do not count: windows of TCP grow meanwhile
+  bool warm = false;  // false during the first answers, which do not count because TCP's windows still grow
   const auto end = begin + std::chrono::duration_cast<clock::duration>(length * 1.3);
   const auto goes_on = [&] { return clock::now() < end || answered == 0; };
   while (goes_on() || !open.empty()) {
@@ -73,10 +73,11 @@ double gigaflops(seconds length) {
   return 2 * side * side * side / percentile(taken, 0.5) / 1e3;
 }
 
-/// Limits the length. Another node names it, so it may be anything.
+/// Returns the length, limited to the range from `shortest` to `longest`. Another node chose the length, so it may be any
+/// number.
 seconds within(seconds length) { return length > shortest ? std::min(length, longest) : shortest; }
 
-/// The value that `share` of the values do not exceed; 0 if there are too few to tell.
+/// As percentile(), but returns 0 if there are too few values for this share.
 double kept(const std::vector<double>& values, double share) {
   return static_cast<double>(values.size()) * (1 - share) < 1 - 1e-9 ? 0 : percentile(values, share);
 }

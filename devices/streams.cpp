@@ -20,7 +20,8 @@ using engine::recorded;
 
 namespace {
 
-// Warns if SO-8 applies. libtorch's engine gives the same warning, and the same setting turns both warnings off.
+// Gives the warning of SO-8, once, if `leaf` is an AccumulateGrad and the setting is on. libtorch's engine gives the same
+// warning and uses the same setting.
 void warn_of_other_stream(const torch::autograd::Node& leaf) {
   if (!at::globalContext().warnOnAccumulateGradStreamMismatch()) return;
   if (dynamic_cast<const torch::autograd::AccumulateGrad*>(&leaf) == nullptr) return;

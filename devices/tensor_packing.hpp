@@ -19,7 +19,7 @@ const cuda::functions* kernels_for(c10::Device device);
 /// reason.
 void expect_launched(int result, const char* kernel, c10::Device device, const cuda::functions& kernels);
 
-/// Returns the current stream of a device, in the form that cuda::functions need; null for the CPU.
+/// Returns the current stream of a device, in the form that the functions of cuda::functions accept; null for the CPU.
 void* current_stream(c10::Device device);
 
 struct packed_tensors {
@@ -32,8 +32,8 @@ struct packed_tensors {
 ///   TK-2  the copies are queued on the current stream of the device, as the work of libtorch's operators is.
 ///   TK-3  with `kernels`, one kernel copies the elements of up to 1,024 tensors. If `kernels` is null, libtorch copies each
 ///         tensor.
-///   TK-4  troupe::error(misuse) is thrown, before anything is copied, for a tensor on another device and for one that is not
-///         strided or has no memory. unpack() also throws it for a tensor to which it can't write.
+///   TK-4  tensors on another device, tensors that are not strided and tensors without memory are refused with
+///         troupe::error(misuse). unpack() also refuses tensors to which it can't write. Nothing is copied before these checks.
 packed_tensors pack(const std::vector<at::Tensor>& tensors, const cuda::functions* kernels);
 
 /// Copies the packed elements to `tensors`. Each of these has the type, sizes and strides of the tensor that was packed. If a

@@ -84,7 +84,7 @@ int refuse(const CLI::App& app, const CLI::ParseError& mistake) {
   const auto& where = *deepest;
   auto left = app.remaining(true);
   std::string text = flattened(mistake.what());
-  constexpr std::string_view of_flag = "Could not convert: ";  // the begin of CLI11's text for "--trace=yes"
+  constexpr std::string_view of_flag = "Could not convert: ";  // the beginning of CLI11's text for "--trace=yes"
   if (const auto equals = text.find(" = "); text.starts_with(of_flag) && equals != std::string::npos)
     text = text.substr(of_flag.size(), equals - of_flag.size()) + ": expected no value, got '" + text.substr(equals + 3) + "'";
   if (mistake.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {

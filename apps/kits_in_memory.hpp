@@ -33,7 +33,7 @@ class kit_from_stdin {
 /// it ends, nothing of them is left.
 class launch_certificates {
  public:
-  /// Throws troupe::error or std::system_error.
+  /// Makes the authority and the kit of node `driver`. Throws troupe::error or std::system_error.
   launch_certificates();
   ~launch_certificates();
 

@@ -39,7 +39,7 @@ class process_group {
   struct exited {
     std::string name;
     pid_t pid;
-    int status;       // waitpid's
+    int status;       // from waitpid
     std::string how;  // describe_exit(status)
   };
 
@@ -50,7 +50,7 @@ class process_group {
   /// `sink` gets the lines of the children; without it, children write to the stdout and stderr of this process. With `errors`,
   /// `sink` gets only the lines of stdout, and `errors` gets those of stderr, which are messages for a person.
   explicit process_group(line_sink sink = {}, line_sink errors = {});
-  /// Stops all children, with two seconds of grace.
+  /// As stop_all(), with two seconds of grace.
   ~process_group();
 
   /// Starts the program arguments[0] (a path, or a name in PATH). Returns the number of its process once the program runs.

@@ -10,7 +10,7 @@ namespace troupe::apps {
 /// The line that a node prints on stdout once it can be used: "stage1 listens on 127.0.0.1:40123". The process that started
 /// the node reads the node's address from this line.
 ///   RL-1  parse() accepts a line with a token, "... (token 5f0c...)", only if it is given the same token. `troupe launch`
-///         gives each node a token. So it takes no other line of a host, such as a banner, for a ready line.
+///         gives each node a token. So `troupe launch` takes no other line of a host, such as a banner, for a ready line.
 struct ready_line {
   std::string name;
   std::string host;

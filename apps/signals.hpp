@@ -21,8 +21,8 @@ void block_stop_signals();
 
 /// Waits for SIGINT, SIGTERM and SIGHUP (blocked by block_stop_signals()) on a thread of its own. A process has at most one
 /// stop_signal at a time. SIGHUP comes when the terminal of the process is closed. It also tells a service to read its files
-/// again. A second signal may come from a person, because the program hangs. It may also be a copy of the first signal: the
-/// terminal signals all processes, and a wrapper program then passes its signal on.
+/// again. A second signal may come from a person, because the program hangs. It may also be a copy of the first one: the
+/// terminal sends a signal to all its processes, and a wrapper program passes the signal on.
 ///   SI-1  `on_signal` runs once, at the first signal, on the object's thread. It is no signal handler, so it may take locks
 ///         and allocate memory.
 ///   SI-2  wait() returns at once if a signal came before the call. Otherwise it returns when a signal comes.

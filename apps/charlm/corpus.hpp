@@ -61,9 +61,9 @@ class corpus {
   std::int64_t context_;
   std::size_t size_ = 0;
   std::vector<std::size_t> block_starts_;  // the byte of the text at which each block begins
-  std::vector<stretch> training_;          // consecutive blocks
+  std::vector<stretch> training_;          // nine consecutive blocks each; the last one may be shorter
   std::vector<stretch> validation_;        // one block each
-  std::vector<std::int64_t> first_start_;  // by stretch: number of its first window, counted over all stretches
+  std::vector<std::int64_t> first_start_;  // by training stretch: how many windows begin in the stretches before it
   std::int64_t starts_ = 0;
 };
 

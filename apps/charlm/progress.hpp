@@ -10,7 +10,7 @@
 
 namespace troupe::apps::charlm {
 
-/// What a run reports while it trains.
+/// The figures that a run shows while it trains.
 struct progress_report {
   std::int64_t step = 0;
   double fraction = 0;  // part of the run that is done, 0 to 1

@@ -21,7 +21,7 @@ namespace troupe::apps::charlm {
 ///         still runs when the time is over stops the stages, unlocks the folder and ends.
 class run_end {
  public:
-  /// Before allow_time(), a stop ends the process at once, because there is nothing to lose.
+  /// Before allow_time(), a stop ends the process at once, because the run has nothing to save.
   run_end(const train_options& options, const stop_signal& stop, const run_folder& folder);
 
   /// From now on a stop leaves time for the running step, the checkpoint and the end.

@@ -32,7 +32,7 @@ class run_folder {
 
   bool has_checkpoint() const;
 
-  /// Removes what a process leaves behind if it ends at once: the lock, and half-written files.
+  /// Removes the lock and half-written files, for a process that is about to end without destructors.
   void abandon() const noexcept;
 
   /// Throws if the folder has no room for `bytes` more bytes.

@@ -48,7 +48,7 @@ std::size_t decode_utf8(std::string_view bytes, std::size_t at, char32_t& out);
 constexpr bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
 /// The characters of a text in ascending order, numbered from 0.
-///   VO-1  encode throws std::runtime_error, with the character and its position, for a character that is not in the
+///   VO-1  encode() throws std::runtime_error, with the character and its position, for a character that is not in the
 ///         vocabulary.
 class vocabulary {
  public:
@@ -64,7 +64,7 @@ class vocabulary {
 
  private:
   std::u32string characters_;
-  std::vector<std::int32_t> numbers_;  // of each code point up to the last character; -1: none
+  std::vector<std::int32_t> numbers_;  // by code point: the number of the character; -1: not in the vocabulary
 };
 
 }  // namespace troupe::apps::charlm

@@ -26,21 +26,22 @@ struct train_options {
   double seconds = 90;         // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
-  std::string node_checkpoints;         // folder for each node's parts of checkpoints, below the data folder of a node that
-                                        // runs already; empty: the driver writes all parts
-  std::int64_t validate_every = 50;     // steps
+  // The folder in which each node writes its parts of checkpoints. If the nodes run already, it is a path below the data folder
+  // of each node. Empty: the driver writes all parts.
+  std::string node_checkpoints;
+  std::int64_t validate_every = 50;  // steps
   std::int64_t verify_steps = 3;
   double single_process_seconds = 6;
   std::int64_t sample = 300;       // characters
   std::string cluster;             // path of a cluster file with the running nodes that hold the stages
   std::string join;                // "host:port" of a running node whose cluster holds the stages
   std::vector<std::string> nodes;  // which nodes of that cluster hold the stages, in order; empty: all, in order of names
-  settings driver;                 // its log and heartbeat options are also those of the started processes
+  settings driver;                 // of this node; processes that it starts get the same log and heartbeat options
   double deadline = 60;            // deadline of calls and passes, in seconds
-  std::int64_t retry = 0;          // how often the run waits for a stage that is away, and goes on from its last checkpoint
+  std::int64_t retry = 0;          // how often the run may wait for stages that are away and go on from its last checkpoint
   std::int64_t retry_wait = 600;   // how long the run waits each time for the stages to be up, in seconds
   bool trace = true;
-  std::int64_t profile_steps = 1;  // steps after the verified ones whose operators on all nodes are in the trace
+  std::int64_t profile_steps = 1;  // how many steps after the verified ones have their operators in the trace
 
   train_options() { driver.name.clear(); }  // empty: the name in the driver's kit, or "driver"
 

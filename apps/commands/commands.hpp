@@ -40,11 +40,11 @@ void add_launch_command(CLI::App& app);
 
 /// Adds `troupe status HOST:PORT`, which shows what a node does now and what it has done so far.
 ///   SD-1  the command does not join the cluster, so the node's peers do not notice it.
-///   SD-2  if nobody listens, nobody answers, or the address is not that of a node, the command ends by its deadline. Its
-///         status is then 1, and it prints one line.
+///   SD-2  if nobody listens at the address, nobody answers, or the address is not that of a node, the command ends by its
+///         deadline. Its status is then 1, and it prints one line.
 ///   SD-3  each peer is shown once, in JSON too. A peer that is gone is shown only if no other peer with its name or address
 ///         has come since.
-///   SD-4  with --watch, the command does not end if the node stops to answer after its first answer. The command says so and
+///   SD-4  with --watch, the command does not end if the node stops answering after its first answer. The command says so and
 ///         asks again.
 void add_status_command(CLI::App& app);
 

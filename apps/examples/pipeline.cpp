@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t width = 64;
 constexpr std::int64_t micro_batches = 4;
 
-/// One stage of the model. All copies made from one seed have the same parameters.
+/// One stage of the model. Two blocks that are made with one seed have the same parameters.
 class block : public troupe::module {
  public:
   explicit block(std::int64_t seed) {

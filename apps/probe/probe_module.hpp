@@ -29,7 +29,7 @@ struct link {
   double call_us = 0;       // median time of a small call and its answer
   double call_p99_us = 0;   // 99 of 100 calls take at most this time; 0 if there were fewer than 100
   double call_p999_us = 0;  // 999 of 1,000 calls take at most this time; 0 if there were fewer than 1,000
-  double mib_per_s = 0;     // of tensors of 4 MiB in one direction, four calls at once
+  double mib_per_s = 0;     // rate of tensors of 4 MiB in one direction, with four calls at once
   double pass_us = 0;       // median time of a context with one call and a backward pass
 };
 

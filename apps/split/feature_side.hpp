@@ -17,8 +17,8 @@
 
 namespace troupe::apps::split {
 
-/// How both parties train. The batches of an epoch are parts of a permutation of the rows, which depends on `batch_seed` and
-/// the epoch.
+/// The parameters with which both parties train. The batches of an epoch are parts of a permutation of the rows, which depends
+/// on `batch_seed` and the epoch.
 struct course {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
@@ -49,7 +49,7 @@ class feature_side {
   feature_side(node& here, std::string label_node, const table& features, course how, patience with);
 
   /// Trains for one epoch. Returns the mean loss of its rows. Throws troupe::error if a step failed more often than `patience`
-  /// allows, and at once if the other side refuses a step. `on_retry`: called before a step is tried again.
+  /// allows, and at once if the label side refuses a step. `on_retry`: called before a step is tried again.
   double train(std::int64_t epoch, const std::function<void(const failed_step&)>& on_retry);
 
  private:

@@ -36,7 +36,7 @@ call_reply label_side::forward(call_arguments& arguments) {
 
 at::Tensor label_side::labels_of(const at::Tensor& people) const {
   std::vector<float> result;
-  std::set<std::int64_t> seen;  // many gradients of one person would have a mean with little noise
+  std::set<std::int64_t> seen;  // each person once: the mean of many gradients of a person has little noise
   for (std::int64_t i = 0; i < people.numel(); ++i) {
     const auto person = people[i].item<std::int64_t>();
     const auto found = labels_.find(person);

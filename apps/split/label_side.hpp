@@ -29,8 +29,8 @@ class label_side {
 
   /// The function `forward` of this node. A step needs two calls. The value "do" says which of the two a call is, and the value
   /// "step" is the number of the step, from 1.
-  ///   "loss"   tensors: activations [rows, width_of_cut] and people [rows]. Replies with the mean loss; if the step was
-  ///            learned already, with the value "learned".
+  ///   "loss"   gets the tensors activations [rows, width_of_cut] and people [rows]. Returns the mean loss, or only the value
+  ///            "learned" if the step was learned already.
   ///   "learn"  changes the weights. Called after the backward pass, in the context of the pass.
   call_reply forward(call_arguments& arguments);
 
@@ -42,7 +42,7 @@ class label_side {
   at::Tensor labels_of(const at::Tensor& people) const;
 
   const double rate_;
-  std::unordered_map<std::int64_t, float> labels_;  // by person
+  std::unordered_map<std::int64_t, float> labels_;  // the label of each person
   std::mutex mutex_;                                // guards half_, cut_ and learned_
   half half_;
   cut cut_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// The driver of two programs: it trains a model of which it holds one half. The other half is on the stage (stage.cpp).
+/// The driver, the first of two programs. It trains a model of which it holds one half. The other half is on the stage
+/// (stage.cpp).
 #include <cstdio>
 #include <exception>
 #include <stdexcept>

@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-/// Maps devices of this node to devices of another node. A tensor on a device of this node arrives on the mapped device of the
-/// other node, as with the device maps of PyTorch's RPC.
+/// Maps devices of this node to devices of another node, like the device maps of PyTorch's RPC. A tensor on a device of this
+/// node arrives on the mapped device of the other node.
 ///   MP-1  a map can be inverted, because a device is at most once on each side of the map.
 ///   MP-2  a device without an index means the first device of its type ("cuda" is "cuda:0"). The CPU has no index.
 ///   MP-3  only devices whose tensors can be sent to another node may be in a map.
@@ -43,8 +43,8 @@ class device_map {
   /// not a valid map.
   static device_map of(const std::map<std::string, std::string>& names);
 
-  /// Adds an entry. Throws troupe::error (misuse) if one of its devices is already on the same side of the map, or if tensors
-  /// of one of its devices can't be sent.
+  /// Adds an entry. Throws troupe::error (misuse) if one of its devices is already on the same side of the map. Also throws it
+  /// if tensors of one of its devices can't be sent.
   void add(entry next);
 
   bool empty() const noexcept { return entries_.empty(); }

@@ -104,8 +104,8 @@ c10::Stream arrival_stream(c10::Device device);
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory is spent
 ///         (staging::default_budget for the process). When the function returns, the memory of the tensors that arrived may be
 ///         overwritten.
-/// Throws troupe::error(unsupported_tensor) if this process lacks one of the devices, before anything is copied, and
-/// troupe::error(function_failed) if a device fails or has no memory left. The text begins with `what`.
+/// Throws troupe::error(unsupported_tensor), before anything is copied, if this process lacks one of the devices. Throws
+/// troupe::error(function_failed) if a device fails or has no memory left. The error text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
 
 /// Moves each gradient to the device of the input to which its edge leads. Throws troupe::error(function_failed) if a device

@@ -29,8 +29,8 @@ namespace troupe::devices {
 ///   SO-6  if all work is on one stream, no event is recorded.
 ///   SO-7  the promises above also hold for a function that a lane runs on another thread. The function's consumers wait for
 ///         the work of the function. They do not wait for later work of the lane on the same stream.
-///   SO-8  if the gradient of a leaf is accumulated on another stream than the one on which it was made, the process prints one
-///         warning. libtorch prints the same warning (at::Context::setWarnOnAccumulateGradStreamMismatch).
+///   SO-8  if a leaf's gradient is made on one stream and accumulated on another, the process prints one warning. libtorch
+///         prints the same warning (at::Context::setWarnOnAccumulateGradStreamMismatch).
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);
@@ -50,8 +50,8 @@ class streams final : public engine::stream_order {
  private:
   using event = std::shared_ptr<c10::Event>;
 
-  // The state of one input of a function. If the input's gradient was made on another stream than the stream `used_on` that
-  // uses it, `used_on` has to wait for the event `made`. Otherwise both are empty.
+  // The state of one input of a function. `used_on` is the stream that uses the input's gradient. If another stream made the
+  // gradient, `used_on` has to wait for the event `made`. Otherwise both are empty.
   struct arrival {
     event made;
     std::optional<c10::Stream> used_on;

@@ -19,8 +19,8 @@ struct alignas(quad_elements * sizeof(T)) quad {
   T of[quad_elements];
 };
 
-// Copies one quad. Pre: both addresses are aligned. nvcc turns an assignment into one access, but not a memcpy. On the host,
-// the compiler may assume that a quad and an array of elements do not overlap (strict aliasing), so the host uses memcpy.
+// Copies one quad. Pre: both addresses are aligned. nvcc turns an assignment into one access, but not a memcpy. The host uses
+// memcpy, because its compiler may assume that a quad and an array of elements do not overlap (strict aliasing).
 template <class T>
 TROUPE_HOST_DEVICE inline void move_at_once(void* to, const void* from) {
 #ifdef __CUDA_ARCH__

@@ -38,9 +38,8 @@ inline bool is_same_node(const member& a, const member& b) {
   return a.name == b.name || (a.host == b.host && a.port == b.port);
 }
 
-/// Removes each peer from `all` that is gone and was replaced, as by a restart. A peer was replaced if its name or address is
-/// also that of `self`, of a peer that is not gone, or of a peer that went down later. `seen` returns the peer_status of an
-/// element.
+/// Removes from `all` each peer that is gone and was replaced, as by a restart. A peer with the same name or address replaces
+/// it: `self`, a peer that is not gone, or one that went down later. `seen` returns the peer_status of an element.
 template <class Element, class Seen>
 void remove_replaced(std::vector<Element>& all, const member& self, Seen seen) {
   const auto replaces = [&](const peer_status& one, const peer_status& other) {

@@ -56,8 +56,8 @@ class single_process {
   timing* best_ = &one_thread_;  // the faster one in compare()
 };
 
-/// Measures the speed of training in this process alone. Half of the time is spent before the cluster trains, the other half in
-/// turns between steps of the cluster, because the speed of the machine may change.
+/// Measures the speed of training in this process alone. Half of the time is spent before the cluster trains. The other half is
+/// spent in turns between steps of the cluster, because the speed of the machine may change.
 ///   SP-1  with 0 seconds nothing is measured.
 ///   SP-2  turns come due at even fractions of the training after begin(). Each turn runs once. Several turns that are due at
 ///         once run as one.

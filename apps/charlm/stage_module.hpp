@@ -24,8 +24,8 @@ attributes stage_attributes(const model_shape& shape, stage_position position, s
 ///   `follow`    tells a stage that is not the last one which stage is next: the value `next` is a reference
 ///               (remote_module::lend)
 ///   `forward`   takes the input of the stage and the targets, and the value `share`; returns character_loss(logits, targets,
-///               share). A stage that is not the last one calls the next stage, so the input of a stage never passes through
-///               the node that calls the first stage. The loss comes back on the CPU, whichever device the stages are on.
+///               share). Each stage but the last calls the next stage. So hidden values never pass through the node that calls
+///               the first stage. The loss comes back on the CPU, whichever device the stages are on.
 ///   `evaluate`  is `forward` without a graph
 ///   `threads`   returns how many threads libtorch uses inside one operation on the stage's node
 std::shared_ptr<module> make_stage_module(std::shared_ptr<stage> of, stage_position position);

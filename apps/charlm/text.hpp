@@ -15,8 +15,8 @@ namespace troupe::apps::charlm {
 inline constexpr const char* licence_folder = "/usr/share/common-licenses";
 
 /// A text in UTF-8, and the file or folder it came from.
-///   TX-1  a file that is missing, empty, binary (has a NUL byte or is not UTF-8), too short, too long or has no end throws
-///         std::runtime_error with what was expected, what came, where, and what to do.
+///   TX-1  a file throws std::runtime_error if it is missing, empty, too short or too long, has no end, or is binary (has a NUL
+///         byte or is not UTF-8). The error says what was expected, what came, where, and what to do.
 ///   TX-2  the same files give the same characters in the same order, and so the same fingerprint.
 ///   TX-3  a text takes as much memory as its files have bytes.
 struct text {

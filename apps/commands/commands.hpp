@@ -26,8 +26,8 @@ void add_generate_command(CLI::App& app);
 ///         node joins.
 void add_node_command(CLI::App& app);
 
-/// Adds `troupe launch`, which starts the nodes of a cluster file on this host, on other hosts by ssh, or by srun, and watches
-/// them.
+/// Adds `troupe launch`, which starts the nodes of a cluster file and watches them. Nodes start on this host, on other hosts by
+/// ssh, or by srun.
 ///   LN-1  the command prints a table of the nodes once every node is up. By then all other nodes have joined the first one.
 ///   LN-2  if a node ends, or is not up in time, the command ends all other nodes and fails. The error names the node and says
 ///         how it ended.
@@ -48,8 +48,8 @@ void add_launch_command(CLI::App& app);
 ///         asks again.
 void add_status_command(CLI::App& app);
 
-/// Adds `troupe bench --cluster FILE` or `--join HOST:PORT`, which measures the nodes of a running cluster and the ways between
-/// them, one after the other. A way leads from one node to another. The nodes have to have the probe (`troupe node --load
+/// Adds `troupe bench --cluster FILE` or `--join HOST:PORT`. It measures, one after the other, the nodes of a running cluster
+/// and the ways between them. A way leads from one node to another. The nodes have to have the probe (`troupe node --load
 /// probe`).
 ///   BM-1  a node or way that can't be measured is shown with the reason. The others are measured, and the exit status is 1.
 ///   BM-2  with --join, nodes without the probe are left out, and shown with what to do. If no node has it, the exit status

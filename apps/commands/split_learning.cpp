@@ -144,7 +144,8 @@ void try_to_read_weights(node& here, const std::string& who) {
   }
 }
 
-/// Ends the process when a stop signal comes, even in the middle of a step, because a step may wait long for the other party.
+/// Ends the process when a stop signal comes. It does so even in the middle of a step, because a step may wait long for the
+/// other party.
 class end_at_signal {
  public:
   end_at_signal()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// A parameter server. One node holds an embedding of a million rows. Three trainers look rows up, learn on their own share of
-/// the data, and step the rows that they used, all at once and without waiting for each other. The gradients of the table are
-/// sparse: messages and steps are far smaller than the table.
+/// the data, and step the rows that they used. The trainers work at once and do not wait for each other. The gradients of the
+/// table are sparse: messages and steps are far smaller than the table.
 #include <cstdio>
 #include <exception>
 #include <future>

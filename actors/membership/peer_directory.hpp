@@ -28,9 +28,9 @@ namespace troupe::membership {
 ///   PD-2  the directory remembers the last 64 nodes that went away, peers or not. For each it keeps the traffic, the state,
 ///         and since when and why the node is in this state.
 ///   PD-3  a member that this node is not connected to is listed from know() to forget(), unless the node is a peer.
-///   PD-4  is_used() asks once in each `rest_after` whether this node shares work with the peer, unless a call is under way or
-///         a message was sent or received within `rest_after`. So it notices work that began without a message between the two
-///         nodes, because a third node may bring a peer into a context.
+///   PD-4  traffic.is_used() returns true if a call to or from the peer is under way, or a message was sent or received within
+///         `rest_after`. Otherwise it asks `keeps` whether the two nodes share work, at most once in each `rest_after`. The two
+///         nodes may share work without a message between them, because a third node may bring a peer into a context.
 ///   PD-5  besides the listed nodes, the directory keeps the last 64 nodes that went away. For PD-1 it also keeps the ids of
 ///         the last 4,096 peers that went down. An id that only a message names leaves no entry.
 ///   PD-6  each of the first 64 members that this node can't connect to has an entry in traffic.report(). The entry begins with

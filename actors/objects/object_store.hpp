@@ -92,8 +92,9 @@ class node_tether {
 ///   OS-2  no id is given to two objects, not even by two runs of a node.
 ///   OS-3  user code (makers and destructors of modules) runs without the lock of the store.
 ///   OS-4  a loan is accepted once, by the node that the loan is for. An open loan ends when the lender or that node is gone.
-///   OS-5  a change that comes late does nothing: with each change a caller names the first change for which it still waits.
-///         Changes of an object are made one after the other.
+///   OS-5  with each change of an object, a node names the first of its changes of this object for which it still waits. A
+///         change with a lower number that comes later is refused and changes nothing. Changes of an object are made one after
+///         the other.
 ///   OS-6  another node owns at most `most_of_one` objects, and an object has at most `most_loans` open loans: what is more is
 ///         refused.
 class object_store {

@@ -110,7 +110,8 @@ class future {
     return finished_value();
   }
 
-  /// Asks a thread that waits in get() to run `errand` while it waits. `errand` must not throw. False if no such thread waits.
+  /// Asks a thread that waits in get() to run `errand` while it waits. `errand` must not throw. Returns false if no such
+  /// thread waits, or if each of these threads has an errand already.
   bool offer(std::function<void()> errand) const {
     {
       std::lock_guard lock(state_->mutex);

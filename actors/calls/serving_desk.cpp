@@ -65,8 +65,9 @@ passes::open_context serving_desk::context_of(const contracts::incoming_call& jo
   return payload.context ? contexts_.find_or_open(payload.context, payload.message.node) : passes::open_context{};
 }
 
-/// Finds or opens the context of the call. A context opens here only while its caller and its opener are up here (GW-1, GW-5).
-/// If the context is not open and one of them is not up, the call waits until that node is up (GW-19).
+/// Finds or opens the context of the call. The context is opened only while the caller and the opener of the context are up
+/// here (GW-1, GW-5). If the context is not open and one of these two nodes is not up, the call waits until that node is up
+/// (GW-19).
 void serving_desk::find_context(const call& job) {
   const auto& payload = job->request.payload;
   const auto context = context_of(*job);

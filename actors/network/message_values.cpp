@@ -52,8 +52,9 @@ constexpr std::array<std::string_view, 4> vectors_of_pointers = {"@actorvec", "@
 constexpr std::array<std::string_view, 2> texts = {"@strset", "@strvec"};
 /// Types whose values may hold messages or ids of nodes, besides pointers to actors.
 constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@message", "@error", "@exit", "@down"};
-/// The beginnings of the names of CAF's other types. Bytes of an unknown layout may be a list of types. So the message is wrong
-/// if one of these names follows a plus sign in them.
+/// The beginnings of the names of CAF's types that must not be named in bytes of an unknown layout. Such bytes may hold a list
+/// of types, in which a plus sign stands before each name. So a message is wrong if its bytes of an unknown layout have a plus
+/// sign and then one of these beginnings.
 constexpr std::array<std::string_view, 17> wrong_names = {
   "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
   "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",

@@ -27,7 +27,7 @@ class write_queue {
  public:
   /// A block of this size gets no more messages.
   static constexpr std::size_t full_block = std::size_t{512} << 10;
-  /// A block is freed only if its capacity is more than twice this many bytes, however few bytes leave.
+  /// An empty queue keeps a block whose capacity is at most twice this many bytes, even if the block was not needed lately.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
 
   /// The last block; new bytes are added to its end.

@@ -13,8 +13,8 @@ namespace troupe::apps::charlm {
 /// Waits until all stages are up. A stage that is not up is away.
 ///   SW-1  a person is told which stages are away, since when, and how long the wait may last. This happens at the beginning,
 ///         when other stages are away than before, and every 30 s.
-///   SW-2  the wait ends when no stage is away, when a stop is asked for, or when the patience is over. The patience counts
-///         from the construction, over all waits.
+///   SW-2  the wait ends when no stage is away, when a stop is asked for, or when the patience is over. The patience is one
+///         time limit for all waits together, and starts at the construction of the object.
 ///   SW-3  a person is told why stages that are up can't be made ready. This happens at once, when the reason changes, and
 ///         every 30 s. Reasons that differ only in numbers, such as times, count as the same.
 class stage_wait {

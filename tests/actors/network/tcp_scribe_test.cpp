@@ -47,6 +47,7 @@ void* operator new(std::size_t bytes) {
   if (result == nullptr) throw std::bad_alloc{};
   return result;
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <stdexcept>
@@ -31,7 +32,7 @@ std::string written(const tensor_writer& writer) {
 
 at::Tensor tensor_of(const std::string& bytes) {
   auto result = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(result.mutable_data_ptr(), bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(result.mutable_data_ptr()));
   return result;
 }
 

@@ -71,7 +71,8 @@ void optimizer::expect_room(const std::string& folder, const std::string& node_f
 void optimizer::save(const std::string& folder, const attributes& about, const std::string& node_folder) {
   const traced span(implementation_->parts.here(), "optimizer.save");
   implementation_->steps.settle_all("optimizer::save");
-  optimizer_checkpoints(implementation_->parts, folder).save(about, node_folder);
+  optimizer_checkpoints checkpoints(implementation_->parts, folder);
+  checkpoints.write(checkpoints.snapshot(about, node_folder));
 }
 
 attributes optimizer::load(const std::string& folder) { return implementation_->steps.load(folder); }

@@ -126,79 +126,86 @@ void optimizer_checkpoints::expect_room(const std::string& node_folder) {
   }
 }
 
-void optimizer_checkpoints::save(const attributes& about, const std::string& node_folder) {
+objects::checkpoint_manifest optimizer_checkpoints::snapshot(const attributes& about, const std::string& node_folder) {
   std::error_code failed;
   expect_own(node_folder, true);
   fs::create_directories(folder_, failed);
   if (failed) throw error(errc::function_failed, "can't make the folder '" + folder_ + "': " + failed.message());
-  objects::checkpoint_manifest before;
-  quietly([&] { before = objects::read_manifest(folder_); });
   objects::checkpoint_manifest manifest{objects::new_save_id(), {}, about};
+  const auto add = [&](const std::string& node, const support::file_digest& digest, const std::string& folder) {
+    manifest.parts.push_back({node, objects::part_file_name(node, manifest.save), digest, folder});
+  };
   try {
-    node_folder.empty() ? fetch_parts(manifest) : write_on_nodes(manifest, node_folder);
-    objects::write_manifest(folder_, manifest);
+    const auto& here = parts_.here().name();
+    support::file_digest own;
+    const auto replies =
+      parts_.everywhere(requests::snapshot{manifest.save}, [&] { own = parts_.local().snapshot(here, manifest.save); });
+    for (std::size_t g = 0; g < replies.size(); ++g)
+      add(parts_.groups()[g].where.name(), calls::digest_from(replies[g].values), node_folder);
+    add(here, own, {});
   } catch (...) {
-    take_back(manifest.save, node_folder);
+    discard();
     throw;
   }
-  remove_earlier(manifest, before);
+  return manifest;
 }
 
-void optimizer_checkpoints::fetch_parts(objects::checkpoint_manifest& manifest) {
-  const auto entry_for = [&](const std::string& node) {
-    return objects::part_entry{node, objects::part_file_name(node, manifest.save), {}};
+void optimizer_checkpoints::write(const objects::checkpoint_manifest& manifest) {
+  objects::checkpoint_manifest before;
+  quietly([&] { before = objects::read_manifest(folder_); });
+  try {
+    write_parts(manifest);
+    objects::write_manifest(folder_, manifest);
+  } catch (...) {
+    objects::remove_parts(folder_, manifest.save);
+    discard();
+    remove(manifest, false);
+    throw;
+  }
+  discard();
+  remove(manifest, true);
+  remove(before, false);  // parts in other folders: an earlier save may have named other folders
+}
+
+/// Writes the part of each node, which snapshot() has put into the manifest, that of this node last.
+void optimizer_checkpoints::write_parts(const objects::checkpoint_manifest& manifest) {
+  const auto expect_same = [](const objects::part_entry& part, const support::file_digest& written) {
+    if (written != part.digest)
+      throw error(errc::function_failed, "node '" + part.node + "' has written '" + part.file +
+                                           "', which is not its snapshot; run one release of troupe on all nodes");
   };
-  auto own = entry_for(parts_.here().name());
-  const auto replies = parts_.everywhere(requests::snapshot{manifest.save},
-                                         [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
-  const auto& groups = parts_.groups();
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    manifest.parts.push_back(entry_for(groups[g].where.name()));
-    manifest.parts.back().digest = calls::digest_from(replies[g].values);
+  const auto write_own = [&] {
+    const auto& own = manifest.parts.back();
+    expect_same(own, parts_.local().write_snapshot(own.path(folder_), manifest.save));
+  };
+  if (manifest.parts.front().folder.empty()) {
+    receive_parts(parts_, folder_, manifest);
+    return write_own();
   }
-  receive_parts(parts_, folder_, manifest);
-  manifest.parts.push_back(std::move(own));
-  discard();
+  const auto replies = parts_.everywhere(
+    [&](const optimizer_parts::group& one) {
+      return requests::save{manifest.save, manifest.part(one.where.name()).folder};
+    },
+    write_own);
+  for (std::size_t g = 0; g < replies.size(); ++g) expect_same(manifest.parts[g], calls::digest_from(replies[g].values));
 }
 
-void optimizer_checkpoints::write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder) {
-  const auto& here = parts_.here().name();
-  objects::part_entry own{here, objects::part_file_name(here, manifest.save), {}};
-  const auto replies = parts_.everywhere(requests::save{manifest.save, node_folder},
-                                         [&] { own.digest = parts_.local().save(own.path(folder_), own.node, manifest.save); });
-  for (std::size_t g = 0; g < replies.size(); ++g) {
-    const auto& name = parts_.groups()[g].where.name();
-    manifest.parts.push_back(
-      {name, objects::part_file_name(name, manifest.save), calls::digest_from(replies[g].values), node_folder});
-  }
-  manifest.parts.push_back(std::move(own));
-}
-
-void optimizer_checkpoints::take_back(const std::string& save, const std::string& node_folder) noexcept {
-  objects::remove_parts(folder_, save);
-  discard();
-  if (node_folder.empty()) return;
-  quietly([&] { parts_.everywhere(requests::remove{save, node_folder}, nothing); });
-}
-
-void optimizer_checkpoints::remove_earlier(const objects::checkpoint_manifest& now,
-                                           const objects::checkpoint_manifest& before) noexcept {
-  const auto remove = [&](const objects::checkpoint_manifest& named, bool others) {
-    const auto folder_on = [&](const std::string& node) {
-      for (const auto& part : named.parts)
-        if (part.node == node) return part.folder;
-      return std::string{};
-    };
-    const auto lies_there = [](const objects::part_entry& part) { return !part.folder.empty(); };
-    if (std::none_of(named.parts.begin(), named.parts.end(), lies_there)) return;
+/// Removes the parts of the save, or those of all others, from the folders on the nodes that the manifest names.
+void optimizer_checkpoints::remove(const objects::checkpoint_manifest& named, bool others) noexcept {
+  const auto folder_on = [&](const std::string& node) {
+    for (const auto& part : named.parts)
+      if (part.node == node) return part.folder;
+    return std::string{};
+  };
+  const auto lies_there = [](const objects::part_entry& part) { return !part.folder.empty(); };
+  if (std::none_of(named.parts.begin(), named.parts.end(), lies_there)) return;
+  quietly([&] {
     parts_.everywhere(
       [&](const optimizer_parts::group& one) {
         return requests::remove{named.save, folder_on(one.where.name()), others};
       },
       nothing);
-  };
-  quietly([&] { remove(now, true); });
-  quietly([&] { remove(before, false); });  // the previous save may have used other folders on the nodes
+  });
 }
 
 attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {

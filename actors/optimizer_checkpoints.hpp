@@ -16,8 +16,8 @@ namespace troupe {
 
 class optimizer_parts;
 
-/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). No other thread may use the
-/// parts meanwhile.
+/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One save or load of the
+/// parts runs at a time.
 ///   OK-1  a save that fails leaves no part and no snapshot on any node that can be reached.
 ///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
 ///   OK-3  while an optimizer lives, no other optimizer of this process saves to a folder that the first one has saved to or
@@ -27,17 +27,17 @@ class optimizer_checkpoints {
   optimizer_checkpoints(optimizer_parts& parts, const std::string& folder);
 
   void expect_room(const std::string& node_folder);
-  void save(const attributes& about, const std::string& node_folder);
+  /// Makes a snapshot on each node. No step may be made meanwhile. Returns the manifest, for write().
+  objects::checkpoint_manifest snapshot(const attributes& about, const std::string& node_folder);
+  /// Writes the snapshots and then the manifest. Steps may be made meanwhile.
+  void write(const objects::checkpoint_manifest& manifest);
   /// `number`: the number of this change, for local_optimizer::apply(). load() sets `applies` to true before the first node
   /// changes anything.
   attributes load(std::uint64_t number, bool& applies);
 
  private:
-  /// fetch_parts() and write_on_nodes() each write all parts and add them to the manifest.
-  void fetch_parts(objects::checkpoint_manifest& manifest);
-  void write_on_nodes(objects::checkpoint_manifest& manifest, const std::string& node_folder);
-  void take_back(const std::string& save, const std::string& node_folder) noexcept;
-  void remove_earlier(const objects::checkpoint_manifest& now, const objects::checkpoint_manifest& before) noexcept;
+  void write_parts(const objects::checkpoint_manifest& manifest);
+  void remove(const objects::checkpoint_manifest& named, bool others) noexcept;
   void discard() noexcept;
   void expect_own(const std::string& node_folder, bool takes) const;
 

@@ -19,8 +19,8 @@
 
 namespace troupe {
 
-/// The parts of an optimizer: a local_optimizer on every other node that holds modules, and one on this node. One thread at a
-/// time may use the parts.
+/// The parts of an optimizer: a local_optimizer on every other node that holds modules, and one on this node. Any thread may
+/// use the parts.
 class optimizer_parts {
  public:
   /// The modules of one other node, and the local_optimizer over them on that node.

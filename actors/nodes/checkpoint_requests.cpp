@@ -5,10 +5,15 @@
 #include <memory>
 #include <string>
 
+#include <caf/send.hpp>
+
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/nodes/node_parts.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/local_optimizer.hpp>
+#include <troupe/actors/services/node_actors.hpp>
+#include <troupe/actors/services/uses.hpp>
+#include <troupe/actors/support/atoms.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -28,6 +33,21 @@ const std::string& save_in(const auto& what) {
   return what.save;
 }
 
+/// While it lives, another call has the worker slot of this one, which waits for the disk. The wait counts as work all the
+/// same: a call that takes long does not run on a network thread.
+class disk_wait {
+ public:
+  explicit disk_wait(uses<with_actors> here) : here_(here) {
+    caf::anon_send(here_.actors.gateway, support::blocked_atom::value);
+  }
+  ~disk_wait() { caf::anon_send(here_.actors.gateway, support::resumed_atom::value); }
+  disk_wait(const disk_wait&) = delete;
+  disk_wait& operator=(const disk_wait&) = delete;
+
+ private:
+  const uses<with_actors> here_;
+};
+
 }  // namespace
 
 /// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
@@ -38,13 +58,13 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::ex
   return {{}, {{"bytes", calls::to_attribute(bytes)}}};
 }
 
-/// Writes this node's part to a folder below the data folder. Replies with the digest of the part.
+/// Writes the snapshot of this node's part to a folder below the data folder. Replies with the digest of the file.
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::save& what) {
   const auto& save = save_in(what);
   const auto one = optimizer_of(here, arguments);
-  const auto& name = here.objects.node_name();
-  const support::file_place place(here.data.find_or_make(what.folder), objects::part_file_name(name, save));
-  return {{}, calls::to_attributes(one->save(place, name, save))};
+  const support::file_place place(here.data.find_or_make(what.folder), objects::part_file_name(here.objects.node_name(), save));
+  const disk_wait waiting(here);
+  return {{}, calls::to_attributes(one->write_snapshot(place, save))};
 }
 
 /// Removes this node's part of the save from a folder below the data folder, or with `others` its parts of all other saves.

@@ -2,6 +2,7 @@
 #include <troupe/actors/objects/local_optimizer.hpp>
 
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include <ATen/core/grad_mode.h>
@@ -237,28 +238,38 @@ checkpoint_part local_optimizer::part(const std::string& node, const std::string
   return part;
 }
 
-support::file_digest local_optimizer::save(const support::file_place& place, const std::string& node,
-                                           const std::string& save_id) {
-  std::lock_guard lock(mutex_);
-  parts_.last_save = save_id;
-  return write_part(place, part(node, save_id));
-}
-
-bool local_optimizer::has_saved_last(const std::string& save_id) const {
-  std::lock_guard lock(mutex_);
-  return parts_.last_save == save_id;
-}
-
 std::uint64_t local_optimizer::estimated_bytes() const {
-  std::lock_guard lock(mutex_);
-  return objects::estimated_bytes(part({}, {}));
+  std::unique_lock lock(mutex_);
+  const auto all = part({}, {});
+  lock.unlock();  // shapes do not change
+  return objects::estimated_bytes(all);
+}
+
+/// Throws if another thread makes or writes a snapshot.
+std::unique_lock<std::mutex> local_optimizer::begin_writing() {
+  std::unique_lock lock(writing_, std::try_to_lock);
+  if (!lock)
+    throw error(errc::function_failed, "optimizer: the part of an earlier save is still being written; save again later");
+  return lock;
 }
 
 support::file_digest local_optimizer::snapshot(const std::string& node, const std::string& save_id) {
-  std::lock_guard lock(mutex_);
+  const auto writing = begin_writing();
+  std::unique_lock lock(mutex_);
+  parts_.outgoing = {};  // frees the memory of the snapshot before
+  parts_.last_save = save_id;
   const auto bytes = part_bytes(part(node, save_id));
   parts_.outgoing = part_pieces::of(save_id, bytes);
+  lock.unlock();
   return digest_of(bytes);
+}
+
+support::file_digest local_optimizer::write_snapshot(const support::file_place& place, const std::string& save_id) {
+  const auto writing = begin_writing();
+  const auto bytes = piece(save_id, 0, std::numeric_limits<std::uint64_t>::max());
+  support::durable_file file(place);
+  file.write(bytes.const_data_ptr(), bytes.nbytes());
+  return file.commit();
 }
 
 at::Tensor local_optimizer::piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const {
@@ -266,17 +277,22 @@ at::Tensor local_optimizer::piece(const std::string& save_id, std::uint64_t offs
   return parts_.outgoing.piece(save_id, offset, size);
 }
 
-void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece) {
+bool local_optimizer::has_saved_last(const std::string& save_id) const {
   std::lock_guard lock(mutex_);
+  return parts_.last_save == save_id;
+}
+
+void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, std::uint64_t total, const at::Tensor& piece) {
   if (offset == 0) {
     constexpr std::uint64_t always_allowed = std::uint64_t{64} << 20;
     // A part of another optimizer has up to four times the bytes: the parameters, and three values for each.
-    const auto most = always_allowed + 4 * objects::estimated_bytes(part({}, {}));
+    const auto most = always_allowed + 4 * estimated_bytes();
     if (total > most)
       throw support::refused_request("a part of " + std::to_string(total) +
                                      " bytes was announced, and a part of this model has at most " + std::to_string(most) +
                                      "; load a checkpoint of this model");
   }
+  std::lock_guard lock(mutex_);
   parts_.incoming.receive(save_id, offset, total, piece);
 }
 

@@ -123,6 +123,8 @@ struct grouping {
 ///   LO-7  a change with a number is made once: the same number again does nothing. A number below the last one is refused, so
 ///         a call that comes late changes nothing.
 ///   LO-8  after a step or an apply() that failed midway, each step is refused until apply() succeeds.
+///   LO-9  a snapshot has the state between two changes. A change waits while the state is copied, and never while a part is
+///         written or sent. There is one snapshot in memory: no other is made while it is being written.
 class local_optimizer {
  public:
   /// Makes an optimizer over the parameters of the modules, with the names `<index>/<name>`, and over `local`. A parameter that
@@ -155,17 +157,18 @@ class local_optimizer {
 
   void set_learning_rates(const change& which);
 
-  /// Writes all that LO-4 names to a file.
-  support::file_digest save(const support::file_place& place, const std::string& node, const std::string& save_id);
-  /// Whether the last part that save() has written is of this save.
-  bool has_saved_last(const std::string& save_id) const;
-  /// About how many bytes save() writes once every parameter was stepped; rather too many than too few.
+  /// About how many bytes a part has once every parameter was stepped; rather too many than too few.
   std::uint64_t estimated_bytes() const;
 
-  /// Keeps the bytes that save() would write now, for piece(), until discard() or the next snapshot. Returns their digest.
+  /// Copies all that LO-4 names, as the bytes of a part. They are kept until discard() or the next snapshot. Returns their
+  /// digest. Throws troupe::error while write_snapshot() runs.
   support::file_digest snapshot(const std::string& node, const std::string& save_id);
+  /// Writes the snapshot to a file. Throws troupe::error (misuse) without a snapshot of this save.
+  support::file_digest write_snapshot(const support::file_place& place, const std::string& save_id);
   /// `size` bytes of the snapshot, from `offset` on; fewer at its end. Throws troupe::error (misuse) without such a snapshot.
   at::Tensor piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const;
+  /// Whether the last snapshot was of this save.
+  bool has_saved_last(const std::string& save_id) const;
 
   /// Takes the next bytes of a part of `total` bytes, for stage_received(). Throws refused_request before any memory is taken
   /// if the part is far larger than a part of this model (LO-6).
@@ -204,8 +207,10 @@ class local_optimizer {
   void step_with(const engine::gradient_table& gradients, double scale, const change& which, engine::gradient_table* used);
   void check_rates(const group_rates& rates) const;
   void take_rates(const group_rates& rates);
+  std::unique_lock<std::mutex> begin_writing();
 
-  mutable std::mutex mutex_;
+  std::mutex writing_;        // held while a snapshot is made or written; locked before mutex_
+  mutable std::mutex mutex_;  // guards gathered_, changes_, parts_, and the parameters and their state against changes
   const optimizer_kind& kind_;
   std::vector<std::shared_ptr<module>> modules_;  // own the parameters
   named_tensors parameters_;

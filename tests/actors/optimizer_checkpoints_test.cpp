@@ -162,9 +162,9 @@ BOOST_AUTO_TEST_CASE(a_request_to_remove_other_parts_that_comes_late_leaves_thos
   const auto block = cluster.driver.peer("stage1").create("linear", layer(3, 2, 1));
   optimizer_parts parts(cluster.driver, {"sgd", {}}, {{.modules = {block}}}, {});
   optimizer_checkpoints checkpoints(parts, folders.driver);
-  checkpoints.save({{"step", 1}}, "nodes");
+  checkpoints.write(checkpoints.snapshot({{"step", 1}}, "nodes"));
   const auto earlier = objects::read_manifest(folders.driver).save;
-  checkpoints.save({{"step", 2}}, "nodes");
+  checkpoints.write(checkpoints.snapshot({{"step", 2}}, "nodes"));
   parts.everywhere(requests::remove{earlier, "nodes", true}, [] {});
   BOOST_TEST(folders.count(folders.nodes) == 1u);
   bool applies = false;

@@ -67,6 +67,7 @@ struct attack {
     optimizer_there = {
       victim->id(),
       number_in(call(requests::create_optimizer{driver->id(), "sgd", {{"lr", 0.1}}, {{1, {number_in(made)}, {}}}}))};
+    call(requests::snapshot{save_id});  // what saves() writes
   }
 
   call_reply call(request what, std::vector<at::Tensor> tensors = {}, attributes values = {}) {

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/objects/local_optimizer.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <functional>
+#include <future>
 #include <limits>
 
 #include <torch/torch.h>
@@ -10,6 +16,7 @@
 
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/random_state.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -118,6 +125,13 @@ void require_same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor
   for (std::size_t i = 0; i < a.size(); ++i) BOOST_REQUIRE_MESSAGE(at::equal(a[i], b[i]), "parameter " << i << " differs");
 }
 
+/// Writes the state of the optimizer to a file.
+support::file_digest saved_to(const std::string& path, objects::local_optimizer&& of) {
+  of.snapshot("n", this_save);
+  return of.write_snapshot(path, this_save);
+}
+support::file_digest saved_to(const std::string& path, objects::local_optimizer& of) { return saved_to(path, std::move(of)); }
+
 void step(objects::local_optimizer& ours, const std::vector<at::Tensor>& parameters, int number, double scale = 1) {
   ours.step(table_of(parameters, gradients_at(number, parameters)), scale);
 }
@@ -205,7 +219,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_fails_midway_drops_what_was_gathered_and_is_tol
   auto first = at::zeros({2}).requires_grad_();
   auto second = at::zeros({2}).requires_grad_();
   objects::local_optimizer ours({"adamw", {}}, {}, {{"v", first}, {"w", second}});
-  const auto digest = ours.save(folder / "a.safetensors", "n", this_save);
+  const auto digest = saved_to(folder / "a.safetensors", ours);
   gradient_table half_sparse;  // AdamW refuses the gradient of the second parameter
   half_sparse.accumulate(first, at::ones({2}));
   half_sparse.accumulate(second, at::ones({2}).to_sparse());
@@ -245,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_change_with_a_number_is_made_once_and_one_that_comes_late
   BOOST_TEST(contains(text_of<error>([&] { ours.step(ones, 1, {5}); }), "change 5 was given up before it came"));
   ours.step(ones, 1, {6});
   BOOST_TEST(value() == -301);
-  const auto digest = ours.save(folder / "a.safetensors", "n", this_save);
+  const auto digest = saved_to(folder / "a.safetensors", ours);
   ours.stage(folder / "a.safetensors", digest, this_save);
   BOOST_TEST(late([&] { ours.apply(this_save, {6}); }));
   ours.apply(this_save, {8});
@@ -353,7 +367,7 @@ BOOST_DATA_TEST_CASE(a_run_that_loads_goes_on_with_the_bits_of_the_run_that_save
   objects::local_optimizer saving(both.ours, {}, named(first));
   for (int number = 0; number < 3; ++number) step(saving, first, number);
   saving.set_learning_rates({.rates = {{0, 0.005}}});
-  const auto digest = saving.save(folder / "a.safetensors", "n", this_save);
+  const auto digest = saved_to(folder / "a.safetensors", saving);
 
   // The second optimizer has other first values, other steps and another rate. Loading overwrites all of them.
   auto second = leaves(usual, 2);
@@ -373,7 +387,7 @@ BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
   temporary_folder folder;
   auto first = leaves(usual);
   objects::local_optimizer saving({}, {}, named(first));
-  const auto digest = saving.save(folder / "a.safetensors", "n", this_save);
+  const auto digest = saved_to(folder / "a.safetensors", saving);
   auto second = leaves(usual);
   objects::local_optimizer loading({}, {}, named(second));
   step(loading, second, 0);
@@ -387,7 +401,7 @@ BOOST_AUTO_TEST_CASE(state_that_the_checkpoint_does_not_have_is_forgotten) {
 BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_model_is_refused_and_changes_nothing) {  // LO-4
   temporary_folder folder;
   const auto refusal = [&](const optimizer_settings& settings, const named_tensors& saved) {
-    const auto digest = objects::local_optimizer(settings, {}, saved).save(folder / "a.safetensors", "n", this_save);
+    const auto digest = saved_to(folder / "a.safetensors", objects::local_optimizer(settings, {}, saved));
     auto mine = leaves({{2, 3}, {3}});
     const auto before = copies(mine);
     objects::local_optimizer loading({}, {}, named(mine));
@@ -419,7 +433,7 @@ BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {
   first->kept[0].second = at::full({3}, 1.5);  // a call may put another tensor in a buffer's place
   torch::manual_seed(7);
   at::randn({3});  // normal numbers are made in pairs: the generator keeps one for later
-  const auto digest = saving.save(folder / "a.safetensors", "n", this_save);
+  const auto digest = saved_to(folder / "a.safetensors", saving);
   const auto drawn = at::randn({5});
 
   const auto second = with_buffers({{"mean", at::zeros({3})}, {"steps", at::zeros({}, at::kLong)}, {"unused", {}}});
@@ -437,8 +451,7 @@ BOOST_AUTO_TEST_CASE(buffers_and_random_numbers_come_back_with_the_parameters) {
 BOOST_AUTO_TEST_CASE(buffers_that_do_not_fit_are_refused_by_name_and_change_nothing) {  // LO-4
   temporary_folder folder;
   const auto refusal = [&](named_tensors saved) {
-    const auto digest =
-      objects::local_optimizer({}, {with_buffers(std::move(saved))}).save(folder / "a.safetensors", "n", this_save);
+    const auto digest = saved_to(folder / "a.safetensors", objects::local_optimizer({}, {with_buffers(std::move(saved))}));
     const auto model = with_buffers({{"mean", at::ones({3})}, {"steps", at::full({}, 7, at::kLong)}});
     objects::local_optimizer loading({}, {model});
     const auto drawn = objects::random_state();
@@ -472,7 +485,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_can_not_be_overwritten_are_refused_before_anyt
     const auto first = std::make_shared<plain_module>(named_tensors{{"v", at::ones({2}).requires_grad_()}, {"w", parameter}},
                                                       named_tensors{{"mean", buffer}});
     objects::local_optimizer ours({}, {first});
-    const auto digest = ours.save(folder / "a.safetensors", "n", this_save);
+    const auto digest = saved_to(folder / "a.safetensors", ours);
     at::NoGradGuard no_grad;
     first->held[0].second.fill_(5);
     const auto text = text_of<error>([&] { ours.stage(folder / "a.safetensors", digest, this_save); });
@@ -497,7 +510,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_can_not_be_overwritten_are_refused_before_anyt
 BOOST_AUTO_TEST_CASE(buffers_that_a_call_replaces_after_the_reading_are_those_that_are_overwritten) {  // LO-4
   temporary_folder folder;
   const auto digest =
-    objects::local_optimizer({}, {with_buffers({{"mean", at::full({3}, 2.0)}})}).save(folder / "a.safetensors", "n", this_save);
+    saved_to(folder / "a.safetensors", objects::local_optimizer({}, {with_buffers({{"mean", at::full({3}, 2.0)}})}));
   const auto model = with_buffers({{"mean", at::zeros({3})}});
   objects::local_optimizer loading({}, {model});
   loading.stage(folder / "a.safetensors", digest, this_save);
@@ -517,11 +530,44 @@ BOOST_AUTO_TEST_CASE(buffers_that_a_call_replaces_after_the_reading_are_those_th
   BOOST_TEST(at::equal(model->held[0].second, at::full({2}, 5.0)));
 }
 
+BOOST_AUTO_TEST_CASE(a_change_waits_for_no_snapshot_that_is_written_and_does_not_change_it) {  // LO-9
+  temporary_folder folder;
+  auto mine = leaves({{100'000}});  // more than a pipe holds
+  const auto before = copies(mine);
+  objects::local_optimizer ours({}, {}, named(mine));
+  const auto digest = ours.snapshot("n", this_save);
+  const auto path = folder / "pipe.safetensors";
+  BOOST_TEST_REQUIRE(::mkfifo((path + ".part").c_str(), 0600) == 0);
+  auto written = std::async(std::launch::async, [&] { return text_of<error>([&] { ours.write_snapshot(path, this_save); }); });
+  const support::owned_descriptor pipe(::open((path + ".part").c_str(), O_RDONLY));  // once the writer opens it
+  std::string bytes(1, '\0');
+  BOOST_TEST_REQUIRE(::read(pipe.get(), bytes.data(), 1) == 1);
+  step(ours, mine, 0);
+  for (const auto& refused : {text_of<error>([&] { ours.snapshot("n", this_save); }),
+                              text_of<error>([&] { ours.write_snapshot(folder / "b", this_save); })})
+    BOOST_TEST(contains(refused, "the part of an earlier save is still being written"), refused);
+  std::string more(1 << 16, '\0');
+  for (ssize_t got = 1; got > 0;) {
+    got = ::read(pipe.get(), more.data(), more.size());
+    bytes.append(more, 0, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+  BOOST_TEST(contains(written.get(), "Invalid argument"));  // a pipe can't be made safe
+  BOOST_TEST(bytes.size() == digest.bytes);
+
+  BOOST_TEST((ours.write_snapshot(folder / "a.safetensors", this_save) == digest));
+  BOOST_TEST(!at::equal(mine[0], before[0]));
+  ours.stage(folder / "a.safetensors", digest, this_save);
+  ours.apply(this_save);
+  require_same(mine, before);
+  ours.discard();
+  BOOST_TEST(contains(text_of<error>([&] { ours.write_snapshot(folder / "b", this_save); }), "there is no snapshot of save"));
+}
+
 BOOST_AUTO_TEST_CASE(what_was_staged_is_applied_only_for_its_save_and_once) {
   temporary_folder folder;
   auto mine = leaves(usual);
   objects::local_optimizer ours({}, {}, named(mine));
-  const auto digest = ours.save(folder / "a.safetensors", "n", this_save);
+  const auto digest = saved_to(folder / "a.safetensors", ours);
   ours.stage(folder / "a.safetensors", digest, this_save);
   BOOST_CHECK_THROW(ours.apply("ffffffffffffffff"), error);
   ours.apply(this_save);

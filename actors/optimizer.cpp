@@ -7,6 +7,7 @@
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer_checkpoints.hpp>
 #include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_saves.hpp>
 #include <troupe/actors/optimizer_steps.hpp>
 
 namespace troupe {
@@ -36,6 +37,7 @@ class traced {
 struct optimizer::implementation {
   optimizer_parts parts;
   optimizer_steps steps{parts};
+  optimizer_saves saves{parts};
 };
 
 optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, const named_tensors& local,
@@ -50,6 +52,7 @@ optimizer::~optimizer() = default;
 
 std::optional<double> optimizer::step(const context& pass, std::optional<double> clip_norm) {
   const traced span(implementation_->parts.here(), "optimizer.step");
+  implementation_->saves.expect_saved();
   return implementation_->steps.step(pass, clip_norm);
 }
 
@@ -57,6 +60,7 @@ void optimizer::gather(const context& pass) { implementation_->steps.gather(pass
 
 std::optional<double> optimizer::step(std::optional<double> clip_norm) {
   const traced span(implementation_->parts.here(), "optimizer.step");
+  implementation_->saves.expect_saved();
   return implementation_->steps.step(clip_norm);
 }
 
@@ -71,10 +75,19 @@ void optimizer::expect_room(const std::string& folder, const std::string& node_f
 void optimizer::save(const std::string& folder, const attributes& about, const std::string& node_folder) {
   const traced span(implementation_->parts.here(), "optimizer.save");
   implementation_->steps.settle_all("optimizer::save");
-  optimizer_checkpoints checkpoints(implementation_->parts, folder);
-  checkpoints.write(checkpoints.snapshot(about, node_folder));
+  implementation_->saves.save(folder, about, node_folder);
 }
 
-attributes optimizer::load(const std::string& folder) { return implementation_->steps.load(folder); }
+future<done> optimizer::start_save(const std::string& folder, const attributes& about, const std::string& node_folder) {
+  const traced span(implementation_->parts.here(), "optimizer.start_save");
+  implementation_->steps.settle_all("optimizer::start_save");
+  return implementation_->saves.start(folder, about, node_folder);
+}
+
+attributes optimizer::load(const std::string& folder) {
+  implementation_->parts.expect_to_ask();  // a continuation can't wait for a save either
+  implementation_->saves.end();
+  return implementation_->steps.load(folder);
+}
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/actors/context.hpp>
+#include <troupe/actors/future.hpp>
 #include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/actors/parameter_group.hpp>
 #include <troupe/actors/remote_module.hpp>
@@ -28,13 +29,14 @@ namespace troupe {
 ///   OM-4  a run that loads a checkpoint goes on with the same bits as the run that saved it. A checkpoint therefore has the
 ///         buffers of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
 ///   OM-5  gathered gradients serve one step: the step drops them on every node, also if the step throws, unless it throws
-///         unsure_step. A gather that fails and a load drop them too. Gradients are summed in the order of the calls of
+///         unsure_step or the error of a save. A gather that fails and a load drop them too. Gradients are summed in the order of the calls of
 ///         gather().
 ///   OM-7  step() throws unsure_step if this node can't find out whether a node has made the step. No node makes a step twice:
 ///         a second try, or another change, completes the step on all nodes, gives up a step that no node has made, or names
 ///         the nodes that have made it. A late message of an earlier step or load changes nothing.
 ///   OM-8  parameter groups give the same bits as those of torch::optim. Each group has its options; the norm and the
 ///         checkpoint are over all groups.
+///   OM-9  a checkpoint has the state at its save() or start_save(), bit by bit. An incomplete checkpoint is never loaded.
 /// A node may go down or be cut off during a step: then this node can't find out whether that node has made the step. After
 /// unsure_step a program can go on in three ways:
 ///   - the same step again: step() with the same context and no new pass of it, or step() after gather(). A node makes the same
@@ -80,6 +82,11 @@ class optimizer {
   /// checkpoint of one optimizer: save() throws troupe::error (misuse) for a folder that another optimizer of this process has
   /// saved to or loaded from (OK-3). Blocks; throws troupe::error.
   void save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
+  /// Saves as save() does, but blocks only until each node has a copy of its state: steps go on while the checkpoint is
+  /// written. The future is complete once the checkpoint is complete. Until then each node holds its part once more in memory,
+  /// and the next save, a load and the destructor wait. If nobody has called `get` of the future, the next step or save throws
+  /// the error of this save and does nothing else. If there is no next step or save, the error goes to stderr.
+  future<done> start_save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
   /// Throws troupe::error with node, folder and reason, unless save() may write to these folders and the disks have room.
   /// Leaves nothing on any disk. Blocks.
   void expect_room(const std::string& folder, const std::string& node_folder = {});

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <troupe/actors/support/steady_clock.hpp>
 
@@ -57,11 +59,25 @@ void training_run::report(double loss, double step_seconds) {
 
 void training_run::validate() { metrics_->add_validation(state_.step, pipeline_->evaluate(data_->validation), state_.seconds); }
 
-void training_run::save() {
+/// Begins a save, which is written beside the next steps.
+void training_run::start_save() {
+  end_save();
   if (end_.is_saved(state_.step)) return;
-  pipeline_->optimiser().save(folder_.checkpoint(), state_.to_attributes(), node_folder());
-  end_.saved(state_.step);
-  saved_ = state_;
+  saving_.emplace(state_, pipeline_->optimiser().start_save(folder_.checkpoint(), state_.to_attributes(), node_folder()));
+}
+
+/// Waits for the save that was begun.
+void training_run::end_save() {
+  if (!saving_) return;
+  const auto [state, written] = *std::exchange(saving_, std::nullopt);
+  written.get();
+  end_.saved(state.step);
+  saved_ = state;
+}
+
+void training_run::save() {
+  start_save();
+  end_save();
 }
 
 void training_run::steps() {
@@ -70,8 +86,9 @@ void training_run::steps() {
   for (std::int64_t done = 0; !ended(); ++done) {
     driver_->set_profiling(options_.trace && done < options_.profile_steps);
     one_step();
+    if (saving_ && saving_->second.ready()) end_save();
     if (state_.step % options_.validate_every == 0 && !ended()) validate();
-    if (state_.step % options_.checkpoint_every == 0 && !ended()) save();
+    if (state_.step % options_.checkpoint_every == 0 && !ended()) start_save();
     const auto turn_begun = std::chrono::steady_clock::now();
     if (!ended() && single_process_.run_due(state_.fraction())) clock_.leave_out(std::chrono::steady_clock::now() - turn_begun);
   }

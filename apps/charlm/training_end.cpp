@@ -78,6 +78,7 @@ int training_run::interrupted() {
 }
 
 void training_run::rethrow_with_node(const std::exception& failure) {
+  end_save_after_failure();
   end_.disarm();
   progress_.finish();
   const auto lost = nodes_ ? nodes_->lost(std::chrono::milliseconds(150)) : std::nullopt;

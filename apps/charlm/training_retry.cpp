@@ -17,6 +17,15 @@ stage_wait training_run::wait_for_stages() {
     std::chrono::seconds(options_.retry_wait)};
 }
 
+/// Waits for a save that was begun before the failure. The save may succeed all the same.
+void training_run::end_save_after_failure() {
+  try {
+    end_save();
+  } catch (const error& failure) {
+    progress_.message(std::string("the last checkpoint was not saved: ") + failure.what());
+  }
+}
+
 /// Runs the training, from the first meeting with the stages to the end. If a stage is away, waits until all are up and goes
 /// back to the last checkpoint, as often as the options say. Returns false if a stop came first.
 bool training_run::train_to_end() {
@@ -38,6 +47,7 @@ bool training_run::train_to_end() {
       if (!wait || had_time) why = failure.what();
       if (wait && wait->is_over()) throw error(failure.code(), wait->over_text(why));
       if (!wait && (retry == options_.retry || !is_lost_stage(failure, has_begun()))) throw;
+      end_save_after_failure();
       pipeline_.reset();
       if (wait) {
         // The cause may be a stage that was lost meanwhile, that does not reach the next stage yet, or whose disk is full.

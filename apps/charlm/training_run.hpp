@@ -9,9 +9,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <c10/core/Device.h>
 
+#include <troupe/actors/future.hpp>
 #include <troupe/actors/node.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -78,7 +80,10 @@ class training_run {
   void one_step(bool verified = false);
   void report(double loss, double step_seconds);
   void validate();
+  void start_save();
+  void end_save();
   void save();
+  void end_save_after_failure();
   bool finish();
   std::optional<std::string> sample();
   std::string collected_trace();
@@ -110,6 +115,7 @@ class training_run {
   std::unique_ptr<node> driver_;
   std::unique_ptr<stage_nodes> nodes_;
   std::unique_ptr<pipeline> pipeline_;
+  std::optional<std::pair<run_state, future<done>>> saving_;  // a save that was begun: its state, and when it is whole
   single_process_turns single_process_{options_.single_process_seconds, [this] { return stopped(); }};
   verification verification_;
   training_clock<> clock_;

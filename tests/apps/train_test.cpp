@@ -209,7 +209,8 @@ BOOST_AUTO_TEST_CASE(a_run_that_lost_a_stage_names_it_and_continues_to_the_same_
   BOOST_TEST(again.how_it_ends() == "exited with 0", again.text());
   const auto from = again.line_with("continuing the run");
   const auto step = std::stoul(from.substr(from.rfind(' ') + 1));
-  BOOST_TEST((step % 20 == 0 && step + 21 > done), from << ", but " << done << " steps were done");
+  // A save that was still being written was lost too.
+  BOOST_TEST((step % 20 == 0 && step + 41 > done), from << ", but " << done << " steps were done");
   BOOST_TEST(whole.how_it_ends() == "exited with 0", whole.text());
   BOOST_TEST(losses(broken.file("metrics.jsonl")) == losses(straight.file("metrics.jsonl")), boost::test_tools::per_element());
   BOOST_TEST(broken.summary()["validation_loss"] == straight.summary()["validation_loss"]);

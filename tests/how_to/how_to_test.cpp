@@ -344,7 +344,7 @@ struct long_training : two_nodes {
     auto step = troupe::get<std::int64_t>(optimizer.load(folder), "step");
     while (step < steps) {
       train_step(step, half, optimizer);
-      if (++step % 10 == 0) optimizer.save(folder, {{"step", step}});
+      if (++step % 10 == 0) optimizer.start_save(folder, {{"step", step}});
     }
     // save:end
   }

@@ -20,7 +20,9 @@ void save_state(const std::string& path, const named_tensors& state) {
 named_tensors load_state(const std::string& path) {
   const auto file = support::file_place(path).read();
   try {
-    return objects::read_tensors(file).tensors;
+    return objects::read_tensors(file, path).tensors;
+  } catch (const error&) {
+    throw;
   } catch (const std::exception& refused) {
     throw error(errc::function_failed, "'" + path + "' is no safetensors file: " + support::text_of(refused));
   }

@@ -42,7 +42,8 @@ if(TROUPE_SANITIZE)
   add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TROUPE_SANITIZE})
   set(TROUPE_SANITIZER_ENVIRONMENT # environment of every test
-    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:report_mutex_bugs=0"
+    "ASAN_OPTIONS=allocator_may_return_null=1"
+    "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:report_mutex_bugs=0:allocator_may_return_null=1"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/lsan.supp")
 endif()
 

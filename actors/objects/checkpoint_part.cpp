@@ -197,7 +197,7 @@ checkpoint_part checked_part(const std::string& path, const support::file_digest
                              const std::string& save, const File& file) {
   expect_digest(path, found, expected);
   try {
-    return part_reader(read_tensors(file)).read(save);
+    return part_reader(read_tensors(file, path)).read(save);
   } catch (const error&) {
     throw;
   } catch (const std::exception& failed) {

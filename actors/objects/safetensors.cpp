@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -74,6 +75,10 @@ const char* dtype_name(const std::string& name, const at::Tensor& tensor) {
   return nullptr;
 }
 
+[[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
+  throw error(errc::function_failed, "can't read '" + path + "': " + why);
+}
+
 /// Reads up to `size` bytes of a file from `position` on. Returns how many came.
 using byte_reader = std::function<std::size_t(std::uint64_t position, void* to, std::size_t size)>;
 
@@ -134,6 +139,14 @@ void check_bools(const std::string& name, const at::Tensor& tensor) {
     fail_at("tensor '" + name + "'", "expected bytes 0 and 1 of BOOL, got others");
 }
 
+at::Tensor empty_tensor(const entry& each) {
+  try {
+    return at::empty(each.shape, each.dtype);
+  } catch (const c10::Error&) {  // libtorch's own exception for memory that is not there
+    throw std::bad_alloc();
+  }
+}
+
 json header_of(const byte_reader& read, std::uint64_t size, std::uint64_t& length) {
   if (size < length_bytes) fail_at("the file", "expected at least 8 bytes, got " + std::to_string(size));
   read_all(read, 0, &length, length_bytes);
@@ -147,7 +160,7 @@ json header_of(const byte_reader& read, std::uint64_t size, std::uint64_t& lengt
   return header;
 }
 
-tensor_file read_from(const byte_reader& read, std::uint64_t size) {
+tensor_file read_from(const byte_reader& read, std::uint64_t size, const std::string& path) try {
   std::uint64_t length = 0;
   const auto header = header_of(read, size, length);
   tensor_file result;
@@ -171,12 +184,14 @@ tensor_file read_from(const byte_reader& read, std::uint64_t size) {
   if (covered != size - start)
     fail_at("the file", "expected " + std::to_string(covered) + " bytes of elements, got " + std::to_string(size - start));
   for (auto& each : entries) {
-    auto tensor = at::empty(each.shape, each.dtype);
+    auto tensor = empty_tensor(each);
     read_all(read, start + each.begin, tensor.mutable_data_ptr(), tensor.nbytes());
     if (each.dtype == at::kBool) check_bools(each.name, tensor);
     result.tensors.emplace_back(std::move(each.name), std::move(tensor));
   }
   return result;
+} catch (const std::bad_alloc&) {
+  cannot_read(path, "there is too little memory for its " + std::to_string(size) + " bytes");
 }
 
 }  // namespace
@@ -215,28 +230,29 @@ void tensor_writer::write(const std::function<void(const void* data, std::size_t
   }
 }
 
-tensor_file read_tensors(const support::owned_descriptor& file) {
+tensor_file read_tensors(const support::owned_descriptor& file, const std::string& path) {
   struct stat about {};
-  if (::fstat(file.get(), &about) != 0) fail_at("the file", std::generic_category().message(errno));
+  if (::fstat(file.get(), &about) != 0) cannot_read(path, std::generic_category().message(errno));
   const auto read = [&](std::uint64_t position, void* to, std::size_t size) {
     std::size_t got = 0;
     while (got < size) {
       const ssize_t more = ::pread(file.get(), static_cast<char*>(to) + got, size - got, static_cast<off_t>(position + got));
       if (more < 0 && errno == EINTR) continue;
-      if (more <= 0) break;
+      if (more < 0) cannot_read(path, std::generic_category().message(errno));
+      if (more == 0) break;
       got += static_cast<std::size_t>(more);
     }
     return got;
   };
-  return read_from(read, static_cast<std::uint64_t>(about.st_size));
+  return read_from(read, static_cast<std::uint64_t>(about.st_size), path);
 }
 
-tensor_file read_tensors(const at::Tensor& bytes) {
+tensor_file read_tensors(const at::Tensor& bytes, const std::string& path) {
   const auto read = [&](std::uint64_t position, void* to, std::size_t size) {
     std::memcpy(to, static_cast<const char*>(bytes.const_data_ptr()) + position, size);
     return size;
   };
-  return read_from(read, bytes.nbytes());
+  return read_from(read, bytes.nbytes(), path);
 }
 
 }  // namespace troupe::objects

@@ -47,9 +47,10 @@ struct tensor_file {
   texts_by_name metadata;
 };
 
-/// Reads an open file. Throws std::runtime_error with what was expected and what came.
-tensor_file read_tensors(const support::owned_descriptor& file);
+/// Reads an open file. Throws std::runtime_error with what was expected and what came, and troupe::error (function_failed) with
+/// the path if the bytes can't be read, or if there is too little memory for them.
+tensor_file read_tensors(const support::owned_descriptor& file, const std::string& path);
 /// Reads the bytes of a file, which are a tensor of one dimension and type Byte.
-tensor_file read_tensors(const at::Tensor& bytes);
+tensor_file read_tensors(const at::Tensor& bytes, const std::string& path = "the bytes");
 
 }  // namespace troupe::objects

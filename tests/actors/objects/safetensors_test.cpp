@@ -2,9 +2,11 @@
 #include <troupe/actors/objects/safetensors.hpp>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -15,7 +17,11 @@
 #include <ATen/ATen.h>
 
 #include <actors/temporary_folder.hpp>
+#include <troupe/actors/state_file.hpp>
 #include <troupe/messages/errors.hpp>
+
+#include "support/forked_child.hpp"
+#include "support/refused_calls.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -93,8 +99,9 @@ BOOST_AUTO_TEST_CASE(tensors_of_every_dtype_come_back_bit_by_bit) {  // WF-1
     auto bytes = at::randint(dtype == at::kBool ? 2 : 256, {24}, at::kByte);
     tensors.emplace_back(c10::toString(dtype), bytes.view(dtype));
   }
-  const auto file = read(written(tensor_writer(tensors, {{"format", "pt"}, {"\xc3\xa4", "\"quoted\"\n\0"}})));
-  BOOST_TEST((file.metadata == objects::texts_by_name{{"format", "pt"}, {"\xc3\xa4", "\"quoted\"\n\0"}}));
+  const objects::texts_by_name metadata{{"format", "pt"}, {"\xc3\xa4", std::string("\"quoted\"\n\0z", 11)}};
+  const auto file = read(written(tensor_writer(tensors, metadata)));
+  BOOST_TEST((file.metadata == metadata));
   BOOST_REQUIRE(file.tensors.size() == tensors.size());
   for (const auto& [name, tensor] : tensors) {
     const auto& found = named(file.tensors, name);
@@ -113,18 +120,20 @@ BOOST_AUTO_TEST_CASE(tensors_of_every_shape_come_back) {  // WF-1
                               {"view", wide.t()},
                               {"expanded", at::ones({1}, at::kDouble).expand({4})},
                               {"leaf", at::ones({2}, at::kDouble).requires_grad_()},
-                              {"conjugated", complex.conj()}};
+                              {"conjugated", complex.conj()},
+                              {"negated", at::imag(complex.conj())}};
+  BOOST_TEST_REQUIRE(named(tensors, "negated").is_neg());
   const tensor_writer writer(tensors);
   const auto bytes = written(writer);
   BOOST_TEST(bytes.size() == writer.bytes());
-  BOOST_TEST(bytes.size() < 800u);
+  BOOST_TEST(bytes.size() < 900u);
   const auto file = read(bytes);
   BOOST_TEST(file.metadata.empty());
   BOOST_REQUIRE(file.tensors.size() == tensors.size());
   for (const auto& [name, tensor] : file.tensors) {
     const auto& expected = named(tensors, name);
     BOOST_TEST(tensor.sizes() == expected.sizes(), name);
-    BOOST_TEST(tensor.equal(expected.detach().resolve_conj()), name);
+    BOOST_TEST(tensor.equal(expected.detach().resolve_conj().resolve_neg()), name);
     BOOST_TEST(!tensor.requires_grad(), name);
   }
   BOOST_TEST(read(written(tensor_writer(named_tensors()))).tensors.empty());
@@ -147,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_read_as_its_bytes_are) {
   const auto bytes = written(tensor_writer({{"w", at::arange(5)}}, {{"a", "b"}}));
   write_text(folder / "a", bytes);
   const support::owned_descriptor file(::open((folder / "a").c_str(), O_RDONLY | O_CLOEXEC));
-  const auto found = read_tensors(file);
+  const auto found = read_tensors(file, folder / "a");
   BOOST_TEST((found.metadata == objects::texts_by_name{{"a", "b"}}));
   BOOST_TEST(found.tensors.at(0).second.equal(at::arange(5)));
 }
@@ -220,6 +229,24 @@ BOOST_AUTO_TEST_CASE(headers_that_do_not_fit_the_bytes_are_refused) {  // WF-3
 BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_is_refused) {  // WF-3
   const auto whole = written(tensor_writer({{"w", at::ones({2})}, {"n", at::ones({1}, at::kByte)}}, {{"a", "b"}}));
   for (std::size_t size = 0; size < whole.size(); ++size) BOOST_REQUIRE(refusal(whole.substr(0, size)) != "");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_for_which_there_is_no_memory_is_not_taken_for_another_one) {
+  auto header = file_of("{" + entry("w", "F32", "[36028797018963968]", "[0,144115188075855872]") + "}");
+  const auto size = static_cast<std::int64_t>(header.size()) + (std::int64_t{1} << 57);  // only the header is there
+  const auto file = at::from_blob(header.data(), {size}, at::kByte);
+  BOOST_TEST(contains(text_of<error>([&] { read_tensors(file, "run/a"); }), "can't read 'run/a': there is too little memory"));
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_can_not_be_read_is_not_taken_for_another_file) {
+  const temporary_folder folder;
+  write_text(folder / "a", written(tensor_writer({{"w", at::arange(5)}})));
+  const auto status = status_of_child([&] {
+    if (!refuse_calls({SYS_pread64}, EIO)) return 1;
+    const auto text = text_of<error>([&] { load_state(folder / "a"); });
+    return contains(text, "can't read '" + (folder / "a") + "': Input/output error") ? 0 : 2;
+  });
+  BOOST_TEST(status == 0);
 }
 
 BOOST_AUTO_TEST_CASE(headers_that_are_too_long_or_too_deep_are_refused) {  // WF-4

@@ -33,7 +33,8 @@ using support::shown;
 constexpr auto metadata_name = "troupe";
 constexpr auto own_prefix = "troupe:";
 constexpr auto random_name = "troupe:random";
-constexpr std::size_t most_nested = 4;  // the metadata, its parameters, one of them, its slots
+constexpr std::uint64_t most_steps = std::uint64_t{1} << 62;  // libtorch adds one for each further step
+constexpr std::size_t most_nested = 4;                        // the metadata, its parameters, one of them, its slots
 
 std::string slot_name(const std::string& slot, const std::string& parameter) { return own_prefix + slot + "/" + parameter; }
 
@@ -172,8 +173,8 @@ class part_reader {
     part.parameters.emplace_back(name, take(name));
     auto& state = part.states.emplace_back();
     const auto step = from.find("step");
-    if (step != from.end() && (!step->is_number_integer() || step->get<std::int64_t>() < 0))
-      fail_at("parameter '" + name + "'", "expected a step from 0 on, got " + shown(*step));
+    if (step != from.end() && (!step->is_number_unsigned() || step->get<std::uint64_t>() > most_steps))
+      fail_at("parameter '" + name + "'", "expected a step from 0 to " + std::to_string(most_steps) + ", got " + shown(*step));
     state.present = step != from.end();
     if (state.present) state.step = step->get<std::int64_t>();
     auto kept = state.present ? field(from, "slots") : json::array();

@@ -147,6 +147,7 @@ BOOST_AUTO_TEST_CASE(a_part_whose_metadata_and_tensors_do_not_belong_together_is
   };
   BOOST_TEST(refusal("{", "{") == "");
   BOOST_TEST(refusal(R"("version":4)", R"("version":4,"new field":[])") == "");
+  BOOST_TEST(refusal(R"("step":7)", R"("step":4611686018427387904)") == "");
   for (const auto& [heard, why] : std::vector<std::pair<std::string, std::string>>{
          {refusal("{", "["), "not valid JSON"},
          {refusal(R"("version":4)", R"("version":3)"), "it has format 3; this program reads format 4"},
@@ -158,8 +159,10 @@ BOOST_AUTO_TEST_CASE(a_part_whose_metadata_and_tensors_do_not_belong_together_is
          {refusal(R"("parameters":[)", R"("parameters":[7,)"), "expected the field 'name', got 7"},
          {refusal(R"("group":0)", R"("group":1)"), "expected a group from 0 to 0, got 1"},
          {refusal(R"("group":0)", R"("group":-1)"), "expected a group from 0 to 0, got -1"},
-         {refusal(R"("step":7)", R"("step":-7)"), "expected a step from 0 on, got -7"},
-         {refusal(R"("step":7)", R"("step":18446744073709551615)"), "expected a step from 0 on, got 18446744073709551615"},
+         {refusal(R"("step":7)", R"("step":-7)"), "expected a step from 0 to 4611686018427387904, got -7"},
+         {refusal(R"("step":7)", R"("step":7.5)"), "expected a step from 0 to 4611686018427387904, got 7.5"},
+         {refusal(R"("step":7)", R"("step":9223372036854775807)"), "4611686018427387904, got 9223372036854775807"},
+         {refusal(R"("step":7)", R"("step":18446744073709551615)"), "4611686018427387904, got 18446744073709551615"},
          {refusal(R"("slots":[)", R"("slots":["nothing",)"), "expected the names of what the optimizer keeps, each once"},
          {refusal(R"("slots":[)", R"("slots":["exp_avg",)"), "expected the names of what the optimizer keeps, each once"},
          {refusal(R"(,"step":7)", ""), "expected no tensor that it does not name, got 'troupe:exp_avg"},

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/weights.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -13,9 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include <troupe/actors/state_file.hpp>
-#include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/actors/support/strict_json.hpp>
 #include <troupe/messages/tensor_rules.hpp>
+
+#include "apps/folder_lock.hpp"
 
 namespace troupe::apps {
 
@@ -115,21 +117,12 @@ std::size_t export_weights(const std::string& checkpoint, const std::string& fil
   return all.size();
 }
 
-namespace {
-
-/// Takes the lock of the folder of the run (charlm/run_folder.hpp), so no run saves to the checkpoint meanwhile.
-support::owned_descriptor lock_of_run(const std::string& checkpoint) {
-  const auto folder = std::filesystem::canonical(checkpoint).parent_path();
-  support::owned_descriptor lock(::open((folder / ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    throw std::runtime_error("a run is writing to the folder " + folder.string() + "; wait for its end before you import");
-  return lock;
-}
-
-}  // namespace
-
 std::size_t import_weights(const std::string& file, const std::string& checkpoint, renames names) {
-  const auto lock = lock_of_run(checkpoint);
+  // Keeps runs from saving to the checkpoint meanwhile: the lock of a run lies beside its checkpoint. A run of this user can't
+  // use a folder that this user can't write to.
+  std::optional<folder_lock> lock;
+  if (const auto folder = std::filesystem::canonical(checkpoint).parent_path(); ::access(folder.c_str(), W_OK) == 0)
+    lock.emplace(folder, "");
   auto manifest = objects::read_manifest(checkpoint);
   weights_of_file weights(file);
   std::size_t count = 0;
@@ -147,6 +140,9 @@ std::size_t import_weights(const std::string& file, const std::string& checkpoin
   }
   weights.expect_none_left();
   names.expect_all_used();
+  std::uint64_t bytes = 0;
+  for (const auto& part : parts) bytes += objects::estimated_bytes(part);
+  objects::expect_room(checkpoint, bytes);
   manifest.save = save;
   try {
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -6,13 +6,12 @@
 #include <optional>
 #include <string>
 
-#include <troupe/actors/support/owned_descriptor.hpp>
+#include "apps/folder_lock.hpp"
 
 namespace troupe::apps::charlm {
 
 /// The folder of a run, and the names of its files.
-///   RF-1  one process at a time may use the folder; for a second process, the constructor throws std::runtime_error. On a file
-///         system without locks (flock), a folder with a file `.lock` counts as used, even after a run that was killed.
+///   RF-1  one process at a time may use the folder (FO-1).
 ///   RF-2  set_aside() moves all files of a run to a new folder, `previous-1/`, `previous-2/` and so on, so nothing of a run is
 ///         lost. Files that no run writes are left alone, also by remove_run().
 ///   RF-3  a folder that cannot be made, cannot be written or has too little room throws std::runtime_error with the folder
@@ -21,7 +20,6 @@ class run_folder {
  public:
   /// Creates the folder if needed, and locks it for this process.
   explicit run_folder(std::filesystem::path path);
-  ~run_folder();
 
   const std::filesystem::path& path() const noexcept { return path_; }
   std::string metrics() const { return path_ / "metrics.jsonl"; }
@@ -44,12 +42,8 @@ class run_folder {
   bool remove_run() const;
 
  private:
-  std::string lock_name() const { return path_ / ".lock"; }
-  void lock();
-  bool holds();
-
   std::filesystem::path path_;
-  support::owned_descriptor lock_;
+  folder_lock lock_;
 };
 
 /// Writes a file. Afterwards the file has all of `content`, or it was not changed.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/weights.hpp"
 
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
 #include <exception>
 #include <filesystem>
 #include <set>
@@ -10,10 +14,14 @@
 
 #include <ATen/ATen.h>
 
+#include <actors/size_limit.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/random_state.hpp>
 #include <troupe/actors/state_file.hpp>
+
+#include "apps/folder_lock.hpp"
+#include "support/forked_child.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -63,6 +71,9 @@ struct checkpoint_of_two {
 
 using names_of_tensors = std::set<std::string>;
 
+/// Others can't mount a small disk.
+boost::test_tools::assertion_result is_root(boost::unit_test::test_unit_id) { return ::geteuid() == 0; }
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(weights)
@@ -84,11 +95,22 @@ BOOST_FIXTURE_TEST_CASE(tensors_get_other_names, checkpoint_of_two) {
   BOOST_TEST(contains(refusal_to_export("[]"), "expected an object of texts, got []"));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_checkpoint_that_is_damaged_gives_no_file, checkpoint_of_two) {  // WX-1
+BOOST_FIXTURE_TEST_CASE(a_file_that_can_not_be_written_leaves_what_was_there, checkpoint_of_two) {  // WX-1
   write_text(file, "before");
-  write_text(run + "/" + manifest.parts[1].file, "damaged");
-  BOOST_TEST(contains(text_of<std::exception>([&] { apps::export_weights(run, file); }), "is damaged or of another save"));
+  BOOST_TEST(contains(refusal_to_export(R"({"stage1/": "", "stage2/": ""})"), "two tensors called '0/layer."));
+  {
+    const size_limit full(100);
+    BOOST_TEST(contains(text_of<std::exception>([&] { apps::export_weights(run, file); }), "File too large"));
+  }
   BOOST_TEST(read_text(file) == "before");
+  BOOST_TEST((folder.files() == std::set<std::string>{"run", "model.safetensors", "names.json"}));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_checkpoint_that_is_damaged_gives_no_file, checkpoint_of_two) {  // WX-1
+  write_text(run + "/" + manifest.parts[1].file, "damaged");
+  for (const auto& to : {file, folder / "none/model.safetensors"})  // the refusal comes before a file is opened
+    BOOST_TEST(contains(text_of<std::exception>([&] { apps::export_weights(run, to); }), "is damaged or of another save"));
+  BOOST_TEST(!std::filesystem::exists(file));
   std::filesystem::remove(run + "/" + manifest.parts[1].file);
   manifest.parts[1].folder = "parts";
   objects::write_manifest(run, manifest);
@@ -142,6 +164,34 @@ BOOST_FIXTURE_TEST_CASE(weights_that_do_not_fit_change_nothing, checkpoint_of_tw
   BOOST_TEST(contains(refusal_to_import(with("stage2/0/layer.weight", at::ones({2, 3}, at::kDouble))), "got Double[2, 3]"));
   BOOST_TEST(objects::read_manifest(run).save == manifest.save);
   BOOST_TEST(refusal_to_import(fitting) == "");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_folder_that_a_run_uses_is_not_imported_to, checkpoint_of_two) {  // WX-2, FO-1
+  exported();
+  {
+    const apps::folder_lock of_run(folder.path(), "");
+    BOOST_TEST(contains(refusal_to_import(load_state(file)), "another run is writing to the folder " + folder.path()));
+  }
+  BOOST_TEST(objects::read_manifest(run).save == manifest.save);
+  BOOST_TEST(refusal_to_import(load_state(file)) == "");
+  BOOST_TEST((folder.files() == std::set<std::string>{"run", "model.safetensors"}));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_disk_without_room_is_told_before_a_file_is_written, checkpoint_of_two,
+                        *boost::unit_test::precondition(is_root)) {  // WX-2
+  exported();
+  const auto disk = folder / "disk";
+  std::filesystem::create_directory(disk);
+  const auto status = status_of_child([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", disk.c_str(), "tmpfs", 0, "size=128k") != 0)
+      return 1;
+    std::filesystem::copy(run, disk + "/run");
+    const auto text = text_of<std::exception>([&] { apps::import_weights(file, disk + "/run"); });
+    const auto expected = "expected room for 1 MB of checkpoints in the folder '" + disk + "/run'";
+    return contains(text, expected) && objects::read_manifest(disk + "/run").save == manifest.save ? 0 : 2;
+  });
+  BOOST_TEST(status == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

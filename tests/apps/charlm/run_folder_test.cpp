@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_named_with_the_file) {  // RF-3
   BOOST_CHECK_NO_THROW(here.expect_room(1));
 }
 
-BOOST_AUTO_TEST_CASE(a_folder_has_one_run_at_a_time) {  // RF-1
+BOOST_AUTO_TEST_CASE(a_folder_has_one_run_at_a_time) {  // RF-1, FO-1
   const temporary_folder folder;
   {
     const run_folder first{folder.path() / "run"};
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(a_folder_has_one_run_at_a_time) {  // RF-1
   BOOST_CHECK_NO_THROW(run_folder{folder.path() / "run"});
 }
 
-BOOST_AUTO_TEST_CASE(a_folder_without_locks_has_the_run_that_made_the_lock_file) {  // RF-1
+BOOST_AUTO_TEST_CASE(a_folder_without_locks_has_the_run_that_made_the_lock_file) {  // FO-1
   const temporary_folder folder;
   const auto path = folder.path() / "run";
   for (const int reason : {ENOSYS, ENOLCK, EOPNOTSUPP}) {

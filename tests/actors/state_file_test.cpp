@@ -9,6 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <actors/linear_cluster.hpp>
+#include <actors/size_limit.hpp>
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/optimizer.hpp>
@@ -58,7 +59,12 @@ BOOST_AUTO_TEST_CASE(a_state_that_can_not_be_written_leaves_the_file_as_it_was) 
   const temporary_folder folder;
   const auto path = folder / "state.safetensors";
   write_text(path, "before");
+  BOOST_TEST(contains(text_of<error>([&] { save_state(folder / "none/state", {{"w", {}}}); }), "'w': it is undefined"));
   BOOST_TEST(contains(text_of<error>([&] { save_state(path, {{"w", {}}}); }), "'w': it is undefined"));
+  {
+    const size_limit full(100);
+    BOOST_TEST(contains(text_of<error>([&] { save_state(path, {{"w", at::ones({1000})}}); }), "File too large"));
+  }
   BOOST_TEST(read_text(path) == "before");
   BOOST_TEST((folder.files() == std::set<std::string>{"state.safetensors"}));
 }

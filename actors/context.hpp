@@ -66,7 +66,8 @@ class context {
   /// `format`: the format in which the large float32 tensors of the context's calls, answers and gradients travel, on all nodes
   /// of the context. `wire_format` lists what each format keeps of a tensor, and which tensors travel exactly in any format.
   /// Weights, buffers and gradients that a program asks for (remote_module, optimizer) always travel exactly. So do the tensors
-  /// of calls that hooks make (HP-1), and all tensors to a node whose version of troupe does not know the format.
+  /// of calls that hooks make (HP-1), and all tensors to a node that is not connected yet, or whose version of troupe does not
+  /// know the format.
   explicit context(node& here, wire_format format = wire_format::exact);
   ~context();
   context(const context&) = delete;

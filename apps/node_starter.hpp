@@ -17,8 +17,9 @@ struct start_options {
 };
 
 /// The commands that start the nodes of a cluster file: on this host, by ssh, or by Slurm's srun.
-///   NR-1  the constructor throws std::runtime_error, with the file's field, if nodes of several hosts can't reach each other
-///         because one node listens on loopback, or if a node on this host is to listen at another host's address.
+///   NR-1  the constructor throws std::runtime_error with the file's field. Where there are several hosts, it refuses a node on
+///         loopback, and a first node without an address for the others. It refuses a node on this host at another host's
+///         address, and `ssh` together with Slurm.
 ///   NR-2  no text of the file is read as an option or as a command of a shell.
 ///   NR-3  a node on another host ends within `silence_s` seconds after the command that started it is cut off or killed.
 ///   NR-4  the ready line of a node carries a token that is new with each starter. No other line of a host is taken for a

@@ -65,7 +65,7 @@ std::optional<std::uint32_t> wire_number(c10::Device device) noexcept;
 /// device can have.
 std::optional<c10::Device> wire_device(std::uint32_t number) noexcept;
 
-/// Returns the tensor's dtype and shape as text, like "float[2, 3]", or "undefined".
+/// Returns the tensor's dtype and shape as text, like "Float[2, 3]", or "undefined".
 std::string describe(const at::Tensor& tensor);
 
 }  // namespace troupe

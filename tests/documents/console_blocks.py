@@ -1,52 +1,52 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the commands that a document's `console` blocks show, and compares what they print with what the block shows.
+"""Finds the commands that a document shows in blocks `console` and `sh`, and compares what they print with what the block shows.
 
-In a block, a line that begins with `$ ` is a command; the lines up to the next command are what it prints:
+In a block `console` a line that begins with `$ ` is a command, with `h1$ ` one of the host h1. The lines up to the next command are what it
+prints. If there are none, it may print anything:
   - a line `...` stands for any lines, also none; `...` within a line for any text;
   - a number stands for any number (also 1,234.5 and 1:42), and the word after it for one or several (2 threads, 1 thread);
   - how many blanks stand between two words does not matter.
-A command runs in the document's folder and has to end with status 0. A block below the line `<!-- not run: REASON -->` is not run.
+In a block `sh` each line is a command, and nothing is compared. A line goes on after a backslash. A command has to end with status 0.
 """
-import argparse
-import pathlib
 import re
-import subprocess
 import sys
 
-NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
 NUMBER = r"\d(?:[\d,.:]*\d)?"
 
 
 class Shown:
-    """A command of a document and the lines that it is shown to print."""
+    """A command of a document, the host that its prompt or its comment (`# on h1`) names, and the lines that it is shown to print."""
 
-    def __init__(self, command, line):
+    def __init__(self, command, line, host=""):
         self.command = command
         self.line = line
+        named = re.search(r"\s# on (\w+)$", command)
+        self.host = named[1] if named else host
         self.output = []
 
+    def without_comment(self):
+        return re.sub(r"\s+#.*", "", self.command)
 
-def shown_commands(text):
-    """Yields (Shown, reason not to run it or None) for each command of the document's console blocks."""
-    reason, inside, current = None, False, None
+
+def blocks(text):
+    """The blocks of a document: a list of Shown for each."""
+    found, language = [], None
     for number, line in enumerate(text.splitlines(), 1):
-        if not inside:
-            found = NOT_RUN.fullmatch(line.strip())
-            if line.strip() == "```console":
-                inside = True
-            elif found or line.strip():
-                reason = found.group(1) if found else None
+        begins = re.fullmatch(r"```(console|sh)", line.strip())
+        if language is None and begins:
+            language = begins[1]
+            found.append([])
         elif line.strip() == "```":
-            if current:
-                yield current, reason
-            inside, current, reason = False, None, None
-        elif line.startswith("$ "):
-            if current:
-                yield current, reason
-            current = Shown(line[2:], number)
-        elif current:
-            current.output.append(line)
+            language = None
+        elif language:
+            prompt = re.match(r"(\w*)\$ (.+)" if language == "console" else r"()(.+)", line)
+            if found[-1] and found[-1][-1].command.endswith("\\"):
+                found[-1][-1].command += "\n" + line
+            elif prompt:
+                found[-1].append(Shown(prompt[2], number, prompt[1]))
+            elif found[-1] and language == "console":
+                found[-1][-1].output.append(line)
+    return found
 
 
 def pattern_of(line):
@@ -85,43 +85,21 @@ def first_mismatch(shown, printed):
     return None
 
 
-def run(command, folder, limit):
-    done = subprocess.run(["bash", "-c", command], cwd=folder, text=True, timeout=limit, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return done.stdout, done.returncode
+def trouble_of(shown, printed, status):
+    """What is wrong with a command that printed this text, or None."""
+    wrong = f"ended with status {status}" if status else shown.output and first_mismatch(shown.output, printed.splitlines())
+    return f"{wrong}\nof what it printed:\n{printed}" if wrong else None
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("document", type=pathlib.Path)
-    parser.add_argument("--printed", nargs=2, action="append", default=[], metavar=("COMMAND", "FILE"),
-                        help="what a command printed that ran already: it is not run again")
-    parser.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for one command (600)")
-    options = parser.parse_args()
-    printed = dict(options.printed)
-    problems, checked = [], 0
-    for shown, reason in shown_commands(options.document.read_text()):
-        where = f"{options.document}:{shown.line}: $ {shown.command}"
-        if reason:
-            print(f"{where}\n  not run: {reason}")
-            continue
-        if shown.command in printed:
-            text, status = pathlib.Path(printed[shown.command]).read_text(), 0
-        else:
-            print(where, flush=True)
-            text, status = run(shown.command, options.document.resolve().parent, options.limit)
-        checked += 1
-        trouble = f"ended with status {status}" if status else first_mismatch(shown.output, text.splitlines())
-        if trouble:
-            problems.append(f"{where}\n{trouble}\nof what it printed:\n{text}")
+def check(document, commands, run_one):
+    """Runs the commands by run_one(shown), which returns what the command printed and its status. Returns whether all is well."""
+    problems = []
+    for shown in commands:
+        where = f"{document}:{shown.line}: {shown.host}$ {shown.command}"
+        print(where, flush=True)
+        if trouble := trouble_of(shown, *run_one(shown)):
+            problems.append(f"{where}\n{trouble}")
     for each in problems:
         print(each, file=sys.stderr)
-    if not checked and not problems:
-        print(f"{options.document}: no console block that can be run", file=sys.stderr)
-        return 1
-    print(f"{checked - len(problems)} of {checked} commands print what the document shows")
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(f"{len(commands) - len(problems)} of {len(commands)} commands do what the document shows", flush=True)
+    return bool(commands) and not problems

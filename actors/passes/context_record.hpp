@@ -25,7 +25,7 @@
 namespace troupe::passes {
 
 /// What a node knows of a context: the sends, the other nodes that joined the context, and the passes. Any thread may use the
-/// record. The states of a pass are drawn in docs/design.md.
+/// record. docs/design.md lists the states of a pass.
 ///   CR-1  at most one pass that was started on this node runs at a time.
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the

@@ -31,7 +31,7 @@ void cpu_workers::measure_grain() {
   constexpr int rounds = 20;
   constexpr std::int64_t least = 10'000;
   // The measured time can be longer, because a worker may sleep on an idle core. Even then it is worth handing over functions
-  // of 30 us, because the thread of the pass takes back functions that no worker has begun (bench/suite_grain.cpp).
+  // of 30 us, because the thread of the pass takes back functions that no worker has begun (bench/calls/grain_plots.cpp).
   constexpr std::int64_t most = 30'000;
   std::int64_t best = std::numeric_limits<std::int64_t>::max();
   for (int round = 0; round < rounds; ++round) {

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "real_cluster.hpp"
+#include "../support/real_cluster.hpp"
 
 namespace troupe::bench {
 

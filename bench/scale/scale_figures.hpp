@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "../report.hpp"
+#include "../support/report.hpp"
 #include "membership_model.hpp"
 #include "pass_model.hpp"
 #include "soak.hpp"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "../curves.hpp"
+#include "../support/curves.hpp"
 #include "scale_figures.hpp"
 
 namespace troupe::bench {

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "exchanges.hpp"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+#include "../support/caf_echo.hpp"
+#include "../support/measured_runs.hpp"
+#include "../support/other_process.hpp"
+#include "../support/tcp_floor.hpp"
+#include "../support/value_range.hpp"
+
+namespace troupe::bench {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+void write_all(int to, const void* data, std::size_t bytes) {
+  for (const auto* at = static_cast<const char*>(data); bytes > 0;) {
+    const auto written = ::write(to, at, bytes);
+    if (written <= 0) throw std::runtime_error("the process that asked is gone");
+    at += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+/// False if the other end has closed before.
+bool read_all(int from, void* data, std::size_t bytes) {
+  for (auto* at = static_cast<char*>(data); bytes > 0;) {
+    const auto got = ::read(from, at, bytes);
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+/// A number in memory that two processes share: one process raises the number, and the other process waits for it.
+class turn_number {
+ public:
+  static constexpr std::uint32_t over = ~std::uint32_t{0};
+
+  void set(std::uint32_t turn, bool wakes) {
+    value_.store(turn, std::memory_order_release);
+    if (wakes) futex(FUTEX_WAKE, 1, nullptr);
+  }
+  /// Returns the number when it is at least `turn`. Throws std::runtime_error if a sleeping process is not woken for 20 s.
+  std::uint32_t wait(std::uint32_t turn, bool sleeps) {
+    for (;;) {
+      const auto seen = value_.load(std::memory_order_acquire);
+      if (seen >= turn) return seen;
+      if (!sleeps) continue;
+      const timespec longest{20, 0};
+      if (futex(FUTEX_WAIT, seen, &longest) != 0 && errno == ETIMEDOUT) throw std::runtime_error("the other process is gone");
+    }
+  }
+
+ private:
+  long futex(int operation, std::uint32_t value, const timespec* longest) {
+    return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&value_), operation, value, longest, nullptr, 0);
+  }
+
+  alignas(64) std::atomic<std::uint32_t> value_{0};
+};
+
+struct exchanged {
+  turn_number asked;
+  turn_number answered;
+};
+
+/// Memory that this process and its children share. The question of `bytes` bytes stands behind `turns`, and the answer behind it.
+class shared_exchange {
+ public:
+  explicit shared_exchange(std::size_t bytes) : bytes_(bytes) {
+    memory_ = ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::runtime_error("mmap failed");
+    turns_ = new (memory_) exchanged;
+  }
+  ~shared_exchange() { ::munmap(memory_, size()); }
+  shared_exchange(const shared_exchange&) = delete;
+  shared_exchange& operator=(const shared_exchange&) = delete;
+
+  exchanged& turns() { return *turns_; }
+  char* question() { return static_cast<char*>(memory_) + sizeof(exchanged); }
+  char* answer() { return question() + bytes_; }
+
+ private:
+  std::size_t size() const { return sizeof(exchanged) + 2 * bytes_; }
+
+  std::size_t bytes_;
+  void* memory_ = nullptr;
+  exchanged* turns_ = nullptr;
+};
+
+/// Keeps the compiler from leaving out what was written to the memory.
+void benchmark_keeps(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
+
+std::vector<double> exchanges_in_memory(int runs, std::size_t bytes, bool sleeps) {
+  shared_exchange with(bytes);
+  std::vector<char> message(bytes, 'x');
+  std::vector<double> taken;
+  const other_process server([&](int, const auto&) {
+    for (std::uint32_t turn = 1;; ++turn) {
+      if (with.turns().asked.wait(turn, sleeps) == turn_number::over) return;
+      std::memcpy(with.answer(), with.question(), bytes);
+      with.turns().answered.set(turn, sleeps);
+    }
+  });
+  std::uint32_t turn = 0;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto begin = clock::now();
+    std::memcpy(with.question(), message.data(), bytes);
+    with.turns().asked.set(++turn, sleeps);
+    with.turns().answered.wait(turn, sleeps);
+    std::memcpy(message.data(), with.answer(), bytes);
+    if (i >= 0) taken.push_back(microseconds_since(begin));
+  }
+  with.turns().asked.set(turn_number::over, true);
+  return taken;
+}
+
+}  // namespace
+
+std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure) {
+  auto found = support::make_pipe();
+  if (!found.read || !found.write) throw std::runtime_error("pipe2 failed");
+  const other_process part([&](int, const auto&) {
+    const auto values = measure();
+    const std::uint64_t count = values.size();
+    write_all(found.write.get(), &count, sizeof count);
+    write_all(found.write.get(), values.data(), values.size() * sizeof(double));
+  });
+  found.write = {};
+  std::uint64_t count = 0;
+  std::vector<double> values;
+  if (read_all(found.read.get(), &count, sizeof count)) values.resize(count);
+  if (count == 0 || !read_all(found.read.get(), values.data(), values.size() * sizeof(double)))
+    throw std::runtime_error("its process failed; the reason stands above");
+  return values;
+}
+
+std::vector<double> caf_requests(int runs, std::size_t bytes, std::chrono::microseconds pause) {
+  const std::string loopback = "127.0.0.1";
+  const other_process server([&](int stop, const auto& tell) { serve_caf_echo(loopback, tell, [=] { wait_for(stop); }); });
+  caf_link link(loopback, server.told());
+  caf_asker asker(link);
+  const std::string text(bytes, 'x');
+  std::vector<double> taken;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+    const auto begin = clock::now();
+    asker.ask(text);
+    if (i >= 0) taken.push_back(microseconds_since(begin));
+  }
+  return taken;
+}
+
+std::vector<double> tcp_exchanges(int runs, std::size_t bytes) {
+  const other_process server([](int, const auto& tell) { serve_echo(tell); });
+  tcp_floor floor(server.told());
+  std::vector<double> taken;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto seconds = floor.seconds(1, std::max<std::size_t>(bytes, 1));  // nothing travels with 0 bytes
+    if (i >= 0) taken.push_back(seconds * 1e6);
+  }
+  return taken;
+}
+
+std::vector<double> spinning_exchanges(int runs, std::size_t bytes) { return exchanges_in_memory(runs, bytes, false); }
+
+std::vector<double> sleeping_exchanges(int runs, std::size_t bytes) { return exchanges_in_memory(runs, bytes, true); }
+
+std::vector<double> copies(int runs, std::size_t bytes) {
+  std::vector<char> from(bytes + 1, 'x');
+  std::vector<char> to(bytes + 1);
+  std::vector<double> taken;
+  for (int i = -warm_up_of(runs); i < runs; ++i) {
+    const auto begin = clock::now();
+    std::memcpy(to.data(), from.data(), bytes);
+    std::memcpy(from.data(), to.data(), bytes);
+    benchmark_keeps(from.data());
+    if (i >= 0) taken.push_back(microseconds_since(begin));
+  }
+  return taken;
+}
+
+turns_of_part::turns_of_part(int turns, const std::function<std::vector<double>()>& part) {
+  for (int turn = 0; turn < turns; ++turn) turns_.push_back(in_own_process(part));
+}
+
+std::vector<double> turns_of_part::all(std::size_t figure) const {
+  std::vector<double> values;
+  for (const auto& turn : turns_) values.push_back(turn.at(figure));
+  return values;
+}
+
+double turns_of_part::median(std::size_t figure) const { return percentile(all(figure), 0.5); }
+
+}  // namespace troupe::bench

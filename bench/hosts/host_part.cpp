@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host_part.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include <ATen/Parallel.h>
+
+#include "apps/process_group.hpp"
+#include "parts.hpp"
+
+namespace troupe::bench {
+
+namespace {
+
+std::vector<std::string> arguments_of(const std::string& name, const std::vector<std::string>& node,
+                                      const values_of_part& values) {
+  std::vector<std::string> all{"part", name};
+  all.insert(all.end(), node.begin(), node.end());
+  all.emplace_back("--");
+  for (const auto& [key, value] : values) all.push_back(key + "=" + value);
+  return all;
+}
+
+}  // namespace
+
+std::string last_words(hosts::program& of) {
+  constexpr std::size_t most = 10;
+  const auto lines = of.lines();
+  std::string text;
+  for (auto i = lines.size() - std::min(lines.size(), most); i < lines.size(); ++i) text += "\n   | " + lines[i];
+  return text;
+}
+
+host_part::host_part(const hosts::host& on, const std::string& name, const std::vector<std::string>& node,
+                     const values_of_part& values)
+    : name_(name), program_(on.start(apps::own_program(), arguments_of(name, node, values))) {}
+
+std::uint16_t host_part::ready() { return static_cast<std::uint16_t>(figure("ready", std::chrono::seconds(60))); }
+
+double host_part::figure(const std::string& name, std::chrono::seconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto prefix = "figure " + name + " ";
+  while (true) {
+    for (const auto& line : program_.lines())
+      if (line.starts_with(prefix)) return std::stod(line.substr(prefix.size()));
+    const auto end = program_.how_it_ends(std::chrono::milliseconds(5));
+    if (end != "still runs" || std::chrono::steady_clock::now() > until)
+      throw std::runtime_error("expected '" + name + "' of the part '" + name_ + "', but the part " + end +
+                               "; it wrote:" + last_words(program_));
+  }
+}
+
+std::map<std::string, double> host_part::figures(std::chrono::seconds patience) {
+  if (const auto end = program_.how_it_ends(patience); end != "exited with 0")
+    throw std::runtime_error("the part '" + name_ + "' " + end + "; it wrote:" + last_words(program_));
+  std::map<std::string, double> found;
+  for (const auto& line : program_.lines()) {
+    std::istringstream words(line);
+    std::string kind;
+    std::string name;
+    double value = 0;
+    if (words >> kind >> name >> value && kind == "figure") found[name] = value;
+  }
+  return found;
+}
+
+std::vector<std::string> node_options(const std::string& name, int port, const std::vector<std::string>& join) {
+  // Hosts never share memory. These processes could, because they are on one machine.
+  std::vector<std::string> all{"--name=" + name,     "--host=0.0.0.0",     "--port=" + std::to_string(port),
+                               "--no-shared-memory", "--no-direct-memory", "--insecure"};
+  for (const auto& address : join) all.push_back("--join=" + address);
+  return all;
+}
+
+int run_part(int argc, char** argv) {
+  try {
+    if (argc < 3) throw std::runtime_error("expected the name of a part");
+    const auto parts = hosts_parts();
+    const auto part = parts.find(argv[2]);
+    if (part == parts.end()) throw std::runtime_error("there is no part '" + std::string(argv[2]) + "'");
+    char** const separator = std::find(argv + 2, argv + argc, std::string_view("--"));
+    part_arguments arguments{settings(static_cast<int>(separator - (argv + 2)), argv + 2), {}};
+    for (char** each = separator + 1; each < argv + argc; ++each) {
+      const std::string word = *each;
+      const auto equals = word.find('=');
+      arguments.values[word.substr(0, equals)] = equals == std::string::npos ? "" : word.substr(equals + 1);
+    }
+    at::set_num_threads(1);
+    part->second(arguments);
+    return 0;
+  } catch (const std::exception& failed) {
+    std::fprintf(stderr, "hosts_bench, part: %s\n", failed.what());
+    return 1;
+  }
+}
+
+}  // namespace troupe::bench

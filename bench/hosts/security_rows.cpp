@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Rows of what it costs to prove who one is, and of strangers.
+#include "rows.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <troupe/actors/certificates/authority.hpp>
+#include <troupe/actors/gate/tls_session.hpp>
+#include <troupe/actors/support/owned_descriptor.hpp>
+
+#include "kits.hpp"
+#include "host_part.hpp"
+#include "../support/process_figures.hpp"
+
+namespace troupe::bench {
+
+namespace {
+
+using hosts::testbed;
+using std::chrono::seconds;
+using steady = std::chrono::steady_clock;
+
+constexpr auto longest_row = seconds(300);
+constexpr int port_of_b = 4001;
+
+/// The seconds that a small call takes on one machine, in turns without and with the gate. Both ends share memory.
+hosts_row gate_small_call() {
+  const auto measure = [](const hosts_effort& effort) {
+    const testbed all({"h1"});
+    // The two sides of a turn follow each other, in changing order: what slows the machine for longer slows both.
+    std::vector<double> ratios;
+    std::vector<double> taken[2];
+    for (int turn = 0; turn < (effort.quick ? 1 : 21); ++turn) {
+      for (const bool gate : {turn % 2 != 0, turn % 2 == 0}) {
+        std::vector<std::string> of_node{"--name=b", "--port=" + std::to_string(port_of_b)};
+        std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + std::to_string(port_of_b)};
+        if (!gate)
+          for (auto* each : {&of_node, &of_driver}) each->emplace_back("--insecure");
+        host_part node(all["h1"], "node", of_node, {});
+        node.ready();
+        host_part driver(all["h1"], "calls", of_driver, {{"count", effort.quick ? "20" : "10000"}});
+        taken[gate ? 1 : 0].push_back(driver.figures(longest_row).at("us"));
+      }
+      ratios.push_back(taken[0].back() / taken[1].back());
+    }
+    return hosts_figures{{middle(taken[0]), middle(taken[1]), 0}, middle(ratios)};
+  };
+  return {.name = "gate_small_call", .unit = "us", .bar = 0.95, .measure = measure};
+}
+
+/// A part on h1 that asks the node of h2, in turns by plain TCP and by TLS. Returns the middle figures of both.
+std::pair<double, double> plain_and_tls(const std::string& part, const values_of_part& values, const std::string& figure,
+                                        int turns) {
+  const kits proofs;
+  const testbed all({"h1", "h2"});
+  std::vector<double> taken[2];
+  for (int turn = 0; turn < turns; ++turn)
+    for (const bool tls : {false, true}) {
+      host_part node(all["h2"], "node", tls ? proofs.options("b", port_of_b) : node_options("b", port_of_b), {});
+      node.ready();
+      const std::vector<std::string> join{"h2:" + std::to_string(port_of_b)};
+      host_part driver(all["h1"], part, tls ? proofs.options("a", 0, join) : node_options("a", 0, join), values);
+      taken[tls ? 1 : 0].push_back(driver.figures(longest_row).at(figure));
+    }
+  return {middle(taken[0]), middle(taken[1])};
+}
+
+hosts_row tls_small_call() {
+  const auto measure = [](const hosts_effort& effort) {
+    const auto [plain, tls] = plain_and_tls("calls", {{"count", effort.quick ? "20" : "5000"}}, "us", effort.quick ? 1 : 21);
+    return hosts_figures{{plain, tls, 0}, plain / tls};
+  };
+  return {.name = "tls_small_call", .unit = "us", .bar = 0.7, .measure = measure};
+}
+
+/// What `openssl speed` gives for the cipher on one core, in Mbit/s.
+double rate_of_cipher(int length_s) {
+  const auto command =
+    "openssl speed -elapsed -seconds " + std::to_string(length_s) + " -bytes 16384 -evp aes-128-gcm 2>/dev/null";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> output(::popen(command.c_str(), "r"), &::pclose);
+  std::array<char, 512> line{};
+  double kilobytes = 0;
+  while (output && std::fgets(line.data(), line.size(), output.get()) != nullptr)
+    if (std::string(line.data()).starts_with("AES-128-GCM")) std::sscanf(line.data(), "%*s %lfk", &kilobytes);
+  if (kilobytes <= 0) throw std::runtime_error("expected a figure of `openssl speed`; is the program openssl installed?");
+  return kilobytes * 1000 * 8 / 1e6;
+}
+
+/// The rate of two loops that do nothing but send and receive, without a node, in Mbit/s.
+double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::string& kit_of_h2, const std::string& length_s) {
+  host_part drain(all["h2"], "drain", {}, {{"listen", std::to_string(port_of_b)}, {"kit", kit_of_h2}});
+  drain.ready();
+  host_part pour(
+    all["h1"], "pour", {},
+    {{"address", all["h2"].ipv4()}, {"port", std::to_string(port_of_b)}, {"kit", kit_of_h1}, {"seconds", length_s}});
+  return drain.figures(longest_row).at("mbit");
+}
+
+/// What the same machine can do without any node: the rates by plain TCP and by TLS, in turns.
+std::pair<double, double> bare_plain_and_tls(const std::string& length_s, int turns) {
+  const kits proofs;
+  const testbed all({"h1", "h2"});
+  std::vector<double> taken[2];
+  for (int turn = 0; turn < turns; ++turn) {
+    taken[0].push_back(bare_rate(all, "", "", length_s));
+    taken[1].push_back(bare_rate(all, proofs.file("a"), proofs.file("b"), length_s));
+  }
+  return {middle(taken[0]), middle(taken[1])};
+}
+
+hosts_row tls_bulk() {
+  const auto measure = [](const hosts_effort& effort) {
+    const auto cipher = rate_of_cipher(effort.quick ? 1 : 3);
+    const int turns = effort.quick ? 1 : 3;
+    const auto [plain, tls] =
+      plain_and_tls("bulk", {{"in_flight", "2"}, {"seconds", effort.quick ? "0.5" : "5"}}, "mbit", turns);
+    const auto [bare_plain, bare_tls] = bare_plain_and_tls(effort.quick ? "0.2" : "3", turns);
+    // Where plain TCP takes the whole core of the sender, the same core has to encrypt as well.
+    std::array<char, 256> note{};
+    std::snprintf(
+      note.data(), note.size(),
+      "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f; two loops without nodes: "
+      "%.0f plain, %.0f by TLS, %.2f",
+      cipher / (cipher + plain), bare_plain, bare_tls, bare_tls / bare_plain);
+    return hosts_figures{{plain, tls, cipher}, tls / std::min(plain, cipher), note.data()};
+  };
+  return {.name = "tls_bulk", .unit = "Mbit/s", .bar = 0.8, .measure = measure};
+}
+
+/// Keeps this thread on one core while the object lives.
+class one_core {
+ public:
+  one_core() {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &one);
+    if (::sched_setaffinity(0, sizeof one, &one) != 0)
+      throw std::system_error(errno, std::generic_category(), "sched_setaffinity");
+  }
+  ~one_core() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  one_core(const one_core&) = delete;
+  one_core& operator=(const one_core&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+/// Handshakes a second, both ends on this thread. `whom`: sessions with the same text resume.
+double rate_of_handshakes(const std::shared_ptr<gate::credentials>& a, const std::shared_ptr<gate::credentials>& b,
+                          bool resumes, double length) {
+  using gate::tls_session;
+  const auto begin = steady::now();
+  const auto passed = [&] { return std::chrono::duration<double>(steady::now() - begin).count(); };
+  int count = 0;
+  while (passed() < length) {
+    int both[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) != 0)
+      throw std::system_error(errno, std::generic_category(), "socketpair");
+    const support::owned_descriptor calling(both[0]);
+    const support::owned_descriptor called(both[1]);
+    tls_session caller(a, calling.get(), gate::end::calling, resumes ? "b" : "b" + std::to_string(count));
+    tls_session answering(b, called.get(), gate::end::called);
+    for (int i = 0; i < 10 && !(caller.is_proven() && answering.is_proven()); ++i) {
+      caller.shake_hands();
+      answering.shake_hands();
+    }
+    if (!answering.is_proven()) throw std::runtime_error("a handshake failed: " + answering.problem().why);
+    char byte = 'x';
+    answering.write(&byte, 1);  // with the session's ticket
+    caller.read({&byte, 1}, {});
+    ++count;
+  }
+  return count / passed();
+}
+
+hosts_row handshakes() {
+  const auto measure = [](const hosts_effort& effort) {
+    const kits proofs;
+    const auto a = std::make_shared<gate::credentials>(proofs.file("a"));
+    const auto b = std::make_shared<gate::credentials>(proofs.file("b"));
+    const one_core here;
+    const auto length = effort.quick ? 0.2 : 5.0;
+    const auto full = rate_of_handshakes(a, b, false, length);
+    const auto resumed = rate_of_handshakes(a, b, true, length);
+    return hosts_figures{{0, full, 0}, full, "both ends on one core; resumed " + short_number(resumed)};
+  };
+  return {.name = "handshakes", .unit = "1/s", .bar = 500, .measure = measure};
+}
+
+/// How much a node's process grows while connections stall in the handshake.
+hosts_row stalled_memory() {
+  const auto measure = [](const hosts_effort& effort) {
+    const kits proofs;
+    const testbed all({"h1", "h2"});
+    host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
+    node.ready();
+    const auto before = process_figures::of(node.pid()).resident_kib;
+    host_part stall(
+      all["h2"], "stall", {},
+      {{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"count", effort.quick ? "50" : "1000"}});
+    stall.ready();
+    auto most = before;
+    const auto until = steady::now() + std::chrono::milliseconds(effort.quick ? 500 : 12'000);
+    while (steady::now() < until) {
+      most = std::max(most, process_figures::of(node.pid()).resident_kib);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const auto mib = static_cast<double>(most - before) / 1024;
+    // The node still lets in who proves who he is.
+    host_part driver(all["h2"], "calls", proofs.options("a", 0, {"h1:" + std::to_string(port_of_b)}), {{"count", "20"}});
+    driver.figures(longest_row);
+    return hosts_figures{{0, mib, 0}, mib};
+  };
+  return {.name = "stalled_memory", .unit = "MiB more", .bar = 64, .at_most = true, .measure = measure};
+}
+
+/// The 99th percentile of a friend's small call, without and with a stranger who sends bytes that no node sends.
+hosts_row hostile_disturbance() {
+  const auto measure = [](const hosts_effort& effort) {
+    const kits proofs;
+    const testbed all({"h1", "h2", "h3"});
+    host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
+    node.ready();
+    std::vector<double> taken[2];
+    const std::string rate = "500";
+    for (int turn = 0; turn < (effort.quick ? 1 : 5); ++turn)
+      for (const bool disturbs : {false, true}) {
+        std::unique_ptr<host_part> stranger;
+        if (disturbs) {
+          stranger = std::make_unique<host_part>(
+            all["h3"], "strangers", std::vector<std::string>{},
+            values_of_part{{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"rate", rate}});
+          stranger->ready();
+        }
+        const auto name = "a" + std::to_string(2 * turn + (disturbs ? 1 : 0));
+        host_part driver(all["h2"], "calls", proofs.options(name, 0, {"h1:" + std::to_string(port_of_b)}),
+                         {{"count", effort.quick ? "50" : "10000"}});
+        taken[disturbs ? 1 : 0].push_back(driver.figures(longest_row).at("p99_us"));
+      }
+    const auto quiet = middle(taken[0]);
+    const auto disturbed = middle(taken[1]);
+    return hosts_figures{{quiet, disturbed, 0}, disturbed / quiet, rate + " hostile connections a second"};
+  };
+  return {.name = "hostile_disturbance", .unit = "us p99", .bar = 2, .at_most = true, .measure = measure};
+}
+
+/// Crashes, leaks and lost nodes while a stranger and a node that lies play what no node would send.
+hosts_row hostile_inputs() {
+  const auto measure = [](const hosts_effort& effort) {
+    constexpr int parts = 10;
+    constexpr std::int64_t most_grown_kib = 64 << 10;
+    const kits proofs;
+    const testbed all({"h1", "h2", "h3"});
+    auto of_node = proofs.options("b", port_of_b);
+    of_node.emplace_back("--log-level=off");
+    host_part node(all["h1"], "node", of_node, {});
+    node.ready();
+    const std::string count = effort.quick ? "2000" : "1000000";
+    host_part stranger(all["h3"], "hostile", {},
+                       {{"address", all["h1"].ipv4()},
+                        {"port", std::to_string(port_of_b)},
+                        {"kit", proofs.file("mallory")},
+                        {"count", count},
+                        {"parts", std::to_string(parts)}});
+    int faults = 0;
+    std::int64_t before = 0;
+    double connections = 0;
+    for (int part = 1; part <= parts; ++part) {
+      connections = stranger.figure("played_" + std::to_string(part), longest_row);
+      try {
+        host_part peer(all["h2"], "calls", proofs.options("a" + std::to_string(part), 0, {"h1:" + std::to_string(port_of_b)}),
+                       {{"count", "20"}});
+        peer.figures(longest_row);
+        const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
+        if (part == 1) before = now;
+        faults += now - before > most_grown_kib ? 1 : 0;
+      } catch (const std::runtime_error& fault) {
+        std::fprintf(stderr, "hostile_inputs: %s\n", fault.what());
+        ++faults;
+      }
+    }
+    const auto messages = stranger.figure("messages", longest_row);
+    if (messages < std::stod(count) / 2)
+      throw std::runtime_error("hostile_inputs: expected that at least half of " + count + " inputs come after a proof, got " +
+                               short_number(messages));
+    const auto grown = static_cast<double>(process_figures::of(node.pid()).resident_kib - before) / 1024;
+    return hosts_figures{{std::stod(count), static_cast<double>(faults), 0},
+                         static_cast<double>(faults),
+                         short_number(connections) + " connections, " + short_number(messages) +
+                           " inputs after a proof; the node grew by " + short_number(grown) + " MiB"};
+  };
+  return {.name = "hostile_inputs", .unit = "faults", .bar = 0, .at_most = true, .measure = measure};
+}
+
+}  // namespace
+
+std::vector<hosts_row> security_rows() {
+  return {gate_small_call(), tls_small_call(),      tls_bulk(),      handshakes(),
+          stalled_memory(),  hostile_disturbance(), hostile_inputs()};
+}
+
+}  // namespace troupe::bench

@@ -16,7 +16,7 @@ build := build/$(PRESET)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz docs lint format bundle install clean help configure
+.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv
 	@cmake/deps.sh
@@ -70,16 +70,19 @@ fuzz: deps ## Feed every reader of bytes with inputs of libFuzzer's for TIME sec
 	@ninja -C build/fuzz -j $(JOBS) fuzzers
 	@sh tests/fuzz/run.sh build/fuzz/tests/fuzz build/fuzz/run $(TIME)
 
-bench: configure ## Build and run the benchmarks, and make a page of all figures: out/bench/report.html
+# What draws the page. All else of the benchmarks works without.
+plots: configure
+	@cmake/deps.sh python3-matplotlib || true
+
+bench: plots ## Build and run the benchmarks, and make a page of all figures: out/bench/report.html
 	@ninja -C $(build) -j $(JOBS) benchmarks
 	@cmake -DFOLDER=$(build)/bench -DARGS="$(ARGS)" -P cmake/bench.cmake
 
-bench-quick: configure ## Run every benchmark for a moment, which checks that all work: out/bench-quick/report.html, in 3 minutes
+bench-quick: plots ## Run every benchmark for a moment, which checks that all work: out/bench-quick/report.html, in 3 minutes
 	@ninja -C $(build) -j $(JOBS) benchmarks
 	@cmake -DFOLDER=$(build)/bench -DQUICK=ON -DARGS="$(ARGS)" -P cmake/bench.cmake
 
-bench-report: configure ## Make the page anew, or compare two runs: make bench-report ARGS="--compare out/before out/bench"
-	@ninja -C $(build) -j $(JOBS) bench_report
+bench-report: plots ## Make the page anew, or compare two runs: make bench-report ARGS="--compare out/before out/bench"
 	@$(build)/bench/bench_report $(ARGS)
 
 bench-engine: configure ## Measure the engine beside libtorch's own: out/bench/engine.json and .txt

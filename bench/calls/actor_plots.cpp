@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "actor_plots.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <stdexcept>
-#include <string>
+// Messages between actors of one process, by the kind of actor that answers, and what a call takes of them.
 #include <tuple>
-#include <utility>
 
 #include <ATen/ATen.h>
 #include <caf/actor_system.hpp>
@@ -25,9 +17,7 @@
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/messages.hpp>
 
-#include "node_pair.hpp"
-#include "exchanges.hpp"
-#include "message_plots.hpp"
+#include "suite.hpp"
 
 namespace troupe::bench {
 
@@ -69,54 +59,49 @@ void receive(caf::scoped_actor& self) {
   self->receive([](Answer) {}, caf::after(longest_wait) >> [] { throw std::runtime_error("an actor of CAF did not answer"); });
 }
 
-/// Microseconds of a message, of `at_once` that are told, and of which only the last one is answered.
-std::vector<double> told(int at_once, int runs) {
+/// Microseconds of `once(self, actor)`, by `at_once`, in a system of CAF's. `once` runs on a thread of the program, for which `self` stands.
+/// `make`: the actor that it talks to.
+template <class Once>
+std::vector<double> times_in_a_system(const maker& make, int at_once, int runs, Once once) {
   caf_config config;
   caf::actor_system system(config);
   std::vector<double> taken;
   {
-    const auto listens = system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-      return {[](int) {}, [self](const caf::actor& driver) { self->send(driver, true); }};
-    });
+    const auto other = make(system);
     caf::scoped_actor self{system};
-    const caf::actor me = self;
-    taken = times_of(runs, [&] {
-      for (int i = 1; i < at_once; ++i) self->send(listens, i);
-      self->send(listens, me);
-      receive<bool>(self);
-    });
-    self->send_exit(listens, caf::exit_reason::user_shutdown);
+    taken = times_of(runs, [&] { once(self, other); });
+    self->send_exit(other, caf::exit_reason::user_shutdown);
   }
   for (auto& time : taken) time /= at_once;
   return taken;
+}
+
+/// Microseconds of a message, of `at_once` that are told, and of which only the last one is answered.
+std::vector<double> told(int at_once, int runs) {
+  const auto make = [](caf::actor_system& in) -> caf::actor {
+    return in.spawn([](caf::event_based_actor* self) -> caf::behavior {
+      return {[](int) {}, [self](const caf::actor& driver) { self->send(driver, true); }};
+    });
+  };
+  return times_in_a_system(make, at_once, runs, [=](caf::scoped_actor& self, const caf::actor& listens) {
+    for (int i = 1; i < at_once; ++i) self->send(listens, i);
+    self->send(listens, caf::actor(self));
+    receive<bool>(self);
+  });
 }
 
 /// Microseconds of a message and its answer, with `at_once` under way. The asking actor is a thread of the program.
 std::vector<double> exchanges(const maker& make, int at_once, int runs) {
-  caf_config config;
-  caf::actor_system system(config);
-  std::vector<double> taken;
-  {
-    const auto answers = make(system);
-    caf::scoped_actor self{system};
-    taken = times_of(runs, [&] {
-      for (int i = 0; i < at_once; ++i) self->send(answers, i);
-      for (int i = 0; i < at_once; ++i) receive<int>(self);
-    });
-    self->send_exit(answers, caf::exit_reason::user_shutdown);
-  }
-  for (auto& time : taken) time /= at_once;
-  return taken;
+  return times_in_a_system(make, at_once, runs, [=](caf::scoped_actor& self, const caf::actor& answers) {
+    for (int i = 0; i < at_once; ++i) self->send(answers, i);
+    for (int i = 0; i < at_once; ++i) receive<int>(self);
+  });
 }
 
 /// The same, where an actor asks that has no thread of its own.
 std::vector<double> exchanges_of_scheduled(int at_once, int runs) {
-  caf_config config;
-  caf::actor_system system(config);
-  std::vector<double> taken;
-  {
-    const auto answers = system.spawn(echo);
-    const auto asks = system.spawn([=](caf::event_based_actor* self) -> caf::behavior {
+  const auto make = [](caf::actor_system& in) -> caf::actor {
+    return in.spawn([answers = in.spawn(echo)](caf::event_based_actor* self) -> caf::behavior {
       const auto left = std::make_shared<int>(0);
       const auto who = std::make_shared<caf::actor>();
       return {[=](const caf::actor& driver, int count) {
@@ -128,16 +113,11 @@ std::vector<double> exchanges_of_scheduled(int at_once, int runs) {
                 if (--*left == 0) self->send(*who, true);
               }};
     });
-    caf::scoped_actor self{system};
-    const caf::actor me = self;
-    taken = times_of(runs, [&] {
-      self->send(asks, me, at_once);
-      receive<bool>(self);
-    });
-    for (const auto& each : {asks, answers}) self->send_exit(each, caf::exit_reason::user_shutdown);
-  }
-  for (auto& time : taken) time /= at_once;
-  return taken;
+  };
+  return times_in_a_system(make, at_once, runs, [=](caf::scoped_actor& self, const caf::actor& asks) {
+    self->send(asks, caf::actor(self), at_once);
+    receive<bool>(self);
+  });
 }
 
 /// The median time to write and read a message, in microseconds.
@@ -156,37 +136,34 @@ double written_and_read(caf::actor_system& system, const Message& sample, int ru
                     0.5);
 }
 
-}  // namespace
-
 plot messages_in_a_process(bool quick) {
-  plot made{.group = "messages",
-            .name = "messages_in_a_process",
-            .title = "A message to an actor of the same process, and its answer",
-            .how_to_read =
-              "Lower is better. The less is under way at once, the more threads have to wake. Unless a curve says otherwise, a "
-              "thread of the program asks.",
-            .x = {"messages under way at once", "", true},
-            .y = {"time of a message and its answer", "us", true}};
-  const auto line = [&](const char* name, role part, const std::function<std::vector<double>(int, int)>& measure) {
-    curve one{name, part};
-    for (const int at_once : quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}) {
-      const int runs = quick ? 5 : 20'000 / (at_once + 9);
-      const auto taken = in_own_process([&] { return measure(at_once, runs); });
-      one.points.push_back(point_of(at_once, taken));
-    }
-    made.curves.push_back(std::move(one));
+  plot made{"A message to an actor of the same process, and its answer",
+            "Lower is better. The less is under way at once, the more threads have to wake. Unless a curve says otherwise, a "
+            "thread of the program asks.",
+            {"messages under way at once", "", true},
+            {"time of a message and its answer", "us", true}};
+  const auto add = [&](const char* name, role part, const std::function<std::vector<double>(int, int)>& measure) {
+    made.curves.push_back(curve_over(quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}, name, part, [&](int at_once) {
+      return in_own_process([&] { return measure(at_once, quick ? 5 : 20'000 / (at_once + 9)); });
+    }));
   };
   const auto from_thread = [](const maker& make) {
     return [make](int at_once, int runs) { return exchanges(make, at_once, runs); };
   };
-  line("told, and not answered", role::variant, told);
-  line("between scheduled actors", role::variant, exchanges_of_scheduled);
-  line("to a scheduled actor", role::peer, from_thread(make_scheduled));
-  line("to one that delegates", role::variant, from_thread(make_delegating));
-  line("to a detached actor", role::variant, from_thread(make_detached));
-  line("to a broker", role::variant, from_thread(make_broker));
-  line("to an actor with a thread, as troupe's workers", role::troupe, from_thread(make_own_thread));
+  add("told, and not answered", role::variant, told);
+  add("between scheduled actors", role::variant, exchanges_of_scheduled);
+  add("to a scheduled actor", role::peer, from_thread(make_scheduled));
+  add("to one that delegates", role::variant, from_thread(make_delegating));
+  add("to a detached actor", role::variant, from_thread(make_detached));
+  add("to a broker", role::variant, from_thread(make_broker));
+  add("to an actor with a thread, as troupe's workers", role::troupe, from_thread(make_own_thread));
   return made;
+}
+
+}  // namespace
+
+std::vector<plot_definition> actor_plots() {
+  return plots_of_group("messages", {{"messages_in_a_process", messages_in_a_process}});
 }
 
 call_layers layers_of_call(int runs) {

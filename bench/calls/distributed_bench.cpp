@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <unistd.h>
-#include <csignal>
-#include <cstddef>
 #include <cstdio>
-#include <exception>
-#include <filesystem>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <CLI/CLI.hpp>
-
-#include "distributed_rows.hpp"
-#include "../support/report.hpp"
-#include "../support/row_choice.hpp"
-#include "turns.hpp"
+#include "distributed.hpp"
 
 using namespace troupe::bench;
 
@@ -29,18 +15,6 @@ constexpr const char* what_it_does =
   "the "
   "cost of a node by that of one of two, contexts_* MiB. Also writes distributed.json and distributed.txt.";
 constexpr const char* example = "Example: distributed_bench --only small_call backward_4 --out out/bench";
-
-/// A folder for this run only, removed at the end.
-struct own_folder {
-  own_folder() : path(std::filesystem::temp_directory_path() / ("troupe_bench_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path);
-  }
-  ~own_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::filesystem::path path;
-};
 
 /// Adds the runs of one turn to the runs of all turns.
 void add(times& all, times more) {
@@ -57,34 +31,31 @@ value_range spread_of_sweeps(const std::vector<double>& runs, int sweeps, double
   return spread_of(std::move(medians), figure);
 }
 
-row row_of(const definition& each, const std::vector<double>& torch, const std::vector<double>& troupe,
+row row_of(const call_row& each, const std::vector<double>& torch, const std::vector<double>& troupe,
            const std::vector<double>& floor, int sweeps) {
-  row result{.name = each.name, .unit = each.unit, .bar = each.bar, .at_most = each.at_most};
-  if (each.alone) {
-    result.value = {troupe[0], troupe[1], 0};
-    result.ratio = troupe[2];
-  } else {
-    result.value = {median(torch), median(troupe), floor.empty() ? 0 : median(floor)};
-    result.ratio = result.value.peer / result.value.troupe;
-    result.spreads = {.peer = spread_of_sweeps(torch, sweeps, result.value.peer),
-                      .troupe = spread_of_sweeps(troupe, sweeps, result.value.troupe),
-                      .floor = spread_of_sweeps(floor, sweeps, result.value.floor)};
-  }
-  return result;
+  if (each.alone) return labelled({.value = {troupe[0], troupe[1], 0}, .ratio = troupe[2]}, each);
+  const results value{median(torch), median(troupe), floor.empty() ? 0 : median(floor)};
+  return labelled({.value = value,
+                   .ratio = value.peer / value.troupe,
+                   .spreads = {.peer = spread_of_sweeps(torch, sweeps, value.peer),
+                               .troupe = spread_of_sweeps(troupe, sweeps, value.troupe),
+                               .floor = spread_of_sweeps(floor, sweeps, value.floor)}},
+                  each);
 }
 
-void run(const std::vector<definition>& chosen, bool quick, const std::string& folder) {
-  const own_folder mine;
-  std::vector<definition> both;
-  std::vector<definition> alone;
+int measure_rows(const bench_choice& how) {
+  auto chosen = distributed_rows();
+  keep_only(how.only, chosen);
+  const bool quick = how.quick;
+  std::vector<call_row> both;
+  std::vector<call_row> alone;
   for (const auto& each : chosen) (each.alone ? alone : both).push_back(each);
   const int sweeps = quick || both.empty() ? 1 : 5;
   times torch;
   times ours;
   times floor;
-  int turns = 0;
-  const auto turn = [&](side who, const std::vector<definition>& rows) {
-    return take_turn(who, rows, quick ? 0 : 1.0 / sweeps, quick, mine.path / std::to_string(turns++));
+  const auto turn = [&](side who, const std::vector<call_row>& rows) {
+    return take_turn(who, rows, quick ? 0 : 1.0 / sweeps, quick);
   };
   for (int sweep = 1; sweep <= sweeps && !both.empty(); ++sweep) {
     std::fprintf(stderr, "-- sweep %d of %d: PyTorch, troupe, floor\n", sweep, sweeps);
@@ -97,43 +68,23 @@ void run(const std::vector<definition>& chosen, bool quick, const std::string& f
     std::fprintf(stderr, "-- rows of troupe alone\n");
     own = turn(side::troupe, alone);
   }
-  std::vector<row> all;
+  measured found;
   for (std::size_t i = 0, shared = 0, single = 0; i < chosen.size(); ++i)
     if (chosen[i].alone)
-      all.push_back(row_of(chosen[i], {}, own[single++], {}, sweeps));
+      found.rows.push_back(row_of(chosen[i], {}, own[single++], {}, sweeps));
     else
-      all.push_back(row_of(chosen[i], torch[shared], ours[shared], floor[shared], sweeps)), ++shared;
-  std::printf("%s", table_of(all).c_str());
-  std::fflush(stdout);
-  write_report(folder, "distributed", all);
-}
-
-int measure(int argc, char** argv) {
-  CLI::App app{what_it_does};
-  app.footer(example);
-  std::vector<std::string> only;
-  std::string folder = "out/bench";
-  bool quick = false;
-  app.add_option("--only", only, "measure these rows");
-  app.add_option("--out", folder, "where to write distributed.json and distributed.txt")->capture_default_str();
-  app.add_flag("--quick", quick, "two runs a row: to see that it works");
-  CLI11_PARSE(app, argc, argv);
-  auto chosen = distributed_rows();
-  keep_only(chosen, only);
-  run(chosen, quick, folder);
+      found.rows.push_back(row_of(chosen[i], torch[shared], ours[shared], floor[shared], sweeps)), ++shared;
+  write_measured(found, how.folder, "distributed", "libtorch");
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a write to a child that has ended must not end this process
-  try {
-    return measure(argc, argv);
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "distributed_bench: %s\n", failed.what());
-  } catch (...) {
-    std::fputs("distributed_bench: an exception of an unknown type\n", stderr);
-  }
-  return 1;
+  return run({.name = "distributed_bench",
+              .what_it_does = what_it_does,
+              .footer = example,
+              .files = "distributed.json and distributed.txt",
+              .run = measure_rows},
+             argc, argv);
 }

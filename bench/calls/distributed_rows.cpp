@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "distributed_rows.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <stdexcept>
-#include <utility>
+#include "distributed.hpp"
 
 #include <ATen/ATen.h>
-
-#include "troupe_rpc.hpp"
-#include "../support/value_range.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
-using seconds = std::chrono::duration<double>;
-
 template <class Run>
 double seconds_of(Run&& run) {
   const auto begin = std::chrono::steady_clock::now();
   run();
-  return seconds(std::chrono::steady_clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 using driven_run = std::function<double(round_trips&)>;
@@ -95,13 +85,9 @@ driven_run large_tensor(std::int64_t mebibytes) {
   };
 }
 
-definition beside(std::string name, double bar, int runs, driven_run run, wire least = {}) {
-  return {.name = std::move(name), .bar = bar, .runs = runs, .run = std::move(run), .least = least};
-}
-
 /// Compares troupe's fast mode with its smart mode. Fast mode is in the column of PyTorch, which has only that mode. The ratio
 /// is fast mode's time over smart mode's.
-definition smart_over_fast() {
+call_row smart_over_fast() {
   auto measure = [](round_trips& troupe, std::uint16_t, bool quick) {
     const auto fast_run = backward_over(4, true);
     const auto smart_run = backward_over(4);
@@ -114,12 +100,15 @@ definition smart_over_fast() {
     const results taken{median(std::move(fast)), median(std::move(smart)), 0};
     return figures{taken, taken.peer / taken.troupe};
   };
-  return {.name = "smart_over_fast", .bar = 0.95, .alone = measure};
+  return {.name = "smart_over_fast",
+          .text = "A pass in smart mode; peer: the same in fast mode, the only one of PyTorch.",
+          .should_be = at_least(0.95),
+          .alone = measure};
 }
 
 /// Compares the time per node of a forward and backward through `count` nodes in one process with the time per node for two nodes. Both
 /// take turns, so that a machine that changes its speed slows both.
-definition nodes(int count) {
+call_row nodes(int count) {
   auto measure = [=](round_trips&, std::uint16_t, bool quick) {
     // More nodes get fewer runs, so that all visit the same number of nodes: two nodes are faster in their first 50 ms than later.
     const auto runs_of = [=](int nodes) { return quick ? 2 : 6'400 / nodes; };
@@ -132,40 +121,61 @@ definition nodes(int count) {
     }
     return figures{{0, percentile(std::move(costs), 0.5), 0}, percentile(std::move(ratios), 0.5)};
   };
-  return {.name = "nodes_" + std::to_string(count), .unit = "us/node", .bar = 1.2, .at_most = true, .alone = measure};
+  return {.name = "nodes_" + std::to_string(count),
+          .text = "Forward and backward through " + std::to_string(count) + " nodes in one process, by node" +
+                  (count > 2 ? "; ratio: by one of two." : "."),
+          .should_be = at_most(1.2),
+          .alone = measure,
+          .unit = "us/node"};
 }
 
-definition contexts() {
+call_row contexts() {
   auto measure = [](round_trips&, std::uint16_t port, bool quick) {
     const auto grown = quick ? contexts_memory(port, 20, 60) : contexts_memory(port, 1000, 100'000);
     return figures{{0, grown, 0}, grown / 1024};
   };
-  return {.name = "contexts_100000", .unit = "KiB more", .bar = 1, .at_most = true, .alone = measure};
+  return {.name = "contexts_100000",
+          .text = "Memory that stays after 100,000 contexts were opened and closed; ratio in MiB.",
+          .should_be = at_most(1),
+          .alone = measure,
+          .unit = "KiB more"};
 }
 
 }  // namespace
 
-std::vector<definition> distributed_rows() {
+std::vector<call_row> distributed_rows() {
   constexpr std::size_t mebibyte = 1 << 20;
-  std::vector<definition> all{beside("small_call", 1.5, 3000, small_call, {1}),
-                              beside("context_call_backward", 3, 1000, context_call_backward, {2}),
-                              beside("backward_1", 3.5, 1000, backward_over(1), {1}),
-                              beside("backward_4", 3, 500, backward_over(4), {4}),
-                              beside("backward_16", 3.5, 200, backward_over(16), {16}),
-                              beside("chain_4", 3, 500, chain, {3}),
-                              beside("in_flight_16", 3, 300, in_flight),
-                              smart_over_fast(),
-                              beside("tensor_1mib", 1, 200, large_tensor(1), {2, mebibyte}),
-                              beside("tensor_16mib", 1, 40, large_tensor(16), {2, 16 * mebibyte})};
+  std::vector<call_row> all{
+    {"small_call", "A call with two tensors of one element to another process and back.", at_least(1.5), 3000, small_call, {1}},
+    {"context_call_backward",
+     "A context is opened, a call is made in it, and gradients come back.",
+     at_least(3),
+     1000,
+     context_call_backward,
+     {2}},
+    {"backward_1", "A distributed pass after one call.", at_least(3.5), 1000, backward_over(1), {1}},
+    {"backward_4", "A distributed pass after 4 calls, one after the other.", at_least(3), 500, backward_over(4), {4}},
+    {"backward_16", "A distributed pass after 16 calls, one after the other.", at_least(3.5), 200, backward_over(16), {16}},
+    {"chain_4", "A pass through four processes in a chain.", at_least(3), 500, chain, {3}},
+    {"in_flight_16", "16 calls at once, and the pass over them.", at_least(3), 300, in_flight},
+    smart_over_fast(),
+    {"tensor_1mib",
+     "A call with 1 MiB and the pass that brings its gradient back.",
+     at_least(1),
+     200,
+     large_tensor(1),
+     {2, mebibyte}},
+    {"tensor_16mib",
+     "A call with 16 MiB and the pass that brings its gradient back.",
+     at_least(1),
+     40,
+     large_tensor(16),
+     {2, 16 * mebibyte}}};
   for (const int count : {2, 4, 8, 16, 32, 64}) all.push_back(nodes(count));
   all.push_back(contexts());
   return all;
 }
 
-double median(std::vector<double> runs) {
-  const auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
-  std::nth_element(runs.begin(), middle, runs.end());
-  return *middle * 1e6;
-}
+double median(std::vector<double> runs) { return middle(std::move(runs)) * 1e6; }
 
 }  // namespace troupe::bench

@@ -1,55 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "exchanges.hpp"
+#include "suite.hpp"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <new>
-#include <stdexcept>
-#include <thread>
-#include <utility>
 
-#include <troupe/actors/support/owned_descriptor.hpp>
-
-#include "../support/caf_echo.hpp"
-#include "../support/measured_runs.hpp"
-#include "../support/other_process.hpp"
-#include "../support/tcp_floor.hpp"
-#include "../support/value_range.hpp"
+#include "../support/peers.hpp"
 
 namespace troupe::bench {
 
 namespace {
-
-using clock = std::chrono::steady_clock;
-
-void write_all(int to, const void* data, std::size_t bytes) {
-  for (const auto* at = static_cast<const char*>(data); bytes > 0;) {
-    const auto written = ::write(to, at, bytes);
-    if (written <= 0) throw std::runtime_error("the process that asked is gone");
-    at += written;
-    bytes -= static_cast<std::size_t>(written);
-  }
-}
-
-/// False if the other end has closed before.
-bool read_all(int from, void* data, std::size_t bytes) {
-  for (auto* at = static_cast<char*>(data); bytes > 0;) {
-    const auto got = ::read(from, at, bytes);
-    if (got <= 0) return false;
-    at += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
 
 /// A number in memory that two processes share: one process raises the number, and the other process waits for it.
 class turn_number {
@@ -114,7 +79,6 @@ void benchmark_keeps(const void* memory) { asm volatile("" : : "r"(memory) : "me
 std::vector<double> exchanges_in_memory(int runs, std::size_t bytes, bool sleeps) {
   shared_exchange with(bytes);
   std::vector<char> message(bytes, 'x');
-  std::vector<double> taken;
   const other_process server([&](int, const auto&) {
     for (std::uint32_t turn = 1;; ++turn) {
       if (with.turns().asked.wait(turn, sleeps) == turn_number::over) return;
@@ -123,37 +87,17 @@ std::vector<double> exchanges_in_memory(int runs, std::size_t bytes, bool sleeps
     }
   });
   std::uint32_t turn = 0;
-  for (int i = -warm_up_of(runs); i < runs; ++i) {
-    const auto begin = clock::now();
+  auto taken = times_of(runs, [&] {
     std::memcpy(with.question(), message.data(), bytes);
     with.turns().asked.set(++turn, sleeps);
     with.turns().answered.wait(turn, sleeps);
     std::memcpy(message.data(), with.answer(), bytes);
-    if (i >= 0) taken.push_back(microseconds_since(begin));
-  }
+  });
   with.turns().asked.set(turn_number::over, true);
   return taken;
 }
 
 }  // namespace
-
-std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure) {
-  auto found = support::make_pipe();
-  if (!found.read || !found.write) throw std::runtime_error("pipe2 failed");
-  const other_process part([&](int, const auto&) {
-    const auto values = measure();
-    const std::uint64_t count = values.size();
-    write_all(found.write.get(), &count, sizeof count);
-    write_all(found.write.get(), values.data(), values.size() * sizeof(double));
-  });
-  found.write = {};
-  std::uint64_t count = 0;
-  std::vector<double> values;
-  if (read_all(found.read.get(), &count, sizeof count)) values.resize(count);
-  if (count == 0 || !read_all(found.read.get(), values.data(), values.size() * sizeof(double)))
-    throw std::runtime_error("its process failed; the reason stands above");
-  return values;
-}
 
 std::vector<double> caf_requests(int runs, std::size_t bytes, std::chrono::microseconds pause) {
   const std::string loopback = "127.0.0.1";
@@ -161,25 +105,19 @@ std::vector<double> caf_requests(int runs, std::size_t bytes, std::chrono::micro
   caf_link link(loopback, server.told());
   caf_asker asker(link);
   const std::string text(bytes, 'x');
-  std::vector<double> taken;
-  for (int i = -warm_up_of(runs); i < runs; ++i) {
+  return told_times(runs, [&] {
     if (pause.count() > 0) std::this_thread::sleep_for(pause);
-    const auto begin = clock::now();
+    const auto begin = std::chrono::steady_clock::now();
     asker.ask(text);
-    if (i >= 0) taken.push_back(microseconds_since(begin));
-  }
-  return taken;
+    return microseconds_since(begin);
+  });
 }
 
 std::vector<double> tcp_exchanges(int runs, std::size_t bytes) {
   const other_process server([](int, const auto& tell) { serve_echo(tell); });
   tcp_floor floor(server.told());
-  std::vector<double> taken;
-  for (int i = -warm_up_of(runs); i < runs; ++i) {
-    const auto seconds = floor.seconds(1, std::max<std::size_t>(bytes, 1));  // nothing travels with 0 bytes
-    if (i >= 0) taken.push_back(seconds * 1e6);
-  }
-  return taken;
+  return told_times(runs,
+                    [&] { return floor.seconds(1, std::max<std::size_t>(bytes, 1)) * 1e6; });  // nothing travels with 0 bytes
 }
 
 std::vector<double> spinning_exchanges(int runs, std::size_t bytes) { return exchanges_in_memory(runs, bytes, false); }
@@ -189,15 +127,11 @@ std::vector<double> sleeping_exchanges(int runs, std::size_t bytes) { return exc
 std::vector<double> copies(int runs, std::size_t bytes) {
   std::vector<char> from(bytes + 1, 'x');
   std::vector<char> to(bytes + 1);
-  std::vector<double> taken;
-  for (int i = -warm_up_of(runs); i < runs; ++i) {
-    const auto begin = clock::now();
+  return times_of(runs, [&] {
     std::memcpy(to.data(), from.data(), bytes);
     std::memcpy(from.data(), to.data(), bytes);
     benchmark_keeps(from.data());
-    if (i >= 0) taken.push_back(microseconds_since(begin));
-  }
-  return taken;
+  });
 }
 
 turns_of_part::turns_of_part(int turns, const std::function<std::vector<double>()>& part) {

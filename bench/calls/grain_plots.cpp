@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "grain_plots.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <functional>
+// Functions that go to another thread, by how long they take and how many go there at once.
 #include <future>
-#include <memory>
-#include <stdexcept>
-#include <string>
+#include <map>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include <ATen/Parallel.h>
 #include <caf/actor_system.hpp>
@@ -23,9 +14,7 @@
 #include <troupe/engine/backward.hpp>
 
 #include "../support/no_work_graphs.hpp"
-#include "node_pair.hpp"
-#include "exchanges.hpp"
-#include "message_plots.hpp"
+#include "suite.hpp"
 
 namespace troupe::bench {
 
@@ -127,54 +116,56 @@ std::vector<double> passes_by_grain(std::chrono::microseconds function, bool qui
   return {time(nullptr), time(&any), time(&measured), static_cast<double>(measured.grain()) / 1e3};
 }
 
-}  // namespace
-
 plot functions_in_a_message(bool quick) {
-  plot made{.group = "grain",
-            .name = "functions_in_a_message",
-            .title = "Functions on another thread: one a message, or many",
-            .how_to_read =
-              "Lower is better. Where a line is flat, messages cost nothing beside the functions. troupe sends all that is "
-              "ready at once.",
-            .x = {"functions in one message", "", true},
-            .y = {"time of a function", "us", true}};
+  plot made{
+    "Functions on another thread: one a message, or many",
+    "Lower is better. Where a line is flat, messages cost nothing beside the functions. troupe sends all that is ready at "
+    "once.",
+    {"functions in one message", "", true},
+    {"time of a function", "us", true}};
   for (const int us : quick ? std::vector{0, 10} : std::vector{0, 1, 10, 100, 1'000}) {
     const std::size_t all = us >= 1'000 ? 64 : us >= 100 ? 256 : 1'024;
-    curve one{us == 0 ? "functions without work" : "functions of " + std::to_string(us) + " µs", role::variant};
-    for (std::size_t in_one = 1; in_one <= all; in_one *= 4) {
-      const auto taken = in_own_process([&] { return by_messages(all, in_one, std::chrono::microseconds(us), quick); });
-      one.points.push_back(point_of(static_cast<double>(in_one), taken));
-    }
-    made.curves.push_back(std::move(one));
+    std::vector<std::size_t> counts;
+    for (std::size_t in_one = 1; in_one <= all; in_one *= 4) counts.push_back(in_one);
+    const auto name = us == 0 ? "functions without work" : "functions of " + std::to_string(us) + " µs";
+    made.curves.push_back(curve_over(counts, name, role::variant, [=](std::size_t in_one) {
+      return in_own_process([=] { return by_messages(all, in_one, std::chrono::microseconds(us), quick); });
+    }));
   }
   return made;
 }
 
 plot pass_by_grain(bool quick) {
-  plot made{.group = "grain",
-            .name = "pass_by_grain",
-            .title = "64 functions side by side, with one more worker",
-            .how_to_read = "Lower is better: 1 is the time of one thread, 0.5 that of two threads that cost nothing.",
-            .x = {"time of a function", "us", true},
-            .y = {"time of the pass by that of one thread", "", true}};
-  curve half{"two threads that cost nothing", role::floor};
-  curve any{"a function of any length to the worker", role::variant};
-  curve ours{"as troupe chooses", role::troupe};
+  plot made{"64 functions side by side, with one more worker",
+            "Lower is better: 1 is the time of one thread, 0.5 that of two threads that cost nothing.",
+            {"time of a function", "us", true},
+            {"time of the pass by that of one thread", "", true}};
+  const auto lengths = quick ? std::vector{0, 50} : std::vector{0, 1, 5, 10, 20, 50, 100, 200, 500, 1'000};
   std::vector<double> grains;
-  for (const int us : quick ? std::vector{0, 50} : std::vector{0, 1, 5, 10, 20, 50, 100, 200, 500, 1'000}) {
-    const turns_of_part found(quick ? 1 : 3, [&] {
+  std::map<int, turns_of_part> found;
+  for (const int us : lengths) {
+    const auto part = [&] {
       const auto times = passes_by_grain(std::chrono::microseconds(us), quick);
       return std::vector{times[1] / times[0], times[2] / times[0], times[3]};
-    });
-    half.points.push_back({static_cast<double>(us), 0.5});
-    any.points.push_back(point_of(us, found.all(0)));
-    ours.points.push_back(point_of(us, found.all(1)));
-    grains.push_back(found.median(2));
+    };
+    grains.push_back(found.try_emplace(us, quick ? 1 : 3, part).first->second.median(2));
   }
-  made.curves = {std::move(half), std::move(any), std::move(ours)};
+  made.curves = {
+    curve_over(lengths, "two threads that cost nothing", role::floor,
+               [](int us) {
+                 return point{static_cast<double>(us), 0.5};
+               }),
+    curve_over(lengths, "a function of any length to the worker", role::variant, [&](int us) { return found.at(us).all(0); }),
+    curve_over(lengths, "as troupe chooses", role::troupe, [&](int us) { return found.at(us).all(1); })};
   made.default_x = percentile(grains, 0.5);
   made.default_name = "grain of this machine";
   return made;
+}
+
+}  // namespace
+
+std::vector<plot_definition> grain_plots() {
+  return plots_of_group("grain", {{"functions_in_a_message", functions_in_a_message}, {"pass_by_grain", pass_by_grain}});
 }
 
 }  // namespace troupe::bench

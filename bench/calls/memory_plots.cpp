@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "memory_plots.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <stdexcept>
-#include <string>
+// What memory things take that are idle, and calls and passes.
 #include <tuple>
-#include <utility>
 
 #include <ATen/ATen.h>
 #include <caf/actor_system.hpp>
@@ -17,13 +9,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
-#include <troupe/troupe.hpp>
-
-#include "node_pair.hpp"
-#include "../support/other_process.hpp"
-#include "../support/process_figures.hpp"
-#include "exchanges.hpp"
-#include "message_plots.hpp"
+#include "suite.hpp"
 
 namespace troupe::bench {
 
@@ -86,6 +72,37 @@ std::vector<double> growth_by_passes(const std::vector<int>& counts) {
   return grown;
 }
 
+plot memory_by_calls(bool quick) {
+  plot made{"Memory at the peak, by the calls of 1 MiB that are under way",
+            "Lower is better. The floor is the size of the answers, which the caller keeps.",
+            {"calls at once", "", true},
+            {"memory above that before", "MiB", true}};
+  curve floor{"the answers, for the node that calls", role::floor};
+  curve here{"the node that calls", role::troupe};
+  curve there{"the node that answers", role::variant};
+  for (const int count : quick ? std::vector{1} : std::vector{1, 4, 16, 64, 256, 1'024}) {
+    const turns_of_part found(quick ? 1 : 3, [=] { return peaks_of_calls(count); });
+    floor.points.push_back({static_cast<double>(count), static_cast<double>(count)});
+    here.points.push_back(point_of(count, found.all(0)));
+    there.points.push_back(point_of(count, found.all(1)));
+  }
+  made.curves = {std::move(floor), std::move(here), std::move(there)};
+  return made;
+}
+
+plot memory_by_passes(bool quick) {
+  const auto counts = quick ? std::vector{10, 20} : std::vector{1'000, 2'000, 5'000, 10'000, 20'000, 50'000, 100'000};
+  const turns_of_part found(1, [&] { return growth_by_passes(counts); });  // half a minute, so there is no band
+  const auto curve_of = [&](const char* name, role part, std::size_t first) {
+    return curve_over(counts, name, part, [&found, at = first](int) mutable { return found.all(std::exchange(at, at + 2)); });
+  };
+  return {"Memory that passes leave behind",
+          "Flat is right: each pass has a context of its own, which is released. Growth since the first point, in one run.",
+          {"passes that have run", "", true},
+          {"growth of the process", "bytes"},
+          {curve_of("the node that starts the passes", role::troupe, 0), curve_of("the other node", role::variant, 1)}};
+}
+
 }  // namespace
 
 std::vector<double> bytes_of_actor(int count) {
@@ -138,44 +155,8 @@ std::vector<double> bytes_of_node(int count) {
   return {of_node, (resident_bytes() - connected) / std::max(1, count - 1)};
 }
 
-plot memory_by_calls(bool quick) {
-  plot made{.group = "memory",
-            .name = "memory_by_calls",
-            .title = "Memory at the peak, by the calls of 1 MiB that are under way",
-            .how_to_read = "Lower is better. The floor is the size of the answers, which the caller keeps.",
-            .x = {"calls at once", "", true},
-            .y = {"memory above that before", "MiB", true}};
-  curve floor{"the answers, for the node that calls", role::floor};
-  curve here{"the node that calls", role::troupe};
-  curve there{"the node that answers", role::variant};
-  for (const int count : quick ? std::vector{1} : std::vector{1, 4, 16, 64, 256, 1'024}) {
-    const turns_of_part found(quick ? 1 : 3, [=] { return peaks_of_calls(count); });
-    floor.points.push_back({static_cast<double>(count), static_cast<double>(count)});
-    here.points.push_back(point_of(count, found.all(0)));
-    there.points.push_back(point_of(count, found.all(1)));
-  }
-  made.curves = {std::move(floor), std::move(here), std::move(there)};
-  return made;
-}
-
-plot memory_by_passes(bool quick) {
-  const auto counts = quick ? std::vector{10, 20} : std::vector{1'000, 2'000, 5'000, 10'000, 20'000, 50'000, 100'000};
-  plot made{.group = "memory",
-            .name = "memory_by_passes",
-            .title = "Memory that passes leave behind",
-            .how_to_read =
-              "Flat is right: each pass has a context of its own, which is released. Growth since the first point, in one run.",
-            .x = {"passes that have run", "", true},
-            .y = {"growth of the process", "bytes"}};
-  curve here{"the node that starts the passes", role::troupe};
-  curve there{"the other node", role::variant};
-  const turns_of_part found(1, [&] { return growth_by_passes(counts); });  // half a minute, so there is no band
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    here.points.push_back(point_of(counts[i], found.all(2 * i)));
-    there.points.push_back(point_of(counts[i], found.all(2 * i + 1)));
-  }
-  made.curves = {std::move(here), std::move(there)};
-  return made;
+std::vector<plot_definition> memory_plots() {
+  return plots_of_group("memory", {{"memory_by_calls", memory_by_calls}, {"memory_by_passes", memory_by_passes}});
 }
 
 }  // namespace troupe::bench

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "node_pair.hpp"
+// The parts of the suite in which nodes take part.
+#include "suite.hpp"
 
-#include <filesystem>
-#include <utility>
-#include <vector>
+#include <mutex>
 
 #include <ATen/ATen.h>
 
@@ -16,6 +15,8 @@ namespace troupe::bench {
 namespace {
 
 using clock = std::chrono::steady_clock;
+
+constexpr int steps_of_pass = 8;
 
 struct empty_module final : module {
   call_reply call(const std::string&, call_arguments&) override { return {}; }
@@ -92,6 +93,80 @@ node_pair::node_pair(pair_settings how)
 void compute(std::chrono::microseconds for_long) {
   auto x = at::ones({4096});
   for (const auto until = clock::now() + for_long; clock::now() < until;) x = x.sin();
+}
+
+std::vector<double> small_calls(carrier by, int runs) {
+  const node_pair nodes({.by = by});
+  const auto x = at::ones({1});
+  return times_of(runs, [&] { nodes.to().call("add", {x, x}).get(); });
+}
+
+std::vector<double> echo_calls(carrier by, int runs, std::size_t bytes) {
+  const node_pair nodes({.by = by});
+  const auto x = at::ones({static_cast<std::int64_t>(bytes)}, at::kByte);
+  return times_of(runs, [&] { nodes.to().call("echo", {x}).get(); });
+}
+
+std::vector<double> times_of_passes(int count) {
+  node_pair nodes({});
+  std::vector<std::unique_ptr<context>> contexts;
+  std::vector<at::Tensor> roots(static_cast<std::size_t>(count));
+  for (auto& root : roots)
+    contexts.push_back(open_context(nodes.here(), [&] {
+      root = at::ones({1}).requires_grad_();
+      for (int step = 0; step < steps_of_pass; ++step) root = nodes.to().call("add", {root, root}).get().tensors.at(0);
+    }));
+  std::mutex mutex;
+  std::vector<double> taken;
+  std::vector<future<done>> passes;
+  const auto begin = clock::now();
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    passes.push_back(contexts[i]->backward({roots[i]}));
+    passes.back().then([&](const future<done>&) {
+      const auto ms = microseconds_since(begin) / 1e3;
+      const std::lock_guard lock(mutex);
+      taken.push_back(ms);
+    });
+  }
+  for (const auto& each : passes) each.get();
+  for (;;) {  // a continuation may still run when get() returns
+    std::this_thread::yield();
+    const std::lock_guard lock(mutex);
+    if (taken.size() == contexts.size()) return taken;
+  }
+}
+
+namespace {
+
+/// By how many bytes the memory of this process and that of the other node grow for each of `count` things. `make(n)` makes n of them.
+template <class Make>
+std::vector<double> growth_for_each(const node_pair& nodes, int count, Make make) {
+  make(count / 4);  // what is made once is there before the first look
+  const auto here = resident_bytes();
+  const auto there = nodes.resident_there();
+  make(count);
+  return {(resident_bytes() - here) / count, (nodes.resident_there() - there) / count};
+}
+
+}  // namespace
+
+std::vector<double> bytes_of_context(int count) {
+  node_pair nodes({});
+  std::vector<std::unique_ptr<context>> idle;
+  idle.reserve(static_cast<std::size_t>(count / 4 + count));
+  return growth_for_each(nodes, count, [&](int more) {
+    const auto x = at::ones({1});  // needs no gradient: the context is open on both nodes and has no graph
+    for (int i = 0; i < more; ++i) idle.push_back(open_context(nodes.here(), [&] { nodes.to().call("add", {x, x}).get(); }));
+  });
+}
+
+std::vector<double> bytes_of_object(int count) {
+  node_pair nodes({});
+  std::vector<remote_module> idle;
+  const auto grown = growth_for_each(nodes, count, [&](int more) {
+    for (int i = 0; i < more; ++i) idle.push_back(nodes.to().create("empty"));
+  });
+  return {grown[1], grown[0]};
 }
 
 }  // namespace troupe::bench

@@ -1,28 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <exception>
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include <CLI/CLI.hpp>
-
-#include "../support/report.hpp"
-#include "../support/row_choice.hpp"
-#include "../report/row_texts.hpp"
-#include "actor_plots.hpp"
-#include "grain_plots.hpp"
-#include "memory_plots.hpp"
-#include "exchanges.hpp"
-#include "message_plots.hpp"
-#include "scheduling_plots.hpp"
-#include "shape_plots.hpp"
-#include "trainings.hpp"
+#include "suite.hpp"
 
 using namespace troupe::bench;
 
@@ -30,26 +9,10 @@ namespace {
 
 constexpr const char* what_it_does =
   "Measures what actors, messages, schedulers, shapes of calls, trainings and idle things cost, beside raw CAF, gRPC, raw "
-  "sockets, raw "
-  "shared memory and PyTorch. Each figure is taken in processes of its own, in turns. Prints a table of the rows, and writes "
-  "suite.json, "
-  "suite.txt and suite.curves.json. What can't be measured is told and left out, and the exit status is 1. training_pipelining "
-  "needs a Python with PyTorch (`make test-python` installs it).";
+  "sockets, raw shared memory and PyTorch. Each figure is taken in processes of its own, in turns. Prints a table of the rows, "
+  "and writes suite.json, suite.txt and suite.curves.json. What can't be measured is told and left out, and the exit status is "
+  "1. training_pipelining needs a Python with PyTorch (`make test-python` installs it).";
 constexpr const char* example = "Example: suite_bench --only small_call_memory fairness --out out/bench";
-
-/// What one definition has measured. Neither a row nor a plot: it could not be measured here, and has printed why.
-struct measured {
-  std::optional<row> figure{};  // name, unit and bar are filled in afterwards
-  std::optional<plot> curves{};
-};
-
-struct definition {
-  std::string name;
-  std::string unit;
-  double bar = 0;
-  bool at_most = true;
-  std::function<measured(bool quick)> measure{};
-};
 
 double median(const std::vector<double>& values) { return percentile(values, 0.5); }
 
@@ -75,62 +38,71 @@ std::vector<double> ratios(const std::vector<double>& of, const std::vector<doub
 
 constexpr int turns_of(bool quick) { return quick ? 1 : 5; }
 
-/// The figures are the least medians of the turns: what the code takes if nothing else runs.
-measured call_by_caf(carrier by, bool quick) {
-  const int runs = quick ? 100 : 5'000;
-  const auto found = medians_of_turns(
-    turns_of(quick), [=] { return caf_requests(runs); }, [=] { return small_calls(by, runs); });
-  const auto peer = least(found[0]);
-  const auto ours = least(found[1]);
-  return {row{
+/// Troupe beside a peer, which take turns.
+row beside(const std::vector<std::vector<double>>& found, double (*figure)(const std::vector<double>&)) {
+  const auto peer = figure(found[0]);
+  const auto ours = figure(found[1]);
+  return {
     .value = {peer, ours, 0},
     .ratio = ours / peer,
-    .spreads = {spread_of(found[0], peer), spread_of(found[1], ours), {}, spread_of(ratios(found[1], found[0]), ours / peer)}}};
+    .spreads = {spread_of(found[0], peer), spread_of(found[1], ours), {}, spread_of(ratios(found[1], found[0]), ours / peer)}};
 }
 
-measured call_through_memory(bool quick) {
+/// The figures are the least medians of the turns: what the code takes if nothing else runs.
+row call_by_caf(carrier by, bool quick) {
+  const int runs = quick ? 100 : 5'000;
+  return beside(medians_of_turns(
+                  turns_of(quick), [=] { return caf_requests(runs); }, [=] { return small_calls(by, runs); }),
+                least);
+}
+
+row call_through_memory(bool quick) {
   const int runs = quick ? 100 : 5'000;
   const auto found = medians_of_turns(
     turns_of(quick), [=] { return spinning_exchanges(runs); }, [=] { return small_calls(carrier::shared_memory, runs); });
   const auto floor = least(found[0]);
   const auto ours = least(found[1]);
-  return {row{.value = {0, ours, floor},
-              .ratio = ours,
-              .note = "ratio: microseconds",
-              .spreads = {{}, spread_of(found[1], ours), spread_of(found[0], floor), spread_of(found[1], ours)}}};
+  return {.value = {0, ours, floor},
+          .ratio = ours,
+          .note = "ratio: microseconds",
+          .spreads = {{}, spread_of(found[1], ours), spread_of(found[0], floor), spread_of(found[1], ours)}};
 }
 
-measured late_heartbeat(bool quick) {
+/// A figure of several turns as a row: its ratio is the figure.
+row alone(const std::vector<double>& turns, double figure, std::string note) {
+  const auto spread = spread_of(turns, figure);
+  return {.value = {0, figure, 0}, .ratio = figure, .note = std::move(note), .spreads = {{}, spread, {}, spread}};
+}
+
+/// Three figures of a part in several turns as a row: peer, troupe and ratio.
+row three(const turns_of_part& found, std::string note) {
+  const auto spread = [&](std::size_t figure) { return spread_of(found.all(figure), found.median(figure)); };
+  return {.value = {found.median(0), found.median(1), 0},
+          .ratio = found.median(2),
+          .note = std::move(note),
+          .spreads = {spread(0), spread(1), {}, spread(2)}};
+}
+
+row late_heartbeat(bool quick) {
   const turns_of_part found(quick ? 1 : 3, [=] {
     auto late = late_ones(times_of_answers(quick ? 10 : 300, true), {100, 2});
     for (auto& us : late) us /= 1e3;
     return late;
   });
-  const auto late = found.median(0);
-  return {row{.value = {0, late, 0},
-              .ratio = late,
-              .note = "ratio: milliseconds; median " + std::to_string(found.median(1)),
-              .spreads = {{}, spread_of(found.all(0), late), {}, spread_of(found.all(0), late)}}};
+  return alone(found.all(0), found.median(0), "ratio: milliseconds; median " + std::to_string(found.median(1)));
 }
 
-measured fair_passes(bool quick) {
+row fair_passes(bool quick) {
   const turns_of_part found(quick ? 1 : 3, [=] {
     const auto times = times_of_passes(quick ? 20 : 1'000);
     const auto slowest = *std::max_element(times.begin(), times.end());
     return std::vector{median(times), slowest, slowest / median(times)};
   });
-  const auto ratio = found.median(2);
-  return {row{
-    .value = {found.median(0), found.median(1), 0},
-    .ratio = ratio,
-    .note = "peer: the median",
-    .spreads = {
-      spread_of(found.all(0), found.median(0)), spread_of(found.all(1), found.median(1)), {}, spread_of(found.all(2), ratio)}}};
+  return three(found, "peer: the median");
 }
 
 /// Bytes of idle things: the largest of the figures from `first` to `last` that a part returns.
-measured idle(const std::function<std::vector<double>(int)>& bytes_of, std::size_t first, std::size_t last, int count,
-              bool quick) {
+row idle(const std::function<std::vector<double>(int)>& bytes_of, std::size_t first, std::size_t last, int count, bool quick) {
   const turns_of_part found(quick ? 1 : 3, [&] { return bytes_of(quick ? std::max(4, count / 100) : count); });
   auto most = first;
   for (auto each = first; each <= last; ++each)
@@ -140,13 +112,12 @@ measured idle(const std::function<std::vector<double>(int)>& bytes_of, std::size
   if (last > first)
     note = "the one node " + std::to_string(static_cast<long>(found.median(first))) + ", the other " +
            std::to_string(static_cast<long>(found.median(last)));
-  const auto spread = spread_of(found.all(most), bytes);
-  return {row{.value = {0, bytes, 0}, .ratio = bytes, .note = std::move(note), .spreads = {{}, spread, {}, spread}}};
+  return alone(found.all(most), bytes, std::move(note));
 }
 
 /// What small calls take beside CAF, their headers and their tensors, where 16 are under way, so that no thread has to wake. Both processes
 /// work at once then: together they have worked for twice the time.
-measured layers(bool quick) {
+row layers(bool quick) {
   const int runs = quick ? 20 : 2'000;
   const turns_of_part found(turns_of(quick), [=] {
     const auto parts = layers_of_call(runs);
@@ -157,164 +128,89 @@ measured layers(bool quick) {
   char note[160];
   std::snprintf(note, sizeof note, "ratio: the rest by the whole; us: CAF %.1f, headers %.1f, tensors %.1f", found.median(3),
                 found.median(4), found.median(5));
-  return {row{.value = {found.median(0), found.median(1), 0},
-              .ratio = found.median(2),
-              .note = note,
-              .spreads = {spread_of(found.all(0), found.median(0)),
-                          spread_of(found.all(1), found.median(1)),
-                          {},
-                          spread_of(found.all(2), found.median(2))}}};
+  return three(found, note);
 }
 
-/// See python_with_torch(). It takes seconds to find out.
-const std::string& the_python() {
-  static const std::string found = python_with_torch();
-  return found;
-}
-
-measured training(bool quick) {
-  const auto& python = the_python();
-  if (python.empty()) {
-    std::fputs("training_pipelining: skipped: expected a Python with PyTorch " TROUPE_TORCH_VERSION
-               "; `make test-python` installs one, or set TROUPE_PYTHON\n",
-               stderr);
-    return {};
-  }
+row training(bool quick) {
+  if (!has_pipelining())
+    throw skipped("expected a Python with PyTorch " TROUPE_TORCH_VERSION
+                  "; `make test-python` installs one, or set TROUPE_PYTHON");
   const training_size what{.steps = quick ? 4 : 20, .quick = quick};
-  const auto found = medians_of_turns(
-    quick ? 1 : 3, [=] { return tokens_of_pipelining(what, python); },
-    [=] { return std::vector{tokens_of_troupe(what, false)[0]}; });
-  const auto peer = median(found[0]);
-  const auto ours = median(found[1]);
-  return {row{
-    .value = {peer, ours, 0},
-    .ratio = ours / peer,
-    .spreads = {spread_of(found[0], peer), spread_of(found[1], ours), {}, spread_of(ratios(found[1], found[0]), ours / peer)}}};
+  return beside(
+    medians_of_turns(
+      quick ? 1 : 3, [=] { return tokens_of_pipelining(what); }, [=] { return std::vector{tokens_of_troupe(what, false)[0]}; }),
+    median);
 }
 
-std::vector<definition> all_rows() {
+std::vector<row_definition> suite_rows() {
+  const auto by = [](carrier each) { return [=](bool quick) { return call_by_caf(each, quick); }; };
+  const auto idles = [](auto bytes_of, std::size_t first, std::size_t last, int count) {
+    return [=](bool quick) { return idle(bytes_of, first, last, count, quick); };
+  };
   return {
-    {"small_call_over_caf", "us", 1.25, true, [](bool quick) { return call_by_caf(carrier::caf, quick); }},
-    {"small_call_own_network", "us", 1.0, true, [](bool quick) { return call_by_caf(carrier::tcp, quick); }},
-    {"small_call_memory", "us", 20, true, call_through_memory},
-    {"heartbeat_late", "ms", 20, true, late_heartbeat},
-    {"fairness", "ms", 2, true, fair_passes},
-    {"idle_context", "bytes", 2'048, true, [](bool quick) { return idle(bytes_of_context, 0, 1, 4'000, quick); }},
-    {"idle_object", "bytes", 512, true, [](bool quick) { return idle(bytes_of_object, 0, 1, 4'000, quick); }},
-    {"idle_actor", "bytes", 2'048, true, [](bool quick) { return idle(bytes_of_actor, 0, 0, 10'000, quick); }},
-    {"idle_thread_actor", "bytes", 65'536, true, [](bool quick) { return idle(bytes_of_actor, 1, 1, 10'000, quick); }},
-    {"idle_node", "bytes", 1 << 20, true, [](bool quick) { return idle(bytes_of_node, 0, 0, 64, quick); }},
-    {"idle_connection", "bytes", 1 << 18, true, [](bool quick) { return idle(bytes_of_node, 1, 1, 64, quick); }},
-    {"small_call_layers", "us", 0.97, true, layers},
-    {"training_pipelining", "tokens/s", 1.1, false, training},
+    {"small_call_over_caf", "us", at_most(1.25),
+     "A small call over CAF's network; peer: a request of bare CAF with as many bytes.", by(carrier::caf)},
+    {"small_call_own_network", "us", at_most(1.0),
+     "A small call over troupe's network; peer: a request of bare CAF over CAF's network.", by(carrier::tcp)},
+    {"small_call_memory", "us", at_most(20),
+     "A small call through shared memory; floor: two processes that watch shared memory; ratio in µs.", call_through_memory},
+    {"heartbeat_late", "ms", at_most(20), "99th percentile of a heartbeat's way while all cores compute; ratio in ms.",
+     late_heartbeat},
+    {"fairness", "ms", at_most(2), "The slowest of 1,000 equal passes that start together; peer: their median.", fair_passes},
+    {"idle_context", "bytes", at_most(2'048), "Memory of a context that is open and does nothing; ratio in bytes.",
+     idles(bytes_of_context, 0, 1, 4'000)},
+    {"idle_object", "bytes", at_most(512), "Memory of a small object that a node holds for another; ratio in bytes.",
+     idles(bytes_of_object, 0, 1, 4'000)},
+    {"idle_actor", "bytes", at_most(2'048), "Memory of an actor of CAF that is scheduled and does nothing; ratio in bytes.",
+     idles(bytes_of_actor, 0, 0, 10'000)},
+    {"idle_thread_actor", "bytes", at_most(65'536),
+     "Memory of an actor of CAF with a thread of its own that does nothing; ratio in bytes.",
+     idles(bytes_of_actor, 1, 1, 10'000)},
+    {"idle_node", "bytes", at_most(1 << 20),
+     "Memory of a node that has met no other, among many of one process; ratio in bytes.", idles(bytes_of_node, 0, 0, 64)},
+    {"idle_connection", "bytes", at_most(1 << 18), "Memory of a connection to an idle node of another process; ratio in bytes.",
+     idles(bytes_of_node, 1, 1, 64)},
+    {"small_call_layers", "us", at_most(0.97),
+     "The work of both processes for a small call; peer: what CAF, headers and tensors take, each measured alone; ratio: the "
+     "share of the rest.",
+     layers},
+    {"training_pipelining", "tokens/s", at_least(1.1),
+     "Tokens per second of the example; peer: PyTorch's pipelining over gloo with the same model.", training},
   };
 }
 
-definition of_plot(const std::string& name, plot (*measure)(bool quick)) {
-  return {name, "", 0, true, [=](bool quick) { return measured{.curves = measure(quick)}; }};
-}
-
-std::vector<definition> all_plots() {
-  return {
-    of_plot("call_by_size", call_by_size),
-    of_plot("floors_by_size", floors_by_size),
-    of_plot("calls_at_once", calls_at_once),
-    of_plot("call_percentiles", call_percentiles),
-    of_plot("messages_in_a_process", messages_in_a_process),
-    of_plot("scheduler_latency", scheduler_latency),
-    of_plot("scheduler_policies", scheduler_policies),
-    of_plot("scheduler_throughput", scheduler_throughput),
-    of_plot("middleman_workers", middleman_workers),
-    of_plot("workers_of_a_node", workers_of_a_node),
-    of_plot("who_runs_a_call", who_runs_a_call),
-    of_plot("who_waits_for_a_call", who_waits_for_a_call),
-    of_plot("wake_up", wake_up),
-    of_plot("late_messages", late_messages),
-    of_plot("fairness_by_passes", fairness_by_passes),
-    of_plot("functions_in_a_message", functions_in_a_message),
-    of_plot("pass_by_grain", pass_by_grain),
-    of_plot("shapes_without_work", shapes_without_work),
-    of_plot("shapes_in_a_process", shapes_in_a_process),
-    of_plot("shapes_at_work", shapes_at_work),
-    of_plot("work_spread_over_processes", work_spread_over_processes),
-    of_plot("nodes_of_a_process", nodes_of_a_process),
-    of_plot("bubbles_by_micro_batches", bubbles_by_micro_batches),
-    of_plot("memory_by_calls", memory_by_calls),
-    of_plot("memory_by_passes", memory_by_passes),
-    {"training_by_stages", "", 0, true, [](bool quick) { return measured{.curves = training_by_stages(the_python(), quick)}; }},
-  };
+std::vector<plot_definition> suite_plots() {
+  return joined<plot_definition>(
+    {message_plots(), actor_plots(), scheduling_plots(), grain_plots(), shape_plots(), memory_plots(), training_plots()});
 }
 
 /// The names of rows and plots, for --help.
 std::string list_of_names() {
   std::string text = "Rows:\n";
-  for (const auto& each : all_rows())
-    text +=
-      "  " + each.name + std::string(24 - std::min<std::size_t>(each.name.size(), 23), ' ') + text_of_row(each.name) + "\n";
+  for (const auto& each : suite_rows())
+    text += "  " + each.name + std::string(24 - std::min<std::size_t>(each.name.size(), 23), ' ') + each.text + "\n";
   text += "\nPlots:";
-  std::size_t width = 0;
-  for (const auto& each : all_plots()) {
-    text += (width % 4 == 0 ? "\n  " : ", ") + each.name;
-    ++width;
-  }
+  std::size_t count = 0;
+  for (const auto& each : suite_plots()) text += (count++ % 4 == 0 ? "\n  " : ", ") + each.name;
   return text + "\n\n" + example;
 }
 
-int measure(int argc, char** argv) {
-  CLI::App app{what_it_does, "suite_bench"};
-  app.footer(list_of_names());
-  std::vector<std::string> only;
-  std::string folder = "out/bench";
-  bool quick = false;
-  app.add_option("--only", only, "Names of the rows and plots to measure (default: all)");
-  app.add_option("--out", folder, "Folder for the files")->capture_default_str();
-  app.add_flag("--quick", quick, "A few runs a row: checks that it works, measures nothing");
-  CLI11_PARSE(app, argc, argv);
-  auto chosen = all_rows();
-  for (auto& each : all_plots()) chosen.push_back(std::move(each));
-  keep_only(chosen, only);
-  std::vector<row> rows;
-  std::vector<plot> plots;
-  bool failed = false;
-  for (const auto& each : chosen) {
-    std::fprintf(stderr, "-- %s\n", each.name.c_str());
-    const auto begin = std::chrono::steady_clock::now();
-    measured found;
-    try {
-      found = each.measure(quick);
-    } catch (const std::exception& problem) {
-      std::fprintf(stderr, "suite_bench: %s: %s\n", each.name.c_str(), problem.what());
-      failed = true;
-      continue;
-    }
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    std::fprintf(stderr, "-- %s: %.0f s\n", each.name.c_str(), taken.count());
-    if (found.curves) plots.push_back(std::move(*found.curves));
-    if (!found.figure) continue;
-    auto& figure = *found.figure;
-    figure.name = each.name;
-    figure.unit = each.unit;
-    figure.bar = each.bar;
-    figure.at_most = each.at_most;
-    rows.push_back(std::move(figure));
-  }
-  if (!rows.empty()) {
-    std::fputs(table_of(rows, "peer").c_str(), stdout);
-    write_report(folder, "suite", rows, "peer");
-  }
-  if (!plots.empty()) write_curves(folder, "suite", plots);
-  std::printf("written to %s/suite.*\n", folder.c_str());
-  return failed ? 1 : 0;
+int measure_suite(const bench_choice& how) {
+  auto rows = suite_rows();
+  auto plots = suite_plots();
+  keep_only(how.only, rows, plots);
+  const auto found = measure_each(rows, plots, how.quick);
+  write_measured(found, how.folder, "suite", "peer");
+  return found.is_whole ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a write to a child that has ended must not end this process
-  try {
-    return measure(argc, argv);
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "suite_bench: %s\n", failed.what());
-    return 1;
-  }
+  return run({.name = "suite_bench",
+              .what_it_does = what_it_does,
+              .footer = list_of_names(),
+              .files = "suite.json, suite.txt and suite.curves.json",
+              .run = measure_suite},
+             argc, argv);
 }

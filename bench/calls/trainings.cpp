@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The parts of suite_bench that are programs of their own: trainings, and gRPC.
-#include "trainings.hpp"
+#include "suite.hpp"
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <initializer_list>
+#include <future>
 #include <mutex>
-#include <stdexcept>
 
 #include <unistd.h>
 
@@ -15,9 +13,8 @@
 
 #include "apps/process_group.hpp"
 
-#include "../support/grpc_calls.hpp"
-#include "../support/scratch_folder.hpp"
-#include "exchanges.hpp"
+#include "../support/peers.hpp"
+#include "../support/train_options.hpp"
 
 namespace troupe::bench {
 
@@ -44,40 +41,7 @@ std::vector<std::string> lines_of(const std::string& name, const std::vector<std
   throw std::runtime_error(text);
 }
 
-void add(std::vector<std::string>& to, std::initializer_list<std::string> more) { to.insert(to.end(), more); }
-
-void add_size(std::vector<std::string>& to, const training_size& what) {
-  add(to, {"--stages", std::to_string(what.stages), "--steps", std::to_string(what.steps)});
-  if (what.quick)
-    add(to, {"--blocks", "2", "--width", "16", "--heads", "2", "--context", "16", "--batch", "8", "--micro-batches", "4"});
-}
-
-}  // namespace
-
-std::vector<double> tokens_of_troupe(const training_size& what, bool compare) {
-  const scratch_folder out;
-  std::vector<std::string> arguments{TROUPE_PROGRAM_FILE, "train", "--out", out.path().string(), "--no-trace"};
-  add_size(arguments, what);
-  add(arguments, {"--verify-steps", "0", "--sample", "0", "--validate-every", "1000000", "--checkpoint-every", "1000000"});
-  add(arguments, {"--single-process-seconds", compare ? "6" : "0"});
-  lines_of("troupe train", arguments);
-  std::ifstream file(out.path() / "summary.json");
-  const auto summary = nlohmann::json::parse(file);
-  return {summary.at("tokens_per_second").get<double>(), summary.at("single_process_tokens_per_second").get<double>()};
-}
-
-std::vector<double> tokens_of_pipelining(const training_size& what, const std::string& python) {
-  std::vector<std::string> arguments{python, TROUPE_BENCH_DIR "/peers/torch_pipelining.py"};
-  add_size(arguments, what);
-  for (const auto& line : lines_of("torch_pipelining.py", arguments))
-    if (line.starts_with("{")) return {nlohmann::json::parse(line).at("tokens_per_second").get<double>()};
-  throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
-}
-
-std::vector<double> grpc_calls(int runs, std::size_t bytes) {
-  return times_of_grpc(lines_of("grpc_echo", {grpc_program(), std::to_string(bytes), std::to_string(runs)}), runs);
-}
-
+/// Empty if there is none. It takes seconds to find out.
 std::string python_with_torch() {
   const char* given = std::getenv("TROUPE_PYTHON");  // NOLINT(concurrency-mt-unsafe): no thread changes the environment
   const std::string python = given != nullptr ? given : TROUPE_BENCH_DIR "/../../build/python/bin/python";
@@ -88,6 +52,83 @@ std::string python_with_torch() {
   } catch (const std::runtime_error&) {
     return {};
   }
+}
+
+const std::string& the_python() {
+  static const std::string found = python_with_torch();
+  return found;
+}
+
+words sized(words program, const training_size& what) {
+  add(program, {"--stages", std::to_string(what.stages)});
+  add(program, size_options(what.steps, what.quick));
+  return program;
+}
+
+plot training_by_stages(bool quick) {
+  plot made{"Training of the example, by the stages of its model",
+            "Higher is better. More stages than cores cannot help.",
+            {"stages, each in a process of its own", ""},
+            {"tokens per second", ""}};
+  curve alone{"one process, libtorch's engine and two threads", role::variant};
+  curve ours{"troupe train", role::troupe};
+  curve theirs{"PyTorch's pipelining over gloo", role::peer};
+  const std::vector<int> stages = quick ? std::vector{1, 2} : std::vector{1, 2, 4};
+  double of_one_process = 0;
+  for (const int count : stages) {
+    const training_size what{count, quick ? 4 : 15, quick};
+    const bool compares = count == 2;  // a single process has as many threads as the training has stages
+    const auto found = in_own_process([&] { return tokens_of_troupe(what, compares); });
+    if (compares) of_one_process = found[1];
+    ours.points.push_back({static_cast<double>(count), found[0]});
+    if (!the_python().empty() && count > 1)
+      theirs.points.push_back({static_cast<double>(count), in_own_process([&] { return tokens_of_pipelining(what); })[0]});
+  }
+  for (const int count : stages) alone.points.push_back({static_cast<double>(count), of_one_process});
+  for (auto* line : {&alone, &theirs, &ours})
+    if (!line->points.empty()) made.curves.push_back(std::move(*line));
+  made.default_x = 2;
+  made.default_name = "troupe train --stages";
+  return made;
+}
+
+}  // namespace
+
+std::vector<plot_definition> training_plots() {
+  return plots_of_group("training", {{"training_by_stages", training_by_stages}});
+}
+
+bool has_pipelining() { return !the_python().empty(); }
+
+std::vector<double> tokens_of_troupe(const training_size& what, bool compare) {
+  const scratch_folder out;
+  auto arguments = sized({TROUPE_PROGRAM_FILE, "train", "--out", out.path().string()}, what);
+  add(arguments, nothing_but_training());
+  add(arguments, {"--single-process-seconds", compare ? "6" : "0"});
+  lines_of("troupe train", arguments);
+  std::ifstream file(out.path() / "summary.json");
+  const auto summary = nlohmann::json::parse(file);
+  return {summary.at("tokens_per_second").get<double>(), summary.at("single_process_tokens_per_second").get<double>()};
+}
+
+std::vector<double> tokens_of_pipelining(const training_size& what) {
+  for (const auto& line :
+       lines_of("torch_pipelining.py", sized({the_python(), TROUPE_BENCH_DIR "/peers/torch_pipelining.py"}, what)))
+    if (line.starts_with("{")) return {nlohmann::json::parse(line).at("tokens_per_second").get<double>()};
+  throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
+}
+
+std::vector<double> grpc_calls(int runs, std::size_t bytes) {
+  std::promise<std::string> told;
+  apps::process_group server([&, has_told = false](const std::string&, const std::string& line) mutable {
+    if (line.starts_with("port ") && !std::exchange(has_told, true)) told.set_value(line.substr(5));
+  });
+  server.start("grpc_echo", {grpc_program(), "serve", "127.0.0.1"});
+  auto port = told.get_future();
+  if (port.wait_for(std::chrono::seconds(20)) != std::future_status::ready)
+    throw std::runtime_error("grpc_echo does not serve");
+  const words ask{grpc_program(), "ask", "127.0.0.1:" + port.get(), std::to_string(bytes), std::to_string(runs)};
+  return times_of_grpc(lines_of("grpc_echo", ask), runs);
 }
 
 }  // namespace troupe::bench

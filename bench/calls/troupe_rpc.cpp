@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "troupe_rpc.hpp"
+#include "distributed.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
 #include <ATen/ATen.h>
 
 #include <troupe/troupe.hpp>
 
 #include "../support/other_process.hpp"
-#include "../support/process_figures.hpp"
 
 namespace troupe::bench {
 
@@ -135,8 +128,7 @@ double cost_of_nodes(int count, int runs) {
     if (pass.gradient(x).item<double>() != std::ldexp(1.0, count))
       throw std::runtime_error("the gradient over the nodes is wrong");
   }
-  std::sort(taken.begin(), taken.end());
-  return taken[taken.size() / 2];
+  return middle(std::move(taken));
 }
 
 }  // namespace troupe::bench

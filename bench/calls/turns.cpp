@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "turns.hpp"
-
-#include <algorithm>
-#include <cstdint>
-#include <exception>
-#include <fstream>
-#include <memory>
-#include <stdexcept>
-#include <string>
+#include "distributed.hpp"
 
 #include "../support/other_process.hpp"
-#include "peers/torch_rpc.hpp"
-#include "../support/tcp_floor.hpp"
-#include "troupe_rpc.hpp"
+#include "../support/peers.hpp"
+#include "../support/scratch_folder.hpp"
 
 namespace troupe::bench {
 
@@ -39,16 +30,18 @@ std::vector<double> runs_of(int count, const std::function<double()>& once) {
   return taken;
 }
 
-int runs_in_turn(const definition& row, double share) { return std::max(2, static_cast<int>(row.runs * share)); }
+int runs_in_turn(const call_row& row, double share) { return std::max(2, static_cast<int>(row.runs * share)); }
 
-times drive(round_trips& driver, const std::vector<definition>& rows, double share) {
+times drive(round_trips& driver, const std::vector<call_row>& rows, double share) {
   times all;
   for (const auto& row : rows)
     all.push_back(row.run ? runs_of(runs_in_turn(row, share), [&] { return row.run(driver); }) : std::vector<double>{});
   return all;
 }
 
-times torch_turn(const std::vector<definition>& rows, double share, const std::string& meeting_file) {
+times torch_turn(const std::vector<call_row>& rows, double share) {
+  const scratch_folder folder;
+  const auto meeting_file = (folder.path() / "store").string();
   const auto others =
     serve(side::torch, chain_length - 1, [&](int place, int stop, const auto&) { serve_torch(meeting_file, place, stop); });
   const auto driver = make_torch_driver(meeting_file);
@@ -65,7 +58,7 @@ times torch_turn(const std::vector<definition>& rows, double share, const std::s
   }
 }
 
-times troupe_turn(const std::vector<definition>& rows, double share, bool quick) {
+times troupe_turn(const std::vector<call_row>& rows, double share, bool quick) {
   const auto others =
     serve(side::troupe, chain_length - 1, [](int place, int stop, const auto& tell) { serve_troupe(place, tell, stop); });
   std::vector<std::uint16_t> ports;
@@ -80,7 +73,7 @@ times troupe_turn(const std::vector<definition>& rows, double share, bool quick)
   return taken;
 }
 
-times floor_turn(const std::vector<definition>& rows, double share) {
+times floor_turn(const std::vector<call_row>& rows, double share) {
   const auto others = serve(side::floor, 1, [](int, int, const auto& tell) { serve_echo(tell); });
   tcp_floor floor(others.front()->told());
   others.front()->stop();  // from now on the process may end
@@ -92,48 +85,26 @@ times floor_turn(const std::vector<definition>& rows, double share) {
   return all;
 }
 
-void write(const times& all, const std::filesystem::path& file) {
-  std::ofstream out(file);
-  out.precision(17);
-  for (const auto& row : all) {
-    out << row.size();
-    for (const double each : row) out << ' ' << each;
-    out << '\n';
-  }
-  if (!out.flush()) throw std::runtime_error("cannot write '" + file.string() + "'");
-}
-
-times read(const std::filesystem::path& file, std::size_t rows) {
-  std::ifstream in(file);
-  times all(rows);
-  for (auto& row : all) {
-    std::size_t size = 0;
-    in >> size;
-    row.resize(size);
-    for (double& each : row) in >> each;
-  }
-  if (!in) throw std::runtime_error("'" + file.string() + "' is not whole");
-  return all;
-}
-
 }  // namespace
 
-times take_turn(side who, const std::vector<definition>& rows, double share, bool quick, const std::filesystem::path& folder) {
-  std::filesystem::create_directories(folder);
-  const auto file = folder / "times";
-  const other_process turn([&](int, const auto& tell) {
-    write(who == side::torch    ? torch_turn(rows, share, (folder / "store").string())
-          : who == side::troupe ? troupe_turn(rows, share, quick)
-                                : floor_turn(rows, share),
-          file);
-    tell(0);
+times take_turn(side who, const std::vector<call_row>& rows, double share, bool quick) {
+  const auto flat = in_own_process([&] {  // of each row: how many runs, and the runs
+    std::vector<double> all;
+    for (const auto& row : who == side::torch    ? torch_turn(rows, share)
+                           : who == side::troupe ? troupe_turn(rows, share, quick)
+                                                 : floor_turn(rows, share)) {
+      all.push_back(static_cast<double>(row.size()));
+      all.insert(all.end(), row.begin(), row.end());
+    }
+    return all;
   });
-  try {
-    turn.told();
-  } catch (const std::exception&) {
-    throw std::runtime_error(std::string("the turn of ") + name_of(who) + " failed; nothing was written");
+  times all;
+  for (auto at = flat.begin(); at != flat.end();) {
+    const auto end = at + 1 + static_cast<std::ptrdiff_t>(*at);
+    all.emplace_back(at + 1, end);
+    at = end;
   }
-  return read(file, rows.size());
+  return all;
 }
 
 }  // namespace troupe::bench

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <string>
-#include <vector>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -13,10 +11,7 @@
 #include <troupe/devices/device_map.hpp>
 #include <troupe/devices/present_devices.hpp>
 
-#include "gpu_figures.hpp"
-#include "gpu_gradients.hpp"
-#include "gpu_kernels.hpp"
-#include "gpu_nodes.hpp"
+#include "checks.hpp"
 
 namespace {
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gpu_gradients.hpp"
+#include "checks.hpp"
 
 #include <functional>
 #include <optional>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

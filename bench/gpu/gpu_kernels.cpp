@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gpu_kernels.hpp"
+#include "checks.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,6 @@
 #include <cstring>
 #include <random>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -17,6 +15,8 @@
 #include <troupe/devices/cuda_kernels.hpp>
 #include <troupe/devices/tensor_packing.hpp>
 #include <troupe/messages/half_floats.hpp>
+
+#include "../../tests/devices/cuda/kernels_on_host.hpp"
 
 namespace troupe::bench {
 
@@ -227,7 +227,8 @@ void compare_packing(const gpu_device& where, const cuda::functions& table, gpu_
 }  // namespace
 
 const cuda::functions* kernels_of(const gpu_device& where) {
-  if (where.device().is_cpu()) return &kernels_on_the_cpu();
+  static const test::kernels_on_host on_the_cpu;
+  if (where.device().is_cpu()) return &on_the_cpu.table;
   return devices::kernels_for(where.device());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "gpu_nodes.hpp"
+#include "checks.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -8,10 +8,7 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

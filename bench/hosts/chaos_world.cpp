@@ -7,14 +7,13 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <stdexcept>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
+#include "../support/other_process.hpp"
+#include "../support/train_options.hpp"
 #include "host_part.hpp"
 #include "host_training.hpp"
-#include "../support/process_figures.hpp"
 
 namespace troupe::bench {
 
@@ -23,7 +22,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr int node_port = 4001;
 constexpr auto time_to_come_back = 60s;
 constexpr auto time_to_go_on = 60s;
 constexpr auto time_to_end = 10s;
@@ -48,7 +46,7 @@ std::vector<std::string> nodes() { return {"stage1", "stage2", "third"}; }
 chaos_world::chaos_world() : all_(hosts()) {
   nlohmann::json file{{"nodes", nlohmann::json::array()}};
   for (const auto* stage : {"stage1", "stage2"})
-    file["nodes"].push_back({{"name", stage}, {"host", stage}, {"port", node_port}});
+    file["nodes"].push_back({{"name", stage}, {"host", stage}, {"port", port_of_nodes}});
   std::ofstream(all_["driver"].folder() / "cluster.json") << file;
   for (const auto& each : nodes()) start_node(each);
   start_training(false);
@@ -69,22 +67,19 @@ void chaos_world::start_node(const std::string& name) {
   // A node that starts again joins nobody: the others have to meet it. The first nodes of all join the first one.
   std::vector<std::string> more{"--heartbeat-ms", "100", "--forget-after", "3"};
   if (processes_.count(name) == 0 && name != "stage1")
-    more.insert(more.end(), {"--join", "stage1:" + std::to_string(node_port)});
-  processes_[name] = started_node(all_[name], name, node_port, more);
+    more.insert(more.end(), {"--join", "stage1:" + std::to_string(port_of_nodes)});
+  processes_[name] = started_node(all_[name], name, port_of_nodes, more);
 }
 
 void chaos_world::start_training(bool resume) {
-  std::vector<std::string> arguments{"train", "--cluster",  "cluster.json", "--host",       "0.0.0.0", "--out",
-                                     "run",   "--retry",    "1000000",      "--retry-wait", "120",     "--heartbeat-ms",
-                                     "100",   "--deadline", "30",           "--no-trace"};
+  words arguments{"train",   "--cluster",    "cluster.json", "--host",         "0.0.0.0", "--out",      "run", "--retry",
+                  "1000000", "--retry-wait", "120",          "--heartbeat-ms", "100",     "--deadline", "30",  "--no-trace"};
   if (resume)
-    arguments.emplace_back("--resume");
+    add(arguments, {"--resume"});
   else
-    for (const auto* word : {"--steps", "1000000000", "--checkpoint-every", "20", "--validate-every", "1000000000", "--blocks",
-                             "2", "--width", "64", "--heads", "2", "--context", "32", "--batch", "16", "--micro-batches", "4"})
-      arguments.emplace_back(word);
-  for (const auto* word : {"--verify-steps", "0", "--single-process-seconds", "0", "--sample", "0"})
-    arguments.emplace_back(word);
+    add(arguments, {"--steps", "1000000000", "--checkpoint-every", "20", "--validate-every", "1000000000", "--blocks", "2",
+                    "--width", "64", "--heads", "2", "--context", "32", "--batch", "16", "--micro-batches", "4"});
+  add(arguments, {"--verify-steps", "0", "--single-process-seconds", "0", "--sample", "0"});
   const auto& on = all_["driver"];
   processes_["driver"].reset();  // the folder of the run has room for one
   processes_["driver"] = std::unique_ptr<hosts::program>(new hosts::program(on.troupe(arguments)));
@@ -118,36 +113,22 @@ void chaos_world::kill(const std::string& host) {
   processes_[host].reset();
 }
 
-void chaos_world::begin(const chaos_event& event) {
+void chaos_world::act(const chaos_event& event, bool begins) {
   switch (event.what) {
     case chaos_event::kind::kill:
-      kill(event.who);
+      if (begins)
+        kill(event.who);
+      else if (event.who != "driver")  // a training that is started needs all of its stages
+        start_node(event.who);
       break;
     case chaos_event::kind::freeze:
-      process(event.who).signal(SIGSTOP);
+      process(event.who).signal(begins ? SIGSTOP : SIGCONT);
       break;
     case chaos_event::kind::unplug:
-      all_.unplug(event.who);
+      begins ? all_.unplug(event.who) : all_.plug(event.who);
       break;
     case chaos_event::kind::cut:
-      all_.cut(event.who, event.other);
-      break;
-  }
-}
-
-void chaos_world::end(const chaos_event& event) {
-  switch (event.what) {
-    case chaos_event::kind::kill:
-      if (event.who != "driver") start_node(event.who);  // a training that is started needs all of its stages
-      break;
-    case chaos_event::kind::freeze:
-      process(event.who).signal(SIGCONT);
-      break;
-    case chaos_event::kind::unplug:
-      all_.plug(event.who);
-      break;
-    case chaos_event::kind::cut:
-      all_.mend(event.who, event.other);
+      begins ? all_.cut(event.who, event.other) : all_.mend(event.who, event.other);
       break;
   }
 }
@@ -157,7 +138,7 @@ std::vector<std::string> chaos_world::strangers_of(const std::string& name) cons
   auto missing = hosts();
   std::erase(missing, name);
   try {
-    const auto status = all_[name].status("127.0.0.1:" + std::to_string(node_port));
+    const auto status = all_[name].status("127.0.0.1:" + std::to_string(port_of_nodes));
     for (const auto& peer : status["peers"])
       if (peer["up"].get<bool>()) std::erase(missing, peer["name"].get<std::string>());
   } catch (const std::exception&) {
@@ -219,7 +200,7 @@ void chaos_world::look_for_leaks(const std::string& name) {
   const auto is_idle = [&] {
     left.clear();
     try {
-      const auto status = all_[name].status("127.0.0.1:" + std::to_string(node_port));
+      const auto status = all_[name].status("127.0.0.1:" + std::to_string(port_of_nodes));
       for (const auto* what : {"/contexts/open", "/passes/running", "/passes/parts", "/calls_made/waiting",
                                "/calls_run/running", "/calls_run/queued", "/objects"})
         if (const auto number = status.at(nlohmann::json::json_pointer(what)).get<std::int64_t>(); number != 0)

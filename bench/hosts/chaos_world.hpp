@@ -6,13 +6,45 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "chaos_plan.hpp"
 #include "tests/hosts/testbed.hpp"
 
 namespace troupe::bench {
+
+/// Something bad that happens to a process, a host or a link, and then ends.
+struct chaos_event {
+  enum class kind { kill, freeze, unplug, cut };
+
+  kind what = kind::kill;
+  std::string who;    // the host
+  std::string other;  // the other host of a cut link
+  std::chrono::milliseconds begin{0};
+  std::chrono::milliseconds end{0};
+
+  /// "cut h1 from h2 for 1.2 s".
+  std::string text() const;
+};
+
+/// Draws events. One seed gives one sequence of rounds.
+class chaos_plan {
+ public:
+  /// `hosts`: each has one process, and each has a link to each other host.
+  chaos_plan(std::uint64_t seed, std::vector<std::string> hosts) : random_(seed), hosts_(std::move(hosts)) {}
+
+  /// One to four events that may overlap, in the order in which they begin. No process and no link has two events at a time.
+  /// Times count from the begin of the round.
+  std::vector<chaos_event> round();
+
+ private:
+  chaos_event draw();
+  int number(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
+
+  std::mt19937_64 random_;
+  std::vector<std::string> hosts_;
+};
 
 /// What went wrong. All of it should be 0.
 struct chaos_counts {
@@ -35,8 +67,8 @@ class chaos_world {
 
   static std::vector<std::string> hosts() { return {"driver", "stage1", "stage2", "third"}; }
 
-  void begin(const chaos_event& event);
-  void end(const chaos_event& event);
+  /// The event begins, or ends.
+  void act(const chaos_event& event, bool begins);
 
   /// Once all events have ended: everything has to come back, and the training has to go on from its last checkpoint.
   void expect_recovery();

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "delay_relay.hpp"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <cerrno>
-#include <deque>
 #include <exception>
 #include <list>
-#include <utility>
-#include <vector>
 
-#include "../support/tcp_socket.hpp"
+#include "../support/peers.hpp"
+#include "parts.hpp"
 
 namespace troupe::bench {
 
@@ -21,6 +17,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t chunk_bytes = 256 << 10;
+constexpr std::size_t most_held = std::size_t{64} << 20;  // in one direction of a connection
 constexpr auto longest_wait = std::chrono::seconds(1);
 
 struct chunk {
@@ -37,7 +34,7 @@ class direction {
   bool is_over() const { return is_shut_; }
   int from() const { return from_; }
   int to() const { return to_; }
-  bool wants_to_read() const { return !has_ended_ && held_ < delay_relay::most_held; }
+  bool wants_to_read() const { return !has_ended_ && held_ < most_held; }
   bool wants_to_write() const { return is_blocked_; }
   /// When the next byte has to leave.
   clock::time_point due() const {
@@ -134,12 +131,10 @@ timespec time_until(clock::time_point due) {
 
 }  // namespace
 
-delay_relay::delay_relay(const std::string& listen_at, std::string to, std::uint16_t to_port, std::chrono::milliseconds delay)
-    : listening_(listening_socket(listen_at, 0)), to_(std::move(to)), to_port_(to_port), delay_(delay) {}
-
-std::uint16_t delay_relay::port() const { return port_of(listening_); }
-
-void delay_relay::run() {
+void relay(const part_arguments& with) {
+  const auto listening = listening_socket(with.text("listen"), 0);
+  const std::chrono::milliseconds delay(static_cast<int>(with.number("ms")));
+  tell("ready", port_of(listening));
   std::list<pair_of_connections> all;
   for (std::vector<pollfd> watched;; watched.clear()) {
     auto due = clock::time_point::max();
@@ -147,18 +142,19 @@ void delay_relay::run() {
       each.add_to(watched);
       due = std::min(due, each.due());
     }
-    watched.push_back({listening_.get(), POLLIN, 0});
+    watched.push_back({listening.get(), POLLIN, 0});
     const auto wait = time_until(due);
     if (::ppoll(watched.data(), watched.size(), &wait, nullptr) < 0) continue;
     const auto* found = watched.data();
     for (auto& each : all) {
-      each.act(found, delay_);
+      each.act(found, delay);
       found += 4;
     }
     std::erase_if(all, [](const auto& each) { return each.is_over(); });
     if ((watched.back().revents & POLLIN) == 0) continue;
     try {
-      if (auto near = accepted_socket(listening_)) all.emplace_back(std::move(near), connected_socket(to_, to_port_));
+      if (auto near = accepted_socket(listening))
+        all.emplace_back(std::move(near), connected_socket(with.text("to"), static_cast<std::uint16_t>(with.number("port"))));
     } catch (const std::exception&) {
       // Nobody listens there: the connection that came is closed.
     }

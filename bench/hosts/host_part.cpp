@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <sstream>
-#include <stdexcept>
 #include <string_view>
 
 #include <ATen/Parallel.h>
@@ -54,10 +53,10 @@ double host_part::figure(const std::string& name, std::chrono::seconds patience)
   }
 }
 
-std::map<std::string, double> host_part::figures(std::chrono::seconds patience) {
+figures_of_part host_part::figures(std::chrono::seconds patience) {
   if (const auto end = program_.how_it_ends(patience); end != "exited with 0")
     throw std::runtime_error("the part '" + name_ + "' " + end + "; it wrote:" + last_words(program_));
-  std::map<std::string, double> found;
+  figures_of_part found;
   for (const auto& line : program_.lines()) {
     std::istringstream words(line);
     std::string kind;
@@ -74,6 +73,18 @@ std::vector<std::string> node_options(const std::string& name, int port, const s
                                "--no-shared-memory", "--no-direct-memory", "--insecure"};
   for (const auto& address : join) all.push_back("--join=" + address);
   return all;
+}
+
+figures_of_part figures_of_two(const hosts::testbed& all, const std::string& part, const values_of_part& values,
+                               const std::string& part_of_b) {
+  host_part node(all["h2"], part_of_b, node_options("b", port_of_nodes), {});
+  node.ready();
+  host_part driver(all["h1"], part, node_options("a", 0, {"h2:" + std::to_string(port_of_nodes)}), values);
+  return driver.figures();
+}
+
+void limit_both(hosts::testbed& all, const std::string& rate) {
+  for (const auto* each : {"h1", "h2"}) all.limit_rate(each, rate);
 }
 
 int run_part(int argc, char** argv) {
@@ -96,6 +107,27 @@ int run_part(int argc, char** argv) {
     std::fprintf(stderr, "hosts_bench, part: %s\n", failed.what());
     return 1;
   }
+}
+
+namespace {
+
+std::chrono::system_clock::time_point now() { return std::chrono::system_clock::now(); }
+
+}  // namespace
+
+kits::kits() : authority_(certificates::authority::create(folder_.path() / "authority", "bench", now())) {}
+
+std::string kits::file(const std::string& node) const {
+  auto result = (folder_.path() / (node + ".pem")).string();
+  if (!std::filesystem::exists(result)) certificates::write_kit(authority_.issue(node, "member", {}, now()), result);
+  return result;
+}
+
+std::vector<std::string> kits::options(const std::string& name, int port, const std::vector<std::string>& join) const {
+  auto result = node_options(name, port, join);
+  std::erase(result, "--insecure");
+  result.push_back("--certificates=" + file(name));
+  return result;
 }
 
 }  // namespace troupe::bench

@@ -1,34 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host_plots.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <functional>
+// Messages between hosts, and passes over several of them.
 #include <list>
-#include <map>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
-#include "../support/grpc_calls.hpp"
-#include "kits.hpp"
+#include "../support/peers.hpp"
 #include "host_part.hpp"
-#include "message_parts.hpp"
-#include "../support/value_range.hpp"
+#include "parts.hpp"
+#include "rows.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
 using hosts::testbed;
-using std::chrono::seconds;
 
-constexpr auto longest_part = seconds(300);
-constexpr int port_of_nodes = 4001;
 constexpr double least_of_full_link = 500;  // Mbit/s of 1,000
 
-constexpr int turns_of(const hosts_effort& effort) { return effort.quick ? 1 : 3; }
+constexpr int turns_of(bool quick) { return quick ? 1 : 3; }
 
 std::vector<std::int64_t> sizes(bool quick) {
   return quick ? std::vector<std::int64_t>{0, 1024}
@@ -43,9 +30,15 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
 }
 
 /// What asks on h1 and is answered on h2.
-class way {
- public:
-  /// A node on each host. `proofs`: with TLS. They have to live as long.
+struct way {
+  std::string name;
+  role part;
+  std::string other_side;  // the part on h2
+  std::string prefix{};    // of the names of the parts on h1
+  std::vector<std::string> options_there{};
+  std::vector<std::string> options_here{};
+
+  /// A node on each host. `proofs`: with TLS.
   static way of_troupe(std::string name, role part, const kits* proofs) {
     const auto options = [=](const std::string& node, int at, const std::vector<std::string>& join) {
       return proofs != nullptr ? proofs->options(node, at, join) : node_options(node, at, join);
@@ -53,51 +46,31 @@ class way {
     return {std::move(name),
             part,
             "node",
+            "",
             options("b", port_of_nodes, {}),
-            options("a", 0, {"h2:" + std::to_string(port_of_nodes)}),
-            ""};
+            options("a", 0, {"h2:" + std::to_string(port_of_nodes)})};
   }
-  static way of_caf() { return {"a request of CAF", role::peer, "caf_echo", {}, {}, "caf_"}; }
-  static way of_tcp() { return {"bare TCP", role::floor, "echo", {}, {}, "tcp_"}; }
+  static way of_caf() { return {"a request of CAF", role::peer, "caf_echo", "caf_"}; }
+  static way of_tcp() { return {"bare TCP", role::floor, "echo", "tcp_"}; }
 
-  const std::string& name() const { return name_; }
-  role part() const { return part_; }
-
-  /// The figures of a part on h1, whose name may begin with that of the way, with these values.
-  std::map<std::string, double> figures(const testbed& all, const std::string& part, values_of_part values) const {
-    host_part other(all["h2"], other_side_, options_there_, {{"listen", all["h2"].ipv4()}});
+  /// The figures of a part on h1, with these values.
+  figures_of_part figures(const testbed& all, const std::string& name_of_part, values_of_part values) const {
+    host_part other(all["h2"], other_side, options_there, {{"listen", all["h2"].ipv4()}});
     values["address"] = all["h2"].ipv4();
     values["port"] = std::to_string(other.ready());
-    host_part driver(all["h1"], prefix_ + part, options_here_, values);
-    return driver.figures(longest_part);
+    host_part driver(all["h1"], prefix + name_of_part, options_here, values);
+    return driver.figures();
   }
-
- private:
-  way(std::string name, role part, std::string other_side, std::vector<std::string> options_there,
-      std::vector<std::string> options_here, std::string prefix)
-      : name_(std::move(name)),
-        part_(part),
-        other_side_(std::move(other_side)),
-        options_there_(std::move(options_there)),
-        options_here_(std::move(options_here)),
-        prefix_(std::move(prefix)) {}
-
-  std::string name_;
-  role part_;
-  std::string other_side_;
-  std::vector<std::string> options_there_;
-  std::vector<std::string> options_here_;
-  std::string prefix_;
 };
 
-/// The figures "sizes" of gRPC: see message_parts.hpp.
-std::map<std::string, double> sizes_of_grpc(const testbed& all, const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
+/// The figures "sizes" of gRPC: see parts.hpp.
+figures_of_part sizes_of_grpc(const testbed& all, const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
   auto server = all["h2"].start(grpc_program(), {"serve", all["h2"].ipv4()});
   const std::string word = "port ";
   const auto line = server.line_that([&](const std::string& text) { return text.starts_with(word); });
   if (line.empty()) throw std::runtime_error("expected a port of grpc_echo; it wrote:" + last_words(server));
   const auto address = all["h2"].ipv4() + ":" + line.substr(word.size());
-  std::map<std::string, double> found;
+  figures_of_part found;
   for (const auto size : sizes) {
     const auto runs = runs_of_size(size, bytes);
     auto asking = all["h1"].start(grpc_program(), {"ask", address, std::to_string(size), std::to_string(runs)});
@@ -112,14 +85,14 @@ std::map<std::string, double> sizes_of_grpc(const testbed& all, const std::vecto
 struct sizes_of_way {
   std::string name;
   role part;
-  std::function<std::map<std::string, double>(const std::vector<std::int64_t>& sizes, std::int64_t bytes)> figures;
+  std::function<figures_of_part(const std::vector<std::int64_t>& sizes, std::int64_t bytes)> figures;
 };
 
 std::vector<sizes_of_way> ways(const testbed& all, const kits& proofs) {
   std::vector<sizes_of_way> result;
   for (const auto& each : {way::of_tcp(), way::of_caf(), way::of_troupe("a call of troupe over TCP", role::troupe, nullptr),
                            way::of_troupe("a call of troupe over TLS", role::variant, &proofs)})
-    result.push_back({each.name(), each.part(), [&all, each](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
+    result.push_back({each.name, each.part, [&all, each](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
                         return each.figures(all, "sizes", {{"sizes", list_of(sizes)}, {"bytes", std::to_string(bytes)}});
                       }});
   if (has_grpc())
@@ -130,141 +103,118 @@ std::vector<sizes_of_way> ways(const testbed& all, const kits& proofs) {
   return result;
 }
 
-plot call_by_size_hosts(const hosts_effort& effort) {
-  plot made{.group = "messages",
-            .name = "call_by_size_hosts",
-            .title = "Bytes to another host and back, by their number",
-            .how_to_read =
-              "Lower is better. The hosts are network namespaces of this machine: the link is as fast as the machine. Bare TCP "
-              "sends at "
-              "least one byte.",
-            .x = {"size of the message", "bytes", true},
-            .y = {"time until the answer", "us", true}};
+/// A point whose figures are those of a part: `figure`, and "low" and "high" with the same ending.
+point point_in(const figures_of_part& found, double x, const std::string& figure, const std::string& ending) {
+  return {x, found.at(figure + ending), {found.at("low" + ending), found.at("high" + ending)}};
+}
+
+plot call_by_size_hosts(bool quick) {
+  plot made{"Bytes to another host and back, by their number",
+            "Lower is better. The hosts are network namespaces of this machine: the link is as fast as the machine. Bare TCP "
+            "sends at least one byte.",
+            {"size of the message", "bytes", true},
+            {"time until the answer", "us", true}};
   const testbed all({"h1", "h2"});
   const kits proofs;
   for (const auto& each : ways(all, proofs)) {
-    const auto found = each.figures(sizes(effort.quick), effort.quick ? 1'000 : 64 << 20);
-    curve one{each.name, each.part};
-    for (const auto bytes : sizes(effort.quick)) {
-      const auto size = std::to_string(bytes);
-      one.points.push_back(
-        {static_cast<double>(bytes), found.at("us_" + size), {found.at("low_" + size), found.at("high_" + size)}});
-    }
-    made.curves.push_back(std::move(one));
+    const auto found = each.figures(sizes(quick), quick ? 1'000 : 64 << 20);
+    made.curves.push_back(curve_over(sizes(quick), each.name, each.part, [&](std::int64_t bytes) {
+      return point_in(found, static_cast<double>(bytes), "us", "_" + std::to_string(bytes));
+    }));
   }
   return made;
 }
 
-/// Adds to a curve what some turns have found for the slow ones among messages: the middle one of the turns, and the range of them.
-/// `names`: of the figures for one message of x.
-void add_late_ones(curve& to, const std::vector<std::map<std::string, double>>& turns,
-                   const std::vector<std::pair<double, std::string>>& names, double unit) {
-  for (const auto& [x, name] : names) {
+/// What some turns have found for the slow ones among messages: the middle one of the turns, and the range of them. `names`: of the
+/// figures for one message of x.
+curve curve_of_turns(const std::string& name, role part, const std::vector<figures_of_part>& turns,
+                     const std::vector<std::pair<double, std::string>>& names, double unit) {
+  curve made{name, part};
+  for (const auto& [x, figure] : names) {
     std::vector<double> values;
-    for (const auto& turn : turns) values.push_back(turn.at(name) / unit);
+    for (const auto& turn : turns) values.push_back(turn.at(figure) / unit);
     const auto value = middle(values);
-    to.points.push_back({x, value, spread_of(values, value)});
-  }
-}
-
-plot call_percentiles_hosts(const hosts_effort& effort) {
-  plot made{.group = "messages",
-            .name = "call_percentiles_hosts",
-            .title = "256 bytes to another host and back: how long the slow ones take",
-            .how_to_read = "Lower is better. At 100: 99 of 100 calls are answered within this time. Each band is three turns.",
-            .x = {"calls of which one takes longer", "", true},
-            .y = {"time until the answer", "us", true}};
-  const testbed all({"h1", "h2"});
-  const kits proofs;
-  for (const auto& each : ways(all, proofs)) {
-    std::vector<std::map<std::string, double>> turns;
-    for (int turn = 0; turn < turns_of(effort); ++turn) turns.push_back(each.figures({256}, effort.quick ? 2'560 : 64 << 20));
-    curve one{each.name, each.part};
-    add_late_ones(one, turns, {{2, "us_256"}, {10, "tenth_256"}, {100, "late_256"}, {1'000, "last_256"}}, 1);
-    made.curves.push_back(std::move(one));
+    made.points.push_back({x, value, spread_of(values, value)});
   }
   return made;
 }
 
-plot calls_at_once_hosts(const hosts_effort& effort) {
-  plot made{.group = "messages",
-            .name = "calls_at_once_hosts",
-            .title = "Small calls a second to another host, by those that are under way at once",
-            .how_to_read = "Higher is better. The answers of so many calls are awaited before the next ones begin.",
-            .x = {"calls under way at once", "", true},
-            .y = {"calls a second", "", true}};
+plot call_percentiles_hosts(bool quick) {
+  plot made{"256 bytes to another host and back: how long the slow ones take",
+            "Lower is better. At 100: 99 of 100 calls are answered within this time. Each band is three turns.",
+            {"calls of which one takes longer", "", true},
+            {"time until the answer", "us", true}};
   const testbed all({"h1", "h2"});
   const kits proofs;
-  const auto numbers = effort.quick ? std::vector<std::int64_t>{1, 16} : std::vector<std::int64_t>{1, 4, 16, 64, 256};
+  for (const auto& each : ways(all, proofs)) {
+    std::vector<figures_of_part> turns;
+    for (int turn = 0; turn < turns_of(quick); ++turn) turns.push_back(each.figures({256}, quick ? 2'560 : 64 << 20));
+    made.curves.push_back(curve_of_turns(each.name, each.part, turns,
+                                         {{2, "us_256"}, {10, "tenth_256"}, {100, "late_256"}, {1'000, "last_256"}}, 1));
+  }
+  return made;
+}
+
+plot calls_at_once_hosts(bool quick) {
+  plot made{"Small calls a second to another host, by those that are under way at once",
+            "Higher is better. The answers of so many calls are awaited before the next ones begin.",
+            {"calls under way at once", "", true},
+            {"calls a second", "", true}};
+  const testbed all({"h1", "h2"});
+  const kits proofs;
+  const auto numbers = quick ? std::vector<std::int64_t>{1, 16} : std::vector<std::int64_t>{1, 4, 16, 64, 256};
   for (const auto& each : {way::of_caf(), way::of_troupe("a call of troupe over TCP", role::troupe, nullptr),
                            way::of_troupe("a call of troupe over TLS", role::variant, &proofs)}) {
-    const auto found = each.figures(all, "rates", {{"at_once", list_of(numbers)}, {"count", effort.quick ? "16" : "5000"}});
-    curve one{each.name(), each.part()};
-    for (const auto number : numbers) {
-      const auto at_once = std::to_string(number);
-      one.points.push_back(
-        {static_cast<double>(number), found.at("per_s_" + at_once), {found.at("low_" + at_once), found.at("high_" + at_once)}});
-    }
-    made.curves.push_back(std::move(one));
+    const auto found = each.figures(all, "rates", {{"at_once", list_of(numbers)}, {"count", quick ? "16" : "5000"}});
+    made.curves.push_back(curve_over(numbers, each.name, each.part, [&](std::int64_t number) {
+      return point_in(found, static_cast<double>(number), "per_s", "_" + std::to_string(number));
+    }));
   }
   return made;
 }
 
-plot late_messages_hosts(const hosts_effort& effort) {
-  plot made{
-    .group = "scheduling",
-    .name = "late_messages_hosts",
-    .title = "Heartbeats and errors of passes on a link of 1 Gbit/s: how late the slow ones are",
-    .how_to_read =
-      "Lower is better. At 100: 99 of 100 come within this time. On the full link, messages of 16 MiB travel both ways. CAF "
-      "sends one message after another, so a request waits for the large ones before it.",
-    .x = {"messages of which one takes longer", "", true},
-    .y = {"time there and back", "ms", true}};
+plot late_messages_hosts(bool quick) {
+  plot made{"Heartbeats and errors of passes on a link of 1 Gbit/s: how late the slow ones are",
+            "Lower is better. At 100: 99 of 100 come within this time. On the full link, messages of 16 MiB travel both ways. "
+            "CAF sends one message after another, so a request waits for the large ones before it.",
+            {"messages of which one takes longer", "", true},
+            {"time there and back", "ms", true}};
   testbed all({"h1", "h2"});
-  for (const auto* each : {"h1", "h2"}) all.limit_rate(each, "1gbit");
+  limit_both(all, "1gbit");
   const auto nodes = way::of_troupe("", role::troupe, nullptr);
-  const auto line = [&](const std::string& name, role part, const way& by, const values_of_part& values, bool is_fast = true) {
-    std::vector<std::map<std::string, double>> turns;
+  const auto add = [&](const std::string& name, role part, const way& by, const values_of_part& values, bool is_fast = true) {
+    std::vector<figures_of_part> turns;
     auto more = values;
-    more["count"] = effort.quick ? "3" : is_fast ? "100" : "11";
-    for (int turn = 0; turn < turns_of(effort); ++turn) {
+    more["count"] = quick ? "3" : is_fast ? "100" : "11";
+    for (int turn = 0; turn < turns_of(quick); ++turn) {
       const auto& found = turns.emplace_back(by.figures(all, "late", more));
       if (const auto load = values.find("load"); load != values.end() && load->second == "none") continue;
-      if (!effort.quick && found.at("mbit") < least_of_full_link)
+      if (!quick && found.at("mbit") < least_of_full_link)
         throw std::runtime_error(name + ": expected a full link, but it carried " + short_number(found.at("mbit")) + " Mbit/s");
     }
     std::vector<std::pair<double, std::string>> names{{2, "us"}, {10, "tenth"}};
     if (is_fast) names.emplace_back(100, "late");
-    curve one{name, part};
-    add_late_ones(one, turns, names, 1e3);
-    made.curves.push_back(std::move(one));
+    made.curves.push_back(curve_of_turns(name, part, turns, names, 1e3));
   };
-  line("a small request of CAF, full link", role::peer, way::of_caf(), {}, false);
-  line("heartbeat, idle link", role::variant, nodes, {{"what", "heartbeat"}, {"load", "none"}});
-  line("heartbeat, full link", role::troupe, nodes, {{"what", "heartbeat"}, {"load", "both_ways"}});
-  line("error of a pass, idle link", role::variant, nodes, {{"what", "error"}, {"load", "none"}});
-  line("error of a pass, full link", role::variant, nodes, {{"what", "error"}, {"load", "both_ways"}});
+  add("a small request of CAF, full link", role::peer, way::of_caf(), {}, false);
+  add("heartbeat, idle link", role::variant, nodes, {{"what", "heartbeat"}, {"load", "none"}});
+  add("heartbeat, full link", role::troupe, nodes, {{"what", "heartbeat"}, {"load", "both_ways"}});
+  add("error of a pass, idle link", role::variant, nodes, {{"what", "error"}, {"load", "none"}});
+  add("error of a pass, full link", role::variant, nodes, {{"what", "error"}, {"load", "both_ways"}});
   return made;
 }
 
-plot shapes_by_hosts(const hosts_effort& effort) {
+plot shapes_by_hosts(bool quick) {
   plot made{
-    .group = "shape",
-    .name = "shapes_by_hosts",
-    .title = "Backward over hosts, by the shape of the calls",
-    .how_to_read =
-      "Lower is better. Each host has one node, and each function waits for 5 ms. All hosts share the cores of this machine.",
-    .x = {"hosts", "", true},
-    .y = {"time of the backward pass", "ms", true}};
+    "Backward over hosts, by the shape of the calls",
+    "Lower is better. Each host has one node, and each function waits for 5 ms. All hosts share the cores of this machine.",
+    {"hosts", "", true},
+    {"time of the backward pass", "ms", true}};
   const std::vector<std::string> shapes =
-    effort.quick ? std::vector<std::string>{"pipeline"}
-                 : std::vector<std::string>{"pipeline", "tree", "parameter_server", "all_to_all", "ring"};
-  for (const auto& shape : shapes) {
-    auto words = shape;
-    std::replace(words.begin(), words.end(), '_', ' ');
-    made.curves.push_back({words, shape == "pipeline" ? role::troupe : role::variant});
-  }
-  for (const std::size_t count : effort.quick ? std::vector<std::size_t>{2} : std::vector<std::size_t>{2, 4, 8}) {
+    quick ? std::vector<std::string>{"pipeline"}
+          : std::vector<std::string>{"pipeline", "tree", "parameter_server", "all_to_all", "ring"};
+  for (const auto& shape : shapes) made.curves.push_back({words_of(shape), shape == "pipeline" ? role::troupe : role::variant});
+  for (const std::size_t count : quick ? std::vector<std::size_t>{2} : std::vector<std::size_t>{2, 4, 8}) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("h" + std::to_string(i));
     const testbed all(names);
@@ -279,9 +229,9 @@ plot shapes_by_hosts(const hosts_effort& effort) {
                         {"port", std::to_string(port_of_nodes)},
                         {"shape", shapes[i]},
                         {"us", "5000"},
-                        {"runs", effort.quick ? "1" : "7"}});
-      const auto found = driver.figures(longest_part);
-      made.curves[i].points.push_back({static_cast<double>(count), found.at("ms"), {found.at("low"), found.at("high")}});
+                        {"runs", quick ? "1" : "7"}});
+      const auto found = driver.figures();
+      made.curves[i].points.push_back(point_in(found, static_cast<double>(count), "ms", ""));
     }
   }
   return made;
@@ -289,12 +239,12 @@ plot shapes_by_hosts(const hosts_effort& effort) {
 
 }  // namespace
 
-std::vector<hosts_plot> hosts_plots() {
-  return {{"call_by_size_hosts", call_by_size_hosts},
-          {"call_percentiles_hosts", call_percentiles_hosts},
-          {"calls_at_once_hosts", calls_at_once_hosts},
-          {"late_messages_hosts", late_messages_hosts},
-          {"shapes_by_hosts", shapes_by_hosts}};
+std::vector<plot_definition> host_plots() {
+  return joined<plot_definition>({plots_of_group("messages", {{"call_by_size_hosts", call_by_size_hosts},
+                                                              {"call_percentiles_hosts", call_percentiles_hosts},
+                                                              {"calls_at_once_hosts", calls_at_once_hosts}}),
+                                  plots_of_group("scheduling", {{"late_messages_hosts", late_messages_hosts}}),
+                                  plots_of_group("shape", {{"shapes_by_hosts", shapes_by_hosts}})});
 }
 
 }  // namespace troupe::bench

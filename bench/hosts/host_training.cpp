@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host_training.hpp"
 
-#include <chrono>
 #include <fstream>
-#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
+#include "../support/train_options.hpp"
 #include "apps/ready_line.hpp"
 #include "host_part.hpp"
 
@@ -15,7 +14,6 @@ namespace troupe::bench {
 namespace {
 
 constexpr auto longest_run = std::chrono::minutes(10);
-constexpr int first_port = 4001;
 
 }  // namespace
 
@@ -38,38 +36,18 @@ host_training::host_training(const hosts::testbed& all, const std::string& drive
     const auto number = static_cast<int>(nodes.size());
     const auto name = "stage" + std::to_string(number + 1);
     // Hosts never share memory. These processes could, because they are on one machine.
-    stages_.push_back(started_node(all[on], name, first_port + number, {"--no-shared-memory", "--no-direct-memory"}));
-    nodes.push_back({{"name", name}, {"host", on == driver ? "127.0.0.1" : on}, {"port", first_port + number}});
+    stages_.push_back(started_node(all[on], name, port_of_nodes + number, {"--no-shared-memory", "--no-direct-memory"}));
+    nodes.push_back({{"name", name}, {"host", on == driver ? "127.0.0.1" : on}, {"port", port_of_nodes + number}});
   }
   std::ofstream(cluster_) << nlohmann::json{{"nodes", nodes}};
 }
 
 double host_training::tokens_per_second(int steps, bool quick) {
   const auto out = driver_.folder() / "run";
-  std::vector<std::string> arguments{"train",
-                                     "--cluster",
-                                     cluster_,
-                                     "--host",
-                                     "0.0.0.0",
-                                     "--out",
-                                     out,
-                                     "--steps",
-                                     std::to_string(steps),
-                                     "--verify-steps",
-                                     "0",
-                                     "--single-process-seconds",
-                                     "0",
-                                     "--sample",
-                                     "0",
-                                     "--validate-every",
-                                     "1000000",
-                                     "--checkpoint-every",
-                                     "1000000",
-                                     "--no-trace"};
-  if (quick)
-    for (const auto* word :
-         {"--blocks", "2", "--width", "16", "--heads", "2", "--context", "16", "--batch", "8", "--micro-batches", "4"})
-      arguments.emplace_back(word);
+  words arguments{"train", "--cluster", cluster_, "--host", "0.0.0.0", "--out", out};
+  add(arguments, size_options(steps, quick));
+  add(arguments, nothing_but_training());
+  add(arguments, {"--single-process-seconds", "0"});
   auto run = driver_.troupe(arguments);
   if (const auto end = run.how_it_ends(longest_run); end != "exited with 0")
     throw std::runtime_error("the training " + end + "; it wrote:" + last_words(run));

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rows of many nodes that know each other.
-#include "rows.hpp"
-
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <future>
 #include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
+#include "../support/other_process.hpp"
+#include "actors/membership/simulated_cluster.hpp"
 #include "host_part.hpp"
-#include "../support/process_figures.hpp"
+#include "rows.hpp"
 
 namespace troupe::bench {
 
@@ -98,47 +92,107 @@ cluster_figures nodes_in_one_process(int count, bool quick) {
           found.at("cpu"),      found.at("threads"),    found.at("descriptors")};
 }
 
-int count_of(const hosts_effort& effort) { return effort.quick ? 12 : 100; }
+int count_of(bool quick) { return quick ? 12 : 100; }
 
 /// Measures once for the rows that share a cluster. Fails for all of them if it fails.
 template <class Measure>
 auto once(Measure measure) {
-  return [measure, found = std::make_shared<std::shared_future<cluster_figures>>()](const hosts_effort& effort) {
-    if (!found->valid())
-      *found = std::async(std::launch::deferred, [=] { return measure(count_of(effort), effort.quick); }).share();
+  return [measure, found = std::make_shared<std::shared_future<cluster_figures>>()](bool quick) {
+    if (!found->valid()) *found = std::async(std::launch::deferred, [=] { return measure(count_of(quick), quick); }).share();
     return found->get();
   };
 }
 
-std::string known_text(const cluster_figures& of, int count, const std::string& who) {
-  return short_number(of.known) + " of " + std::to_string(count - 1) + " peers known to " + who;
-}
-
+/// `suffix`: of the names of the rows. `what`: the nodes. `who`: the node that was asked for its peers.
 template <class Cluster>
-std::vector<hosts_row> rows_of(const std::string& suffix, const std::string& who, const Cluster& cluster) {
-  const auto idle = [=](const hosts_effort& effort) {
-    const auto of = cluster(effort);
-    return hosts_figures{{0, of.cpu, 0},
-                         of.cpu,
-                         "a node has " + short_number(of.threads) + " threads and " + short_number(of.descriptors) +
-                           " descriptors; " + known_text(of, count_of(effort), who)};
+std::vector<row_definition> rows_of(const std::string& suffix, const std::string& what, const std::string& until,
+                                    const std::string& who, const Cluster& cluster) {
+  const auto known = [=](const cluster_figures& of, bool quick) {
+    return short_number(of.known) + " of " + std::to_string(count_of(quick) - 1) + " peers known to " + who;
   };
-  const auto join = [=](const hosts_effort& effort) {
-    const auto of = cluster(effort);
-    return hosts_figures{{0, of.complete_s, 0},
-                         of.complete_s,
-                         "join returned after " + short_number(of.joined_s) + " s; " + known_text(of, count_of(effort), who)};
+  const auto idle = [=](bool quick) -> row {
+    const auto of = cluster(quick);
+    return {{0, of.cpu, 0},
+            of.cpu,
+            "a node has " + short_number(of.threads) + " threads and " + short_number(of.descriptors) + " descriptors; " +
+              known(of, quick)};
   };
-  return {{.name = "idle_100" + suffix, .unit = "% of a core", .bar = 0.3, .at_most = true, .measure = idle},
-          {.name = "join_100" + suffix, .unit = "s", .bar = 2, .at_most = true, .measure = join}};
+  const auto join = [=](bool quick) -> row {
+    const auto of = cluster(quick);
+    return {
+      {0, of.complete_s, 0}, of.complete_s, "join returned after " + short_number(of.joined_s) + " s; " + known(of, quick)};
+  };
+  return {{"idle_100" + suffix, "% of a core", at_most(0.3),
+           "CPU of a node among 100 nodes" + what + " that do nothing; ratio in percent of a core.", idle},
+          {"join_100" + suffix, "s", at_most(2), "Seconds until " + until + " know each other.", join}};
 }
 
 }  // namespace
 
-std::vector<hosts_row> member_rows() {
-  auto all = rows_of("", "the last node", once(nodes_in_processes));
-  for (auto& each : rows_of("_one_process", "the node that knows fewest", once(nodes_in_one_process))) all.push_back(each);
-  return all;
+std::vector<row_definition> member_rows() {
+  return joined<row_definition>(
+    {rows_of("", "", "the hundredth node and all others", "the last node", once(nodes_in_processes)),
+     rows_of("_one_process", " of one process", "100 nodes of one process", "the node that knows fewest",
+             once(nodes_in_one_process))});
+}
+
+namespace {
+
+using test::simulated_cluster;
+
+/// Messages of membership that a node sends in a second: heartbeats, their answers, greetings and news. One node joins and one
+/// ends meanwhile.
+double messages_of_a_node(std::size_t count) {
+  simulated_cluster all(simulated_cluster::settings::meshed(count, 1));
+  all.pass(4 * all.interval_ns());
+  all.forget_counts();
+  const auto begin = all.now_ns();
+  all.join(1);
+  all.pass(10 * all.interval_ns());
+  all.kill(2);
+  all.pass(30 * all.interval_ns());
+  const auto seconds = static_cast<double>(all.now_ns() - begin) / 1e9;
+  return static_cast<double>(all.messages()) / seconds / static_cast<double>(count);
+}
+
+/// Intervals of heartbeats until a frozen node is unreachable for all others.
+double intervals_until_all_know(std::size_t count, std::uint64_t seed) {
+  constexpr std::size_t frozen = 1;
+  simulated_cluster all(simulated_cluster::settings::meshed(count, seed));
+  all.pass(4 * all.interval_ns());
+  all.freeze(frozen);
+  const auto knows = [&](std::size_t at) { return at == frozen || !all.is_up(at, frozen); };
+  constexpr int parts = 4;
+  for (int passed = 1; passed <= 100 * parts; ++passed) {
+    all.pass(all.interval_ns() / parts);
+    std::size_t at = 0;
+    while (at < count && knows(at)) ++at;
+    if (at == count) return static_cast<double>(passed) / parts;
+  }
+  return 100;
+}
+
+row measure_messages(bool quick) {
+  const auto few = messages_of_a_node(100);
+  const auto many = messages_of_a_node(quick ? 300 : 10'000);
+  return {{few, many, 0}, many / few};
+}
+
+row measure_news(bool quick) {
+  const auto few = intervals_until_all_know(100, 1);
+  double slowest = 0;
+  for (std::uint64_t seed = 1; seed <= (quick ? 1 : 2); ++seed)
+    slowest = std::max(slowest, intervals_until_all_know(quick ? 300 : 10'000, seed));
+  return {{few, slowest, 0}, slowest};
+}
+
+}  // namespace
+
+std::vector<row_definition> simulated_rows() {
+  return {{"simulated_messages", "1/s", at_most(1.2),
+           "Messages of membership that a node sends among 10,000 nodes; peer: among 100. Simulated.", measure_messages},
+          {"simulated_news", "intervals", at_most(15),
+           "Intervals of heartbeats until 10,000 nodes know that one is frozen; peer: 100 nodes. Simulated.", measure_news}};
 }
 
 }  // namespace troupe::bench

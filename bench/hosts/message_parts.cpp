@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "message_parts.hpp"
+#include "parts.hpp"
 
 #include <unistd.h>
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <deque>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
-#include <utility>
 
 #include <ATen/ATen.h>
 
-#include <troupe/troupe.hpp>
-
 #include "../support/background.hpp"
-#include "../support/caf_echo.hpp"
 #include "../support/failing_passes.hpp"
-#include "../support/measured_runs.hpp"
-#include "../support/tcp_floor.hpp"
-#include "../support/value_range.hpp"
+#include "../support/peers.hpp"
+#include "../support/runs.hpp"
 
 namespace troupe::bench {
 
@@ -124,6 +114,8 @@ std::map<std::string, double> figures_of_size(std::int64_t size, const std::vect
   return found;
 }
 
+namespace {
+
 void echo_sizes(const part_arguments& with) {
   node here(with.node);
   tell_sizes(with, [to = here.peer("b")](std::int64_t size) {
@@ -221,6 +213,19 @@ void echo_sizes_by_tcp(const part_arguments& with) {
     // Nothing travels with 0 bytes.
     return [&floor, bytes = static_cast<std::size_t>(std::max<std::int64_t>(size, 1))] { floor.seconds(1, bytes); };
   });
+}
+
+}  // namespace
+
+parts_by_name message_parts() {
+  return {{"sizes", echo_sizes},
+          {"rates", call_at_once},
+          {"late", ask_beside_tensors},
+          {"caf_echo", serve_requests_of_caf},
+          {"caf_sizes", echo_sizes_by_caf},
+          {"caf_rates", request_at_once_of_caf},
+          {"caf_late", request_beside_texts_of_caf},
+          {"tcp_sizes", echo_sizes_by_tcp}};
 }
 
 }  // namespace troupe::bench

@@ -3,31 +3,15 @@
 
 #include <unistd.h>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <deque>
-#include <functional>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include <ATen/ATen.h>
 
-#include <troupe/troupe.hpp>
-
-#include "delay_relay.hpp"
 #include "../support/failing_passes.hpp"
-#include "../support/measured_runs.hpp"
-#include "message_parts.hpp"
-#include "../support/process_figures.hpp"
+#include "../support/peers.hpp"
 #include "../support/real_cluster.hpp"
-#include "security_parts.hpp"
-#include "../support/tcp_floor.hpp"
-#include "../support/value_range.hpp"
-#include "wire_parts.hpp"
+#include "../support/runs.hpp"
 
 namespace troupe::bench {
 
@@ -36,9 +20,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
-constexpr auto glance = std::chrono::milliseconds(2);
-
-double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+constexpr auto until_next_look = std::chrono::milliseconds(2);
 
 at::Tensor tensor_of(std::int64_t bytes) { return at::rand({bytes / 4}); }
 
@@ -144,7 +126,8 @@ void flood(const part_arguments& with) {
 std::size_t wait_for_peers(const node& here, std::size_t others, double patience) {
   const auto begin = clock::now();
   auto known = here.peers().size();
-  for (; known < others && seconds_since(begin) < patience; known = here.peers().size()) std::this_thread::sleep_for(glance);
+  for (; known < others && seconds_since(begin) < patience; known = here.peers().size())
+    std::this_thread::sleep_for(until_next_look);
   return known;
 }
 
@@ -219,13 +202,6 @@ void pass_over_shape(const part_arguments& with) {
   for (const auto& [name, share] : {std::pair{"low", 0.25}, {"ms", 0.5}, {"high", 0.75}}) tell(name, percentile(taken, share));
 }
 
-void relay(const part_arguments& with) {
-  delay_relay made(with.text("listen"), with.text("to"), static_cast<std::uint16_t>(with.number("port")),
-                   std::chrono::milliseconds(static_cast<int>(with.number("ms"))));
-  tell("ready", made.port());
-  made.run();
-}
-
 void echo(const part_arguments& with) {
   serve_echo([](std::uint16_t port) { tell("ready", port); }, with.text("listen"));
 }
@@ -260,33 +236,12 @@ const std::string& part_arguments::text(const std::string& name) const {
   return found->second;
 }
 
-std::map<std::string, std::function<void(const part_arguments&)>> hosts_parts() {
-  return {{"node", serve_node},
-          {"bulk", send_bulk},
-          {"calls", make_small_calls},
-          {"sizes", echo_sizes},
-          {"rates", call_at_once},
-          {"late", ask_beside_tensors},
-          {"caf_echo", serve_requests_of_caf},
-          {"caf_sizes", echo_sizes_by_caf},
-          {"caf_rates", request_at_once_of_caf},
-          {"caf_late", request_beside_texts_of_caf},
-          {"tcp_sizes", echo_sizes_by_tcp},
-          {"shapes", serve_shapes},
-          {"pass", pass_over_shape},
-          {"flood", flood},
-          {"member", be_a_member},
-          {"members", be_many_members},
-          {"relay", relay},
-          {"echo", echo},
-          {"floor", measure_floor},
-          {"stall", stall_at_the_gate},
-          {"strangers", send_hostile_bytes},
-          {"drain", drain_bytes},
-          {"pour", pour_bytes},
-          {"hostile", play_hostile_inputs},
-          {"weights", serve_weights},
-          {"gradients", send_gradients}};
+parts_by_name hosts_parts() {
+  parts_by_name all{{"node", serve_node},      {"bulk", send_bulk}, {"calls", make_small_calls}, {"shapes", serve_shapes},
+                    {"pass", pass_over_shape}, {"flood", flood},    {"member", be_a_member},     {"members", be_many_members},
+                    {"relay", relay},          {"echo", echo},      {"floor", measure_floor}};
+  for (auto more : {message_parts(), security_parts(), wire_parts()}) all.merge(more);
+  return all;
 }
 
 }  // namespace troupe::bench

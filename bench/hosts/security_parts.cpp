@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "security_parts.hpp"
+#include "parts.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,22 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <random>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include <troupe/actors/gate/tls_session.hpp>
-#include <troupe/actors/support/owned_descriptor.hpp>
 
-#include "../support/tcp_socket.hpp"
+#include "../support/peers.hpp"
+#include "../support/runs.hpp"
 #include "tests/support/hostile_client.hpp"
 
 namespace troupe::bench {
@@ -39,14 +32,7 @@ using support::owned_descriptor;
 constexpr std::array<char, 11> begin_of_hello = {0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, '\xfc', 0x03, 0x03};
 
 owned_descriptor connected(const part_arguments& with) {
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(with.number("port")));
-  owned_descriptor result(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::inet_pton(AF_INET, with.text("address").c_str(), &to.sin_addr) != 1 || !result ||
-      ::connect(result.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
-    throw std::runtime_error("can't connect to " + with.text("address"));
-  return result;
+  return connected_socket(with.text("address"), static_cast<std::uint16_t>(with.number("port")));
 }
 
 void tell_ready() { tell("ready", 0); }
@@ -109,8 +95,6 @@ class bare_end {
 
 constexpr std::size_t bulk_bytes = std::size_t{16} << 20;
 
-}  // namespace
-
 void stall_at_the_gate(const part_arguments& with) {
   std::vector<owned_descriptor> all(static_cast<std::size_t>(with.number("count")));
   const auto open = [&](owned_descriptor& one) {
@@ -155,7 +139,7 @@ void drain_bytes(const part_arguments& with) {
   double bytes = 0;
   for (auto came = memory.size(); came == memory.size(); bytes += static_cast<double>(came))
     came = here.receive(memory.data(), memory.size());
-  tell("mbit", bytes * 8 / 1e6 / std::chrono::duration<double>(clock::now() - begin).count());
+  tell("mbit", megabits(bytes, seconds_since(begin)));
 }
 
 void pour_bytes(const part_arguments& with) {
@@ -171,10 +155,19 @@ void play_hostile_inputs(const part_arguments& with) {
   const auto parts = static_cast<int>(with.number("parts"));
   for (int part = 1; part <= parts; ++part) {
     player.play(static_cast<std::uint64_t>(with.number("count")) / static_cast<std::uint64_t>(parts));
-    std::printf("figure played_%d %llu\n", part, static_cast<unsigned long long>(player.connections()));
-    std::fflush(stdout);
+    tell("played_" + std::to_string(part), static_cast<double>(player.connections()));
   }
   tell("messages", static_cast<double>(player.messages()));
+}
+
+}  // namespace
+
+parts_by_name security_parts() {
+  return {{"stall", stall_at_the_gate},
+          {"strangers", send_hostile_bytes},
+          {"drain", drain_bytes},
+          {"pour", pour_bytes},
+          {"hostile", play_hostile_inputs}};
 }
 
 }  // namespace troupe::bench

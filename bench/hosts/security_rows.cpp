@@ -6,60 +6,49 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
-#include <stdexcept>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <utility>
 
-#include <troupe/actors/certificates/authority.hpp>
 #include <troupe/actors/gate/tls_session.hpp>
-#include <troupe/actors/support/owned_descriptor.hpp>
 
-#include "kits.hpp"
+#include "../support/other_process.hpp"
 #include "host_part.hpp"
-#include "../support/process_figures.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
 using hosts::testbed;
-using std::chrono::seconds;
 using steady = std::chrono::steady_clock;
 
-constexpr auto longest_row = seconds(300);
-constexpr int port_of_b = 4001;
+const std::string port_text = std::to_string(port_of_nodes);
+
+/// The figures of small calls of a node on h2 to the node b on h1, which both have kits.
+figures_of_part calls_with_kit(const testbed& all, const kits& proofs, const std::string& name, const std::string& count) {
+  host_part driver(all["h2"], "calls", proofs.options(name, 0, {"h1:" + port_text}), {{"count", count}});
+  return driver.figures();
+}
 
 /// The seconds that a small call takes on one machine, in turns without and with the gate. Both ends share memory.
-hosts_row gate_small_call() {
-  const auto measure = [](const hosts_effort& effort) {
-    const testbed all({"h1"});
-    // The two sides of a turn follow each other, in changing order: what slows the machine for longer slows both.
-    std::vector<double> ratios;
-    std::vector<double> taken[2];
-    for (int turn = 0; turn < (effort.quick ? 1 : 21); ++turn) {
-      for (const bool gate : {turn % 2 != 0, turn % 2 == 0}) {
-        std::vector<std::string> of_node{"--name=b", "--port=" + std::to_string(port_of_b)};
-        std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + std::to_string(port_of_b)};
-        if (!gate)
-          for (auto* each : {&of_node, &of_driver}) each->emplace_back("--insecure");
-        host_part node(all["h1"], "node", of_node, {});
-        node.ready();
-        host_part driver(all["h1"], "calls", of_driver, {{"count", effort.quick ? "20" : "10000"}});
-        taken[gate ? 1 : 0].push_back(driver.figures(longest_row).at("us"));
-      }
-      ratios.push_back(taken[0].back() / taken[1].back());
+row gate_small_call(bool quick) {
+  const testbed all({"h1"});
+  // The two sides of a turn follow each other, in changing order: what slows the machine for longer slows both.
+  std::vector<double> ratios;
+  std::vector<double> taken[2];
+  for (int turn = 0; turn < (quick ? 1 : 21); ++turn) {
+    for (const bool gate : {turn % 2 != 0, turn % 2 == 0}) {
+      std::vector<std::string> of_node{"--name=b", "--port=" + port_text};
+      std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + port_text};
+      if (!gate)
+        for (auto* each : {&of_node, &of_driver}) each->emplace_back("--insecure");
+      host_part node(all["h1"], "node", of_node, {});
+      node.ready();
+      host_part driver(all["h1"], "calls", of_driver, {{"count", quick ? "20" : "10000"}});
+      taken[gate ? 1 : 0].push_back(driver.figures().at("us"));
     }
-    return hosts_figures{{middle(taken[0]), middle(taken[1]), 0}, middle(ratios)};
-  };
-  return {.name = "gate_small_call", .unit = "us", .bar = 0.95, .measure = measure};
+    ratios.push_back(taken[0].back() / taken[1].back());
+  }
+  return {{middle(taken[0]), middle(taken[1]), 0}, middle(ratios)};
 }
 
 /// A part on h1 that asks the node of h2, in turns by plain TCP and by TLS. Returns the middle figures of both.
@@ -70,21 +59,18 @@ std::pair<double, double> plain_and_tls(const std::string& part, const values_of
   std::vector<double> taken[2];
   for (int turn = 0; turn < turns; ++turn)
     for (const bool tls : {false, true}) {
-      host_part node(all["h2"], "node", tls ? proofs.options("b", port_of_b) : node_options("b", port_of_b), {});
+      host_part node(all["h2"], "node", tls ? proofs.options("b", port_of_nodes) : node_options("b", port_of_nodes), {});
       node.ready();
-      const std::vector<std::string> join{"h2:" + std::to_string(port_of_b)};
+      const std::vector<std::string> join{"h2:" + port_text};
       host_part driver(all["h1"], part, tls ? proofs.options("a", 0, join) : node_options("a", 0, join), values);
-      taken[tls ? 1 : 0].push_back(driver.figures(longest_row).at(figure));
+      taken[tls ? 1 : 0].push_back(driver.figures().at(figure));
     }
   return {middle(taken[0]), middle(taken[1])};
 }
 
-hosts_row tls_small_call() {
-  const auto measure = [](const hosts_effort& effort) {
-    const auto [plain, tls] = plain_and_tls("calls", {{"count", effort.quick ? "20" : "5000"}}, "us", effort.quick ? 1 : 21);
-    return hosts_figures{{plain, tls, 0}, plain / tls};
-  };
-  return {.name = "tls_small_call", .unit = "us", .bar = 0.7, .measure = measure};
+row tls_small_call(bool quick) {
+  const auto [plain, tls] = plain_and_tls("calls", {{"count", quick ? "20" : "5000"}}, "us", quick ? 1 : 21);
+  return {{plain, tls, 0}, plain / tls};
 }
 
 /// What `openssl speed` gives for the cipher on one core, in Mbit/s.
@@ -102,12 +88,11 @@ double rate_of_cipher(int length_s) {
 
 /// The rate of two loops that do nothing but send and receive, without a node, in Mbit/s.
 double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::string& kit_of_h2, const std::string& length_s) {
-  host_part drain(all["h2"], "drain", {}, {{"listen", std::to_string(port_of_b)}, {"kit", kit_of_h2}});
+  host_part drain(all["h2"], "drain", {}, {{"listen", port_text}, {"kit", kit_of_h2}});
   drain.ready();
-  host_part pour(
-    all["h1"], "pour", {},
-    {{"address", all["h2"].ipv4()}, {"port", std::to_string(port_of_b)}, {"kit", kit_of_h1}, {"seconds", length_s}});
-  return drain.figures(longest_row).at("mbit");
+  host_part pour(all["h1"], "pour", {},
+                 {{"address", all["h2"].ipv4()}, {"port", port_text}, {"kit", kit_of_h1}, {"seconds", length_s}});
+  return drain.figures().at("mbit");
 }
 
 /// What the same machine can do without any node: the rates by plain TCP and by TLS, in turns.
@@ -122,23 +107,19 @@ std::pair<double, double> bare_plain_and_tls(const std::string& length_s, int tu
   return {middle(taken[0]), middle(taken[1])};
 }
 
-hosts_row tls_bulk() {
-  const auto measure = [](const hosts_effort& effort) {
-    const auto cipher = rate_of_cipher(effort.quick ? 1 : 3);
-    const int turns = effort.quick ? 1 : 3;
-    const auto [plain, tls] =
-      plain_and_tls("bulk", {{"in_flight", "2"}, {"seconds", effort.quick ? "0.5" : "5"}}, "mbit", turns);
-    const auto [bare_plain, bare_tls] = bare_plain_and_tls(effort.quick ? "0.2" : "3", turns);
-    // Where plain TCP takes the whole core of the sender, the same core has to encrypt as well.
-    std::array<char, 256> note{};
-    std::snprintf(
-      note.data(), note.size(),
-      "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f; two loops without nodes: "
-      "%.0f plain, %.0f by TLS, %.2f",
-      cipher / (cipher + plain), bare_plain, bare_tls, bare_tls / bare_plain);
-    return hosts_figures{{plain, tls, cipher}, tls / std::min(plain, cipher), note.data()};
-  };
-  return {.name = "tls_bulk", .unit = "Mbit/s", .bar = 0.8, .measure = measure};
+row tls_bulk(bool quick) {
+  const auto cipher = rate_of_cipher(quick ? 1 : 3);
+  const int turns = quick ? 1 : 3;
+  const auto [plain, tls] = plain_and_tls("bulk", {{"in_flight", "2"}, {"seconds", quick ? "0.5" : "5"}}, "mbit", turns);
+  const auto [bare_plain, bare_tls] = bare_plain_and_tls(quick ? "0.2" : "3", turns);
+  // Where plain TCP takes the whole core of the sender, the same core has to encrypt as well.
+  std::array<char, 256> note{};
+  std::snprintf(
+    note.data(), note.size(),
+    "the cipher alone on one core is the floor; a core that encrypts what it sends has %.2f; two loops without nodes: "
+    "%.0f plain, %.0f by TLS, %.2f",
+    cipher / (cipher + plain), bare_plain, bare_tls, bare_tls / bare_plain);
+  return {{plain, tls, cipher}, tls / std::min(plain, cipher), note.data()};
 }
 
 /// Keeps this thread on one core while the object lives.
@@ -188,130 +169,126 @@ double rate_of_handshakes(const std::shared_ptr<gate::credentials>& a, const std
   return count / passed();
 }
 
-hosts_row handshakes() {
-  const auto measure = [](const hosts_effort& effort) {
-    const kits proofs;
-    const auto a = std::make_shared<gate::credentials>(proofs.file("a"));
-    const auto b = std::make_shared<gate::credentials>(proofs.file("b"));
-    const one_core here;
-    const auto length = effort.quick ? 0.2 : 5.0;
-    const auto full = rate_of_handshakes(a, b, false, length);
-    const auto resumed = rate_of_handshakes(a, b, true, length);
-    return hosts_figures{{0, full, 0}, full, "both ends on one core; resumed " + short_number(resumed)};
-  };
-  return {.name = "handshakes", .unit = "1/s", .bar = 500, .measure = measure};
+row handshakes(bool quick) {
+  const kits proofs;
+  const auto a = std::make_shared<gate::credentials>(proofs.file("a"));
+  const auto b = std::make_shared<gate::credentials>(proofs.file("b"));
+  const one_core here;
+  const auto length = quick ? 0.2 : 5.0;
+  const auto full = rate_of_handshakes(a, b, false, length);
+  const auto resumed = rate_of_handshakes(a, b, true, length);
+  return {{0, full, 0}, full, "both ends on one core; resumed " + short_number(resumed)};
 }
 
 /// How much a node's process grows while connections stall in the handshake.
-hosts_row stalled_memory() {
-  const auto measure = [](const hosts_effort& effort) {
-    const kits proofs;
-    const testbed all({"h1", "h2"});
-    host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
-    node.ready();
-    const auto before = process_figures::of(node.pid()).resident_kib;
-    host_part stall(
-      all["h2"], "stall", {},
-      {{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"count", effort.quick ? "50" : "1000"}});
-    stall.ready();
-    auto most = before;
-    const auto until = steady::now() + std::chrono::milliseconds(effort.quick ? 500 : 12'000);
-    while (steady::now() < until) {
-      most = std::max(most, process_figures::of(node.pid()).resident_kib);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    const auto mib = static_cast<double>(most - before) / 1024;
-    // The node still lets in who proves who he is.
-    host_part driver(all["h2"], "calls", proofs.options("a", 0, {"h1:" + std::to_string(port_of_b)}), {{"count", "20"}});
-    driver.figures(longest_row);
-    return hosts_figures{{0, mib, 0}, mib};
-  };
-  return {.name = "stalled_memory", .unit = "MiB more", .bar = 64, .at_most = true, .measure = measure};
+row stalled_memory(bool quick) {
+  const kits proofs;
+  const testbed all({"h1", "h2"});
+  host_part node(all["h1"], "node", proofs.options("b", port_of_nodes), {});
+  node.ready();
+  const auto before = process_figures::of(node.pid()).resident_kib;
+  host_part stall(all["h2"], "stall", {},
+                  {{"address", all["h1"].ipv4()}, {"port", port_text}, {"count", quick ? "50" : "1000"}});
+  stall.ready();
+  auto most = before;
+  const auto until = steady::now() + std::chrono::milliseconds(quick ? 500 : 12'000);
+  while (steady::now() < until) {
+    most = std::max(most, process_figures::of(node.pid()).resident_kib);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const auto mib = static_cast<double>(most - before) / 1024;
+  // The node still lets in who proves who he is.
+  calls_with_kit(all, proofs, "a", "20");
+  return {{0, mib, 0}, mib};
 }
 
 /// The 99th percentile of a friend's small call, without and with a stranger who sends bytes that no node sends.
-hosts_row hostile_disturbance() {
-  const auto measure = [](const hosts_effort& effort) {
-    const kits proofs;
-    const testbed all({"h1", "h2", "h3"});
-    host_part node(all["h1"], "node", proofs.options("b", port_of_b), {});
-    node.ready();
-    std::vector<double> taken[2];
-    const std::string rate = "500";
-    for (int turn = 0; turn < (effort.quick ? 1 : 5); ++turn)
-      for (const bool disturbs : {false, true}) {
-        std::unique_ptr<host_part> stranger;
-        if (disturbs) {
-          stranger = std::make_unique<host_part>(
-            all["h3"], "strangers", std::vector<std::string>{},
-            values_of_part{{"address", all["h1"].ipv4()}, {"port", std::to_string(port_of_b)}, {"rate", rate}});
-          stranger->ready();
-        }
-        const auto name = "a" + std::to_string(2 * turn + (disturbs ? 1 : 0));
-        host_part driver(all["h2"], "calls", proofs.options(name, 0, {"h1:" + std::to_string(port_of_b)}),
-                         {{"count", effort.quick ? "50" : "10000"}});
-        taken[disturbs ? 1 : 0].push_back(driver.figures(longest_row).at("p99_us"));
+row hostile_disturbance(bool quick) {
+  const kits proofs;
+  const testbed all({"h1", "h2", "h3"});
+  host_part node(all["h1"], "node", proofs.options("b", port_of_nodes), {});
+  node.ready();
+  std::vector<double> taken[2];
+  const std::string rate = "500";
+  for (int turn = 0; turn < (quick ? 1 : 5); ++turn)
+    for (const bool disturbs : {false, true}) {
+      std::unique_ptr<host_part> stranger;
+      if (disturbs) {
+        stranger =
+          std::make_unique<host_part>(all["h3"], "strangers", std::vector<std::string>{},
+                                      values_of_part{{"address", all["h1"].ipv4()}, {"port", port_text}, {"rate", rate}});
+        stranger->ready();
       }
-    const auto quiet = middle(taken[0]);
-    const auto disturbed = middle(taken[1]);
-    return hosts_figures{{quiet, disturbed, 0}, disturbed / quiet, rate + " hostile connections a second"};
-  };
-  return {.name = "hostile_disturbance", .unit = "us p99", .bar = 2, .at_most = true, .measure = measure};
+      const auto name = "a" + std::to_string(2 * turn + (disturbs ? 1 : 0));
+      taken[disturbs ? 1 : 0].push_back(calls_with_kit(all, proofs, name, quick ? "50" : "10000").at("p99_us"));
+    }
+  const auto quiet = middle(taken[0]);
+  const auto disturbed = middle(taken[1]);
+  return {{quiet, disturbed, 0}, disturbed / quiet, rate + " hostile connections a second"};
 }
 
 /// Crashes, leaks and lost nodes while a stranger and a node that lies play what no node would send.
-hosts_row hostile_inputs() {
-  const auto measure = [](const hosts_effort& effort) {
-    constexpr int parts = 10;
-    constexpr std::int64_t most_grown_kib = 64 << 10;
-    const kits proofs;
-    const testbed all({"h1", "h2", "h3"});
-    auto of_node = proofs.options("b", port_of_b);
-    of_node.emplace_back("--log-level=off");
-    host_part node(all["h1"], "node", of_node, {});
-    node.ready();
-    const std::string count = effort.quick ? "2000" : "1000000";
-    host_part stranger(all["h3"], "hostile", {},
-                       {{"address", all["h1"].ipv4()},
-                        {"port", std::to_string(port_of_b)},
-                        {"kit", proofs.file("mallory")},
-                        {"count", count},
-                        {"parts", std::to_string(parts)}});
-    int faults = 0;
-    std::int64_t before = 0;
-    double connections = 0;
-    for (int part = 1; part <= parts; ++part) {
-      connections = stranger.figure("played_" + std::to_string(part), longest_row);
-      try {
-        host_part peer(all["h2"], "calls", proofs.options("a" + std::to_string(part), 0, {"h1:" + std::to_string(port_of_b)}),
-                       {{"count", "20"}});
-        peer.figures(longest_row);
-        const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
-        if (part == 1) before = now;
-        faults += now - before > most_grown_kib ? 1 : 0;
-      } catch (const std::runtime_error& fault) {
-        std::fprintf(stderr, "hostile_inputs: %s\n", fault.what());
-        ++faults;
-      }
+row hostile_inputs(bool quick) {
+  constexpr int parts = 10;
+  constexpr std::int64_t most_grown_kib = 64 << 10;
+  const kits proofs;
+  const testbed all({"h1", "h2", "h3"});
+  auto of_node = proofs.options("b", port_of_nodes);
+  of_node.emplace_back("--log-level=off");
+  host_part node(all["h1"], "node", of_node, {});
+  node.ready();
+  const std::string count = quick ? "2000" : "1000000";
+  host_part stranger(all["h3"], "hostile", {},
+                     {{"address", all["h1"].ipv4()},
+                      {"port", port_text},
+                      {"kit", proofs.file("mallory")},
+                      {"count", count},
+                      {"parts", std::to_string(parts)}});
+  int faults = 0;
+  std::int64_t before = 0;
+  double connections = 0;
+  for (int part = 1; part <= parts; ++part) {
+    connections = stranger.figure("played_" + std::to_string(part));
+    try {
+      calls_with_kit(all, proofs, "a" + std::to_string(part), "20");
+      const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
+      if (part == 1) before = now;
+      faults += now - before > most_grown_kib ? 1 : 0;
+    } catch (const std::runtime_error& fault) {
+      std::fprintf(stderr, "hostile_inputs: %s\n", fault.what());
+      ++faults;
     }
-    const auto messages = stranger.figure("messages", longest_row);
-    if (messages < std::stod(count) / 2)
-      throw std::runtime_error("hostile_inputs: expected that at least half of " + count + " inputs come after a proof, got " +
-                               short_number(messages));
-    const auto grown = static_cast<double>(process_figures::of(node.pid()).resident_kib - before) / 1024;
-    return hosts_figures{{std::stod(count), static_cast<double>(faults), 0},
-                         static_cast<double>(faults),
-                         short_number(connections) + " connections, " + short_number(messages) +
-                           " inputs after a proof; the node grew by " + short_number(grown) + " MiB"};
-  };
-  return {.name = "hostile_inputs", .unit = "faults", .bar = 0, .at_most = true, .measure = measure};
+  }
+  const auto messages = stranger.figure("messages");
+  if (messages < std::stod(count) / 2)
+    throw std::runtime_error("hostile_inputs: expected that at least half of " + count + " inputs come after a proof, got " +
+                             short_number(messages));
+  const auto grown = static_cast<double>(process_figures::of(node.pid()).resident_kib - before) / 1024;
+  return {{std::stod(count), static_cast<double>(faults), 0},
+          static_cast<double>(faults),
+          short_number(connections) + " connections, " + short_number(messages) + " inputs after a proof; the node grew by " +
+            short_number(grown) + " MiB"};
 }
 
 }  // namespace
 
-std::vector<hosts_row> security_rows() {
-  return {gate_small_call(), tls_small_call(),      tls_bulk(),      handshakes(),
-          stalled_memory(),  hostile_disturbance(), hostile_inputs()};
+std::vector<row_definition> security_rows() {
+  return {
+    {"gate_small_call", "us", at_least(0.95),
+     "A small call with certificates through shared memory; peer: without certificates.", gate_small_call},
+    {"tls_small_call", "us", at_least(0.7), "A small call between hosts by TLS; peer: plain TCP.", tls_small_call},
+    {"tls_bulk", "Mbit/s", at_least(0.8), "Large tensors between hosts by TLS; peer: plain TCP; floor: the cipher alone.",
+     tls_bulk},
+    {"handshakes", "1/s", at_least(500), "Connections that prove both ends, each second, with both ends on one core.",
+     handshakes},
+    {"stalled_memory", "MiB more", at_most(64), "Memory that connections take which stall in the handshake; ratio in MiB.",
+     stalled_memory},
+    {"hostile_disturbance", "us p99", at_most(2),
+     "99th percentile of a small call while a stranger sends what no node sends; peer: without the stranger.",
+     hostile_disturbance},
+    {"hostile_inputs", "faults", at_most(0),
+     "Crashes, leaks and lost nodes while a hostile client plays its inputs; peer: the count of inputs.", hostile_inputs},
+  };
 }
 
 }  // namespace troupe::bench

@@ -2,11 +2,7 @@
 // Rows of `troupe train` with its stages on other hosts.
 #include "rows.hpp"
 
-#include <chrono>
 #include <cstdio>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "host_training.hpp"
 
@@ -23,50 +19,50 @@ constexpr double bytes_through_the_driver = 17.39e6;
 
 /// Tokens per second with the stages on hosts of their own, by those of the same three processes on one host that talk by
 /// loopback TCP.
-hosts_row training(const std::string& name, const std::string& rate, double bar) {
-  const auto measure = [=](const hosts_effort& effort) {
-    testbed all({"driver", "h1", "h2", "local"});
-    if (!rate.empty())
-      for (const auto* each : {"driver", "h1", "h2"}) all.limit_rate(each, rate);
-    std::vector<double> apart;
-    std::vector<double> together;
-    const auto steps = effort.quick ? 5 : 40;
-    for (int turn = 1; turn <= (effort.quick ? 1 : 3); ++turn) {
-      std::fprintf(stderr, "   turn %d\n", turn);
-      // The processes of a turn exist during that turn alone.
-      together.push_back(host_training(all, "local", "local", "local").tokens_per_second(steps, effort.quick));
-      apart.push_back(host_training(all, "driver", "h1", "h2").tokens_per_second(steps, effort.quick));
-    }
-    const auto on_hosts = middle(apart);
-    const auto on_loopback = middle(together);
-    return hosts_figures{{on_loopback, on_hosts, 0}, on_hosts / on_loopback};
-  };
-  return {.name = name, .unit = "tokens/s", .bar = bar, .measure = measure};
+row training(const std::string& rate, bool quick) {
+  testbed all({"driver", "h1", "h2", "local"});
+  if (!rate.empty())
+    for (const auto* each : {"driver", "h1", "h2"}) all.limit_rate(each, rate);
+  std::vector<double> apart;
+  std::vector<double> together;
+  const auto steps = quick ? 5 : 40;
+  for (int turn = 1; turn <= (quick ? 1 : 3); ++turn) {
+    std::fprintf(stderr, "   turn %d\n", turn);
+    // The processes of a turn exist during that turn alone.
+    together.push_back(host_training(all, "local", "local", "local").tokens_per_second(steps, quick));
+    apart.push_back(host_training(all, "driver", "h1", "h2").tokens_per_second(steps, quick));
+  }
+  const auto on_hosts = middle(apart);
+  const auto on_loopback = middle(together);
+  return {{on_loopback, on_hosts, 0}, on_hosts / on_loopback};
 }
 
 /// What a long run sends more than a short one: what happens once in a run does not count.
-hosts_row driver_bytes() {
-  const auto measure = [](const hosts_effort& effort) {
-    const testbed all({"driver", "h1", "h2"});
-    host_training runs(all, "driver", "h1", "h2");
-    const auto bytes_of = [&](int steps) {
-      const auto before = link_bytes(all["driver"]);
-      runs.tokens_per_second(steps, effort.quick);
-      return link_bytes(all["driver"]) - before;
-    };
-    constexpr int few = 5;
-    const int many = effort.quick ? 15 : 45;
-    const auto of_few = bytes_of(few);
-    const auto a_step = (bytes_of(many) - of_few) / (many - few);
-    return hosts_figures{{bytes_through_the_driver / 1e6, a_step / 1e6, 0}, a_step / bytes_through_the_driver};
+row driver_bytes(bool quick) {
+  const testbed all({"driver", "h1", "h2"});
+  host_training runs(all, "driver", "h1", "h2");
+  const auto bytes_of = [&](int steps) {
+    const auto before = link_bytes(all["driver"]);
+    runs.tokens_per_second(steps, quick);
+    return link_bytes(all["driver"]) - before;
   };
-  return {.name = "driver_bytes", .unit = "MB a step", .bar = 0.1, .at_most = true, .measure = measure};
+  constexpr int few = 5;
+  const int many = quick ? 15 : 45;
+  const auto of_few = bytes_of(few);
+  const auto a_step = (bytes_of(many) - of_few) / (many - few);
+  return {{bytes_through_the_driver / 1e6, a_step / 1e6, 0}, a_step / bytes_through_the_driver};
 }
 
 }  // namespace
 
-std::vector<hosts_row> training_rows() {
-  return {training("train_hosts", "", 0.95), training("train_100mbit", "100mbit", 0.8), driver_bytes()};
+std::vector<row_definition> training_rows() {
+  return {{"train_hosts", "tokens/s", at_least(0.95), "The example with its stages on hosts of their own; peer: on one host.",
+           [](bool quick) { return training("", quick); }},
+          {"train_100mbit", "tokens/s", at_least(0.8),
+           "The example with its stages on hosts with links of 100 Mbit/s; peer: on one host.",
+           [](bool quick) { return training("100mbit", quick); }},
+          {"driver_bytes", "MB a step", at_most(0.1),
+           "Bytes of a step on the driver's link; peer: if all values passed through the driver.", driver_bytes}};
 }
 
 }  // namespace troupe::bench

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "membership_model.hpp"
-
-#include <algorithm>
-#include <utility>
-#include <vector>
+#include "scale_figures.hpp"
 
 #include <malloc.h>
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 #include <tuple>
-#include <utility>
 
 #include <troupe/engine/protocol/purse.hpp>
 

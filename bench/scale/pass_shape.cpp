@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "pass_shape.hpp"
+#include "pass_model.hpp"
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 namespace troupe::bench {
 

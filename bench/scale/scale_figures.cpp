@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "scale_figures.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <memory>
 #include <mutex>
-#include <stdexcept>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -123,18 +118,13 @@ const soak_report& scale_figures::soaked() {
 
 namespace {
 
-double median_of(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-
 /// The median of runs, without the first one.
 template <class Run>
 double measure_ms(int runs, Run run) {
   std::vector<double> times;
   run();
   for (int i = 0; i < runs; ++i) times.push_back(run());
-  return median_of(times);
+  return middle(times);
 }
 
 }  // namespace

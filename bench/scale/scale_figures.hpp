@@ -1,20 +1,34 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "../support/report.hpp"
-#include "membership_model.hpp"
-#include "pass_model.hpp"
+#include "../support/bench_program.hpp"
+#include "simulation/simulated_network.hpp"
 #include "soak.hpp"
 
 namespace troupe::bench {
+
+using simulation::network_costs;
+
+/// What membership costs in a cluster whose nodes know each other and share no work.
+struct membership_figures {
+  std::size_t nodes = 0;
+  double messages = 0;          // that a node sends in a second; meanwhile one node joins and one ends
+  double busiest_messages = 0;  // of the node that sends the most
+  double bytes = 0;             // that a node sends in a second
+  double cpu_share = 0;         // of a node's CPU
+  double join_s = 0;            // until all know a node that has joined
+  double crash_s = 0;           // until all know that a node's process has ended
+  double freeze_s = 0;          // until all know that a node is frozen
+  double bytes_of_memory = 0;   // of the table of one node
+};
+
+using progress = std::function<void(const std::string&)>;
+
+/// Lets a simulated cluster run for some seconds. What does not become known within a minute counts as a minute.
+membership_figures simulate_membership(std::size_t nodes, const network_costs& costs, std::uint64_t seed, const progress& tell);
+
+/// The memory of the table of one node that knows `nodes` members.
+double memory_of_a_table(std::size_t nodes);
 
 /// What one simulated pass cost.
 struct pass_figures {
@@ -93,9 +107,20 @@ class scale_figures {
   pass_costs costs_of_comparison_;
 };
 
-/// The names of the rows, in their order.
-const std::vector<std::string>& scale_row_names();
-/// Measures a row.
-row scale_row(const std::string& name, scale_figures& from);
+/// A row of scale_model before it is measured.
+struct scale_row {
+  std::string name;
+  std::string unit;
+  bar should_be;
+  std::string text;  // what the row measures, in one plain sentence
+  row (*measure)(scale_figures& from);
+};
+
+/// All rows, in their order.
+std::vector<scale_row> scale_rows();
+
+/// Curves over the count of nodes: time, messages at the busiest node and purse of a pass by shape, and what membership costs. Plots of what
+/// was not simulated are left out.
+std::vector<plot> plots_of(const scale_figures& from);
 
 }  // namespace troupe::bench

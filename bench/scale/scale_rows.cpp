@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-#include <stdexcept>
+// The rows and plots of scale_model.
 
 #include "scale_figures.hpp"
 
-/// The rows of scale_model.
 namespace troupe::bench {
 
 namespace {
@@ -17,8 +15,7 @@ row busiest(scale_figures& from) {
   const auto small = static_cast<double>(from.pass("tree", few).busiest_messages);
   const auto& large = from.pass("tree", many(from));
   const auto messages = static_cast<double>(large.busiest_messages);
-  return {
-    "scale_busiest", "messages", {small, messages, 0}, messages / small, 3, true, "node " + std::to_string(large.busiest)};
+  return {{small, messages, 0}, messages / small, "node " + std::to_string(large.busiest)};
 }
 
 row purse_bytes(scale_figures& from) {
@@ -33,25 +30,21 @@ row purse_bytes(scale_figures& from) {
   if (worst == nullptr)
     throw std::runtime_error("scale_purse: expected a shape of " + std::to_string(many(from)) + " nodes in --shape, got none");
   const auto bytes = static_cast<double>(worst->largest_purse);
-  return {"scale_purse", "B", {small, bytes, 0}, bytes, 512, true, worst->shape};
+  return {{small, bytes, 0}, bytes, worst->shape};
 }
 
 row membership(scale_figures& from) {
   const auto small = from.membership(few).messages;
   const auto large = from.membership(many(from)).messages;
-  return {"scale_membership", "1/s", {small, large, 0}, large / small, 1.2, true, {}};
+  return {{small, large, 0}, large / small};
 }
 
 row error_of_model(scale_figures& from) {
   const auto& all = from.compared();
   const auto worst =
     *std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.error() < b.error(); });
-  return {"scale_error",
-          "ms",
-          {worst.real_ms, worst.simulated_ms, 0},
+  return {{worst.real_ms, worst.simulated_ms, 0},
           worst.error(),
-          1.2,
-          true,
           "peer: a real pass over " + worst.shape + " of " + std::to_string(worst.nodes) + " processes, the worst of " +
             std::to_string(all.size())};
 }
@@ -61,29 +54,84 @@ row soak_hours(scale_figures& from) {
   if (!all.wrong.empty())
     throw std::runtime_error("a promise is broken: " + all.text() + "\n  again: scale_model --seed " +
                              std::to_string(all.seed) + " --until " + std::to_string(all.events));
-  return {"soak_hours",
-          "h",
-          {0, all.hours, 0},
-          all.hours,
-          1'000,
-          false,
-          std::to_string(all.faults) + " faults, " + std::to_string(all.passes) + " passes"};
+  return {
+    {0, all.hours, 0}, all.hours, std::to_string(all.faults) + " faults, " + std::to_string(all.passes) + " passes"};
 }
 
 }  // namespace
 
-const std::vector<std::string>& scale_row_names() {
-  static const std::vector<std::string> names{"scale_error", "scale_busiest", "scale_purse", "scale_membership", "soak_hours"};
-  return names;
+std::vector<scale_row> scale_rows() {
+  return {
+    {"scale_error", "ms", at_most(1.2), "The simulation by real runs at 2 to 16 processes, the worst of all shapes.",
+     error_of_model},
+    {"scale_busiest", "messages", at_most(3),
+     "Messages at the busiest node of a simulated tree of 10,000 nodes, by those at 100.", busiest},
+    {"scale_purse", "B", at_most(512), "Bytes of the purse in a message among 10,000 participants.", purse_bytes},
+    {"scale_membership", "1/s", at_most(1.2), "Messages of membership a second and node, 10,000 nodes by 100.", membership},
+    {"soak_hours", "h", at_least(1'000), "Hours of simulated clusters under faults, with no promise broken.", soak_hours},
+  };
 }
 
-row scale_row(const std::string& name, scale_figures& from) {
-  if (name == "scale_error") return error_of_model(from);
-  if (name == "scale_busiest") return busiest(from);
-  if (name == "scale_purse") return purse_bytes(from);
-  if (name == "scale_membership") return membership(from);
-  if (name == "soak_hours") return soak_hours(from);
-  throw std::logic_error("there is no row '" + name + "'");
+namespace {
+
+plot plot_by_nodes(std::string name, std::string title, std::string how_to_read, plot_axis y) {
+  plot made{std::move(title), std::move(how_to_read), {"nodes", "", true}, std::move(y)};
+  made.group = "scale";
+  made.name = std::move(name);
+  return made;
+}
+
+template <class Value>
+void add_shapes(plot& to, const scale_figures& from, Value value) {
+  for (const auto& shape : from.how().shapes) {
+    curve made{words_of(shape), shape == "tree" ? role::troupe : role::variant};
+    for (const auto& [key, each] : from.passes())
+      if (key.first == shape) made.points.push_back({static_cast<double>(each.nodes), static_cast<double>(value(each))});
+    if (!made.points.empty()) to.curves.push_back(std::move(made));
+  }
+}
+
+template <class Value>
+curve of_membership(const scale_figures& from, const char* name, role part, Value value) {
+  curve made{name, part};
+  for (const auto& [nodes, each] : from.memberships()) made.points.push_back({static_cast<double>(nodes), value(each)});
+  return made;
+}
+
+}  // namespace
+
+std::vector<plot> plots_of(const scale_figures& from) {
+  std::vector<plot> all;
+  if (!from.passes().empty()) {
+    all.push_back(plot_by_nodes("pass_by_nodes", "Simulated: time of a pass by nodes",
+                                "Lower is better. A pipeline and a ring have as many steps as nodes; a tree has few.",
+                                {"time of a pass", "ms", true}));
+    add_shapes(all.back(), from, [](const pass_figures& each) { return each.time_ms; });
+    all.push_back(plot_by_nodes("busiest_by_nodes", "Simulated: messages at the busiest node",
+                                "Lower is better. A flat line means that no node gets more work in a larger cluster.",
+                                {"messages of a pass", "", true}));
+    add_shapes(all.back(), from, [](const pass_figures& each) { return each.busiest_messages; });
+    all.push_back(plot_by_nodes("purse_by_nodes", "Simulated: largest purse in a message",
+                                "Lower is better. The purse is what a message carries of the count of a pass.",
+                                {"bytes of the purse", "bytes", true}));
+    add_shapes(all.back(), from, [](const pass_figures& each) { return each.largest_purse; });
+  }
+  if (!from.memberships().empty()) {
+    all.push_back(plot_by_nodes("membership_by_nodes", "Simulated: messages of membership",
+                                "Lower is better. A flat line means that a node sends no more in a larger cluster.",
+                                {"messages of a node", "1/s", false}));
+    all.back().curves = {
+      of_membership(from, "mean of all nodes", role::troupe, [](const auto& each) { return each.messages; }),
+      of_membership(from, "node that sends the most", role::variant, [](const auto& each) { return each.busiest_messages; })};
+    all.push_back(plot_by_nodes("news_by_nodes", "Simulated: time until all nodes know",
+                                "Lower is better. News travel with heartbeats from node to node.",
+                                {"time until all nodes know", "s", false}));
+    all.back().curves = {
+      of_membership(from, "a node has joined", role::troupe, [](const auto& each) { return each.join_s; }),
+      of_membership(from, "a process has ended", role::variant, [](const auto& each) { return each.crash_s; }),
+      of_membership(from, "a node is frozen", role::variant, [](const auto& each) { return each.freeze_s; })};
+  }
+  return all;
 }
 
 }  // namespace troupe::bench

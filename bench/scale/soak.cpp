@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdio>
 #include <exception>
-#include <utility>
 
 namespace troupe::bench {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "soak_faults.hpp"
+#include "soak.hpp"
 
 #include <algorithm>
 #include <array>
@@ -76,75 +76,58 @@ void soak_faults::go_wrong() {
   const auto a = below(count_);
   const auto b = (a + 1 + below(count_ - 1)) % count_;
   const auto link = named(a) + " and " + named(b);
-  switch (below(16)) {
-    case 0:
-    case 1:
-    case 2:
-    case 3:
-      if (network_.is_running(a)) end_process(a, false);
-      break;
-    case 4:
-      if (network_.is_running(a) && !network_.is_frozen(a)) end_process(a, true);
-      break;
-    case 5:
-    case 6:
-    case 7:
-      if (!network_.is_running(a) || network_.is_frozen(a)) break;
-      begin("freeze " + named(a));
+  const auto what = below(16);
+  if (what < 4) {
+    if (network_.is_running(a)) end_process(a, false);
+  } else if (what == 4) {
+    if (network_.is_running(a) && !network_.is_frozen(a)) end_process(a, true);
+  } else if (what < 8) {
+    if (!network_.is_running(a) || network_.is_frozen(a)) return;
+    begin("freeze " + named(a));
+    note(a);
+    all_.freeze(a);
+    end_later([this, a] {
+      if (!network_.is_frozen(a)) return;
+      if (on_fault) on_fault("thaw " + named(a));
       note(a);
-      all_.freeze(a);
-      end_later([this, a] {
-        if (!network_.is_frozen(a)) return;
-        if (on_fault) on_fault("thaw " + named(a));
-        note(a);
-        thawed_[a] = network_.clock().now_ns();
-        all_.thaw(a);
-      });
-      break;
-    case 8:
-    case 9:
-    case 10:
-    case 11: {
-      const bool is_one_way = below(3) == 0;
-      if (network_.is_cut(a, b) || network_.is_cut(b, a)) break;
-      begin(is_one_way ? "cut from " + named(a) + " to " + named(b) : "cut " + link);
+      thawed_[a] = network_.clock().now_ns();
+      all_.thaw(a);
+    });
+  } else if (what < 12) {
+    const bool is_one_way = below(3) == 0;
+    if (network_.is_cut(a, b) || network_.is_cut(b, a)) return;
+    begin(is_one_way ? "cut from " + named(a) + " to " + named(b) : "cut " + link);
+    note(a, b);
+    network_.cut_way(a, b);
+    if (!is_one_way) network_.cut_way(b, a);
+    end_later([this, a, b, link] {
+      if (on_fault) on_fault("mend " + link);
       note(a, b);
-      network_.cut_way(a, b);
-      if (!is_one_way) network_.cut_way(b, a);
-      end_later([this, a, b, link] {
-        if (on_fault) on_fault("mend " + link);
-        note(a, b);
-        network_.mend_way(a, b);
-        network_.mend_way(b, a);
-      });
-      break;
-    }
-    case 12:
-    case 13:
-      begin("break the connection of " + link);
-      note(a, b);
-      network_.disconnect(a, b);
-      break;
-    case 14:
-      if (is_slow(a, b)) break;
-      begin("slow " + link);
-      set_slow(a, b, static_cast<std::int64_t>(std::size_t{2} << below(12)));
-      end_later([this, a, b, link] {
-        if (on_fault) on_fault("no longer slow " + link);
-        set_slow(a, b, 1);
-      });
-      break;
-    default:
-      if (network_.parted() != 0) break;
-      const auto first = 1 + below(count_ - 1);
-      begin("part the first " + std::to_string(first));
-      network_.part(first);
+      network_.mend_way(a, b);
+      network_.mend_way(b, a);
+    });
+  } else if (what < 14) {
+    begin("break the connection of " + link);
+    note(a, b);
+    network_.disconnect(a, b);
+  } else if (what == 14) {
+    if (is_slow(a, b)) return;
+    begin("slow " + link);
+    set_slow(a, b, static_cast<std::int64_t>(std::size_t{2} << below(12)));
+    end_later([this, a, b, link] {
+      if (on_fault) on_fault("no longer slow " + link);
+      set_slow(a, b, 1);
+    });
+  } else if (network_.parted() == 0) {
+    const auto first = 1 + below(count_ - 1);
+    begin("part the first " + std::to_string(first));
+    network_.part(first);
+    note_parts();
+    end_later([this] {
+      if (on_fault) on_fault("no longer parted");
       note_parts();
-      end_later([this] {
-        if (on_fault) on_fault("no longer parted");
-        note_parts();
-        network_.part(0);
-      });
+      network_.part(0);
+    });
   }
 }
 

@@ -4,9 +4,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
-#include "value_range.hpp"
+#include "runs.hpp"
 
 namespace troupe::bench {
 
@@ -19,11 +20,28 @@ struct point {
   value_range range{};  // of y
 };
 
+/// The median of the runs, and the middle half of them.
+point point_of(double x, const std::vector<double>& runs);
+
 struct curve {
   std::string name;
   role part = role::troupe;
   std::vector<point> points{};
 };
+
+/// A curve over these values of x. `measure(x)` returns the runs that a point stands for, or the point itself.
+template <class X, class Measure>
+curve curve_over(const std::vector<X>& values, std::string name, role part, Measure measure) {
+  curve made{std::move(name), part};
+  for (const X& x : values) {
+    const auto found = measure(x);
+    if constexpr (std::is_same_v<decltype(found), const point>)
+      made.points.push_back(found);
+    else
+      made.points.push_back(point_of(static_cast<double>(x), found));
+  }
+  return made;
+}
 
 /// Units of time ("ns", "us", "ms", "s") and of memory ("bytes", "KiB", "MiB") are shown in the size that suits a value.
 struct plot_axis {
@@ -34,8 +52,6 @@ struct plot_axis {
 
 /// Curves in one picture.
 struct plot {
-  std::string group;        // "messages": the section of the page
-  std::string name;         // "message_size": unique in its file
   std::string title;        // "A message by its size"
   std::string how_to_read;  // one plain sentence
   plot_axis x{};
@@ -43,13 +59,14 @@ struct plot {
   std::vector<curve> curves{};
   std::optional<double> default_x{};  // the value that the code has as its default
   std::string default_name{};         // the setting whose default it is: "middleman.workers"; may be empty
+  std::string group{};                // "messages": the section of the page
+  std::string name{};                 // "message_size": unique in its file
 };
+
+/// "all_to_all" as people write it.
+std::string words_of(std::string name);
 
 /// Writes `<folder>/<name>.curves.json`, put in place by a rename. Throws std::runtime_error with the file's name on failure.
 void write_curves(const std::filesystem::path& folder, const std::string& name, const std::vector<plot>& plots);
-
-/// The plots of a file of curves. Points may lack their range. Throws std::runtime_error with the file's name if the file is missing or
-/// malformed: an unknown role, a plot without a point, a value below 0 on a logarithmic axis.
-std::vector<plot> read_curves(const std::filesystem::path& file);
 
 }  // namespace troupe::bench

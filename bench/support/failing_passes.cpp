@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "failing_passes.hpp"
 
-#include <chrono>
 #include <stdexcept>
 
 #include <ATen/ATen.h>
 
-#include "measured_runs.hpp"
+#include "runs.hpp"
 
 namespace troupe::bench {
 

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bytes to another process and back by gRPC, in the way of gRPC with the least work: a generic service with completion queues, which
 // neither writes nor reads protobuf. A program of its own, because gRPC brings libraries that libtorch has in other versions.
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -26,7 +20,6 @@ constexpr int warm_up = 200;
 constexpr std::chrono::seconds answer_deadline{20};
 constexpr const char* how_to_call =
   "grpc_echo: expected one of\n"
-  "  BYTES RUNS                both sides, on loopback\n"
   "  serve HOST                the side that answers, at a free port of this address; prints \"port N\"; ends when it is "
   "killed\n"
   "  ask HOST:PORT BYTES RUNS  the side that asks\n"
@@ -38,8 +31,8 @@ bool next(grpc::ServerCompletionQueue& queue) {
   return queue.Next(&tag, &ok) && ok;
 }
 
-/// Answers one call after another with its own bytes, until the process is killed. `tell`: gets the port.
-void serve(const std::string& host, const std::function<void(int)>& tell) {
+/// Answers one call after another with its own bytes, until the process is killed.
+void serve(const std::string& host) {
   grpc::AsyncGenericService service;
   grpc::ServerBuilder builder;
   int port = 0;
@@ -50,7 +43,8 @@ void serve(const std::string& host, const std::function<void(int)>& tell) {
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
   if (!server || port == 0) throw std::runtime_error("gRPC can't listen at " + host);
-  tell(port);
+  std::printf("port %d\n", port);
+  std::fflush(stdout);
   int tag = 0;
   for (;;) {
     grpc::GenericServerContext context;
@@ -91,53 +85,18 @@ void measure(const std::string& address, std::size_t bytes, int runs) {
   }
 }
 
-/// Both sides, of which one is a child.
-int measure_on_loopback(std::size_t bytes, int runs) {
-  const std::string loopback = "127.0.0.1";
-  int told[2];
-  if (::pipe(told) != 0) throw std::runtime_error("pipe failed");
-  const auto server = ::fork();  // before gRPC has a thread
-  if (server == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    serve(loopback, [&](int port) {
-      if (::write(told[1], &port, sizeof port) != sizeof port) throw std::runtime_error("the process that asks is gone");
-    });
-    return 1;
-  }
-  ::close(told[1]);
-  int port = 0;
-  int status = 0;
-  try {
-    if (::read(told[0], &port, sizeof port) != sizeof port)
-      throw std::runtime_error("the other process ended before it was ready");
-    measure(loopback + ":" + std::to_string(port), bytes, runs);
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "grpc_echo: %s\n", failed.what());
-    status = 1;
-  }
-  ::kill(server, SIGKILL);
-  ::waitpid(server, nullptr, 0);
-  return status;
-}
-
-void print_port(int port) {
-  std::printf("port %d\n", port);
-  std::fflush(stdout);
-}
-
 int run(const std::vector<std::string>& words) {
   if (words.size() == 2 && words[0] == "serve") {
-    serve(words[1], print_port);
+    serve(words[1]);
     return 1;  // the queue has ended, which nobody asked for
   }
   const bool asks = words.size() == 4 && words[0] == "ask";
-  const long bytes = asks || words.size() == 2 ? std::atol(words[asks ? 2 : 0].c_str()) : -1;
-  const long runs = asks || words.size() == 2 ? std::atol(words[asks ? 3 : 1].c_str()) : 0;
+  const long bytes = asks ? std::atol(words[2].c_str()) : -1;
+  const long runs = asks ? std::atol(words[3].c_str()) : 0;
   if (bytes < 0 || bytes > most_bytes || runs < 1) {
     std::fputs(how_to_call, stderr);
     return 2;
   }
-  if (!asks) return measure_on_loopback(static_cast<std::size_t>(bytes), static_cast<int>(runs));
   measure(words[1], static_cast<std::size_t>(bytes), static_cast<int>(runs));
   return 0;
 }

@@ -1,18 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "other_process.hpp"
 
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include <ATen/Parallel.h>
 
 namespace troupe::bench {
+
+namespace {
+
+void write_all(int to, const void* data, std::size_t bytes) {
+  for (const auto* at = static_cast<const char*>(data); bytes > 0;) {
+    const auto written = ::write(to, at, bytes);
+    if (written <= 0) throw std::runtime_error("the process that asked is gone");
+    at += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+/// False if the other end has closed before.
+bool read_all(int from, void* data, std::size_t bytes) {
+  for (auto* at = static_cast<char*>(data); bytes > 0;) {
+    const auto got = ::read(from, at, bytes);
+    if (got <= 0) return false;
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace
 
 void wait_for(int stop) {
   char word;
@@ -80,5 +109,68 @@ std::uint16_t other_process::told() const {
     throw std::runtime_error("the other process ended before it was ready");
   return number;
 }
+
+std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure) {
+  auto found = support::make_pipe();
+  if (!found.read || !found.write) throw std::runtime_error("pipe2 failed");
+  const other_process part([&](int, const auto&) {
+    const auto values = measure();
+    const std::uint64_t count = values.size();
+    write_all(found.write.get(), &count, sizeof count);
+    write_all(found.write.get(), values.data(), values.size() * sizeof(double));
+  });
+  found.write = {};
+  std::uint64_t count = 0;
+  std::vector<double> values;
+  if (read_all(found.read.get(), &count, sizeof count)) values.resize(count);
+  if (count == 0 || !read_all(found.read.get(), values.data(), values.size() * sizeof(double)))
+    throw std::runtime_error("its process failed; the reason stands above");
+  return values;
+}
+
+namespace {
+
+std::size_t entries_of(const std::filesystem::path& folder) {
+  const std::filesystem::directory_iterator all(folder);
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+}  // namespace
+
+process_figures process_figures::of(pid_t process) {
+  const std::filesystem::path folder = "/proc/" + std::to_string(process);
+  process_figures found;
+  std::ifstream stat(folder / "stat");
+  std::string line;
+  if (!std::getline(stat, line)) throw std::runtime_error("there is no process " + std::to_string(process));
+  std::istringstream fields(line.substr(line.rfind(')') + 1));  // the name of the program may have blanks
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  found.cpu_seconds = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  found.threads = entries_of(folder / "task");
+  found.descriptors = entries_of(folder / "fd");
+  std::ifstream status(folder / "status");
+  for (std::string name; status >> name; std::getline(status, line)) {
+    if (name == "VmRSS:") status >> found.resident_kib;
+    if (name == "VmHWM:") status >> found.peak_kib;
+  }
+  return found;
+}
+
+void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5" << std::flush; }
+
+double resident_bytes() {
+  ::malloc_trim(0);
+  std::ifstream status("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  status >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double peak_bytes() { return static_cast<double>(process_figures::of(::getpid()).peak_kib) * 1024; }
 
 }  // namespace troupe::bench

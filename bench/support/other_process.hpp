@@ -3,10 +3,12 @@
 
 #include <sys/types.h>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
 
@@ -41,5 +43,29 @@ class other_process {
   std::atomic<bool> may_end_ = false;
   std::thread watcher_;
 };
+
+/// Runs `measure` in a process of its own and returns what it returns: actor systems of different parts then do not disturb each other.
+/// To be called while this process has one thread. Throws std::runtime_error if the process fails; the process has printed why.
+std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure);
+
+/// What a process of this machine uses. Throws std::runtime_error if there is no such process.
+struct process_figures {
+  double cpu_seconds = 0;  // user and system time since the process started
+  std::size_t threads = 0;
+  std::size_t descriptors = 0;
+  std::int64_t resident_kib = 0;
+  std::int64_t peak_kib = 0;  // most resident memory since the process started, or since forget_peak()
+
+  static process_figures of(pid_t process);
+};
+
+/// The memory of this process that is in RAM, in bytes, after unused memory of the allocator was given back.
+double resident_bytes();
+
+/// The peak of this process's resident memory in bytes, since its start or since forget_peak().
+double peak_bytes();
+
+/// The peak of this process's resident memory counts anew from now on.
+void forget_peak();
 
 }  // namespace troupe::bench

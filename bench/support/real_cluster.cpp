@@ -2,16 +2,15 @@
 #include "real_cluster.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <future>
 #include <map>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
 #include <ATen/ATen.h>
 
 #include <troupe/troupe.hpp>
+
+#include "runs.hpp"
 
 namespace troupe::bench {
 
@@ -321,8 +320,7 @@ double real_cluster::slept_ms(std::chrono::microseconds wanted) {
     std::this_thread::sleep_for(wanted);
     all.push_back(std::chrono::duration<double, std::milli>(clock::now() - begun).count());
   }
-  std::nth_element(all.begin(), all.begin() + 25, all.end());
-  return all[25];
+  return middle(std::move(all));
 }
 
 }  // namespace troupe::bench

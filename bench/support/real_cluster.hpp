@@ -2,14 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <ATen/core/Tensor.h>
 

@@ -1,41 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "row_program.hpp"
 
-#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <iterator>
 #include <map>
-#include <stdexcept>
-#include <utility>
+#include <memory>
 
 #include <ATen/Parallel.h>
-#include <CLI/CLI.hpp>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
-#include "memory_meter.hpp"
-#include "report.hpp"
-#include "stopwatch.hpp"
+#include "bench_program.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
+/// Receives each allocation and release of libtorch's CPU allocator on the threads where it is set.
+class meter final : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+    current_ += bytes;
+    peak_ = std::max(peak_, current_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  void begin() { current_ = peak_ = 0; }
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+/// The peak, in bytes, of what libtorch's CPU allocator gives out on this thread during `run`, above the level at the start of
+/// `run`. Memory that `prepare` has allocated counts as given back when `run` releases it.
+std::size_t peak_memory(const std::function<void()>& prepare, const std::function<void()>& run) {
+  const auto counts = std::make_shared<meter>();
+  const c10::DebugInfoGuard set(c10::DebugInfoKind::PROFILER_STATE, counts);
+  prepare();  // the allocator knows only the sizes of memory that was allocated while a meter was set
+  counts->begin();
+  run();
+  return static_cast<std::size_t>(counts->peak());
+}
+
 /// Measures rows.
 class table {
  public:
-  table(std::vector<row_definition> rows, bool quick)
-      : definitions_(std::move(rows)), spend_(quick ? effort::quick() : effort()) {}
-
-  std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const auto& each : definitions_) all.push_back(each.name);
-    return all;
-  }
+  table(std::vector<timed_row> rows, bool quick) : definitions_(std::move(rows)), spend_(quick ? effort::quick() : effort()) {}
 
   /// Measures a row once more and keeps the best result so far. The graph is made anew each time, because the place of a large
   /// graph in memory changes the cost of its pass by a quarter.
   void measure_once_more(const std::string& name) {
-    const row_definition& row = definition(name);
+    const timed_row& row = definition(name);
     std::fprintf(stderr, "%s\n", name.c_str());
     try {
       results found = row.memory ? peaks(row.make()) : times(row);
@@ -51,28 +69,22 @@ class table {
   }
 
   row measured(const std::string& name) {
-    const row_definition& from = definition(name);
-    row made{from.name, from.unit, values_.at(name), 0, from.bar, from.compare != comparison::peer_over_troupe};
-    switch (from.compare) {
-      case comparison::peer_over_troupe:
-        made.ratio = made.value.peer / made.value.troupe;
-        break;
-      case comparison::troupe_over_peer:
-        made.ratio = made.value.troupe / made.value.peer;
-        break;
-      case comparison::troupe_over_other:
-        made.ratio = made.value.troupe / values_.at(from.other).troupe;
-        break;
-    }
+    const timed_row& from = definition(name);
+    const auto& value = values_.at(name);
+    const double ratio = from.compare == comparison::peer_over_troupe   ? value.peer / value.troupe
+                         : from.compare == comparison::troupe_over_peer ? value.troupe / value.peer
+                                                                        : value.troupe / values_.at(from.other).troupe;
     auto& sweeps = sweeps_.at(name);
-    made.spreads = {.peer = spread_of(sweeps[runner::peer], made.value.peer),
-                    .troupe = spread_of(sweeps[runner::troupe], made.value.troupe),
-                    .floor = spread_of(sweeps[runner::floor], made.value.floor)};
-    return made;
+    return labelled({.value = value,
+                     .ratio = ratio,
+                     .spreads = {.peer = spread_of(sweeps[runner::peer], value.peer),
+                                 .troupe = spread_of(sweeps[runner::troupe], value.troupe),
+                                 .floor = spread_of(sweeps[runner::floor], value.floor)}},
+                    from);
   }
 
  private:
-  const row_definition& definition(const std::string& name) const {
+  const timed_row& definition(const std::string& name) const {
     return *std::find_if(definitions_.begin(), definitions_.end(), [&](const auto& each) { return each.name == name; });
   }
 
@@ -83,67 +95,44 @@ class table {
     return found;
   }
 
-  results times(const row_definition& row) const {
+  results times(const timed_row& row) const {
     results found = measure(row.name, row.make(), spend_);
     for (const runner which : runners) found[which] *= row.per_second;
     return found;
   }
 
-  std::vector<row_definition> definitions_;
+  std::vector<timed_row> definitions_;
   effort spend_;
   std::map<std::string, results> values_;
   std::map<std::string, std::map<runner, std::vector<double>>> sweeps_;  // the results of each sweep
 };
 
-/// The chosen names of rows, in the order of the table. Throws if a row does not exist.
-std::vector<std::string> chosen(const std::vector<std::string>& all, const std::vector<std::string>& only) {
-  for (const std::string& name : only) {
-    if (std::find(all.begin(), all.end(), name) == all.end()) {
-      std::string known;
-      for (const std::string& each : all) known += " " + each;
-      throw std::runtime_error("--only: there is no row '" + name + "'; there are" + known);
-    }
+int measure_rows(const row_program& program, const bench_choice& how) {
+  at::set_num_threads(1);
+  auto chosen = program.rows(how.quick);
+  table all(chosen, how.quick);
+  keep_only(how.only, chosen);
+  // Measures each row in several sweeps, so that a disturbance of the machine affects only one measurement of a row.
+  const int sweeps = how.quick ? 1 : 4;
+  for (int sweep = 1; sweep <= sweeps; ++sweep) {
+    std::fprintf(stderr, "-- sweep %d of %d\n", sweep, sweeps);
+    for (const auto& each : chosen) all.measure_once_more(each.name);
   }
-  std::vector<std::string> names;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(names),
-               [&](const auto& name) { return only.empty() || std::find(only.begin(), only.end(), name) != only.end(); });
-  return names;
+  measured found;
+  for (const auto& each : chosen) found.rows.push_back(all.measured(each.name));
+  write_measured(found, how.folder, program.name, program.peer);
+  return 0;
 }
 
 }  // namespace
 
 int run(const row_program& program, int argc, char** argv) {
-  const auto name_of_program = program.name + "_bench";
-  CLI::App options(program.what_it_does, name_of_program);
-  options.footer(program.example);
-  std::vector<std::string> only;
-  std::string folder = "out/bench";
-  bool quick = false;
-  options.add_option("--only", only, "Names of the rows to measure (default: all)");
-  options.add_option("--out", folder, "Folder for " + program.name + ".json and " + program.name + ".txt")
-    ->capture_default_str();
-  options.add_flag("--quick", quick, "One short series a row, smaller graphs: checks that it works, measures nothing");
-  CLI11_PARSE(options, argc, argv);
-  try {
-    at::set_num_threads(1);
-    table all(program.rows(quick), quick);
-    const std::vector<std::string> names = chosen(all.names(), only);
-    // Measures each row in several sweeps, so that a disturbance of the machine affects only one measurement of a row.
-    const int sweeps = quick ? 1 : 4;
-    for (int sweep = 1; sweep <= sweeps; ++sweep) {
-      std::fprintf(stderr, "-- sweep %d of %d\n", sweep, sweeps);
-      for (const std::string& name : names) all.measure_once_more(name);
-    }
-    std::vector<row> rows;
-    for (const std::string& name : names) rows.push_back(all.measured(name));
-    std::fputs(table_of(rows, program.peer).c_str(), stdout);
-    write_report(folder, program.name, rows, program.peer);
-    std::printf("written to %s/%s.json and .txt\n", folder.c_str(), program.name.c_str());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", name_of_program.c_str(), error.what());
-    return 1;
-  }
-  return 0;
+  const bench_program whole{.name = program.name + "_bench",
+                            .what_it_does = program.what_it_does,
+                            .footer = program.example,
+                            .files = program.name + ".json and " + program.name + ".txt",
+                            .run = [&](const bench_choice& how) { return measure_rows(program, how); }};
+  return run(whole, argc, argv);
 }
 
 }  // namespace troupe::bench

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Runs PROGRAM in its quick form, which checks the gradients, and checks the rows of <FOLDER>/<NAME>.json and .txt. Each
-# name in ROWS must be the name of a row. Rows whose names begin with ALONE (a pattern) have no peer. Figures of rows whose names
-# begin with MAY_BE_ZERO (a pattern) may be 0. PLOTS are names of plots that <FOLDER>/<NAME>.curves.json has to have. OPTIONS are more options of the program.
+# name in ROWS must be the name of a row, and each row has to say what it measures. Rows whose names begin with ALONE (a pattern) have no
+# peer. Figures of rows whose names begin with MAY_BE_ZERO (a pattern) may be 0. PLOTS are names of plots that
+# <FOLDER>/<NAME>.curves.json has to have. OPTIONS are more options of the program.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(ROWS)
 list(GET ROWS 0 first_row)
@@ -25,6 +26,10 @@ foreach(at RANGE ${last})
       message(FATAL_ERROR "row ${at} of ${NAME}.json: '${key}' is '${value}', expected a number above 0")
     endif()
   endforeach()
+  string(JSON text GET "${rows}" ${at} text)
+  if(text STREQUAL "")
+    message(FATAL_ERROR "row ${at} of ${NAME}.json does not say what it measures")
+  endif()
   list(APPEND names "${name}")
   if(NOT table MATCHES "\n${name} ")
     message(FATAL_ERROR "${NAME}.txt has no row '${name}', but ${NAME}.json does")

@@ -2,21 +2,19 @@
 #include "stopwatch.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <stdexcept>
-#include <vector>
 
 #include <benchmark/benchmark.h>
+
+#include "runs.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 const char* name_of(runner which) { return which == runner::peer ? "peer" : which == runner::troupe ? "troupe" : "floor"; }
 

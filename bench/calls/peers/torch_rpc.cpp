@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "torch_rpc.hpp"
+#include "../distributed.hpp"
 
 #include <unistd.h>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <ATen/core/op_registration/op_registration.h>
 #include <torch/csrc/distributed/autograd/context/container.h>

@@ -7,8 +7,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "bench/gpu/gpu_gradients.hpp"
-#include "bench/gpu/gpu_nodes.hpp"
+#include "bench/gpu/checks.hpp"
 #include "bench/gpu/gpu_report.hpp"
 #include "support/simulated_fixture.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/scale/pass_shape.hpp"
+#include "bench/scale/pass_model.hpp"
 
 #include <algorithm>
 #include <numeric>

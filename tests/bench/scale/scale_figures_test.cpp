@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "bench/scale/scale_figures.hpp"
 
+#include <stdexcept>
 #include <string>
 
 #include <boost/test/unit_test.hpp>
@@ -39,14 +40,19 @@ BOOST_AUTO_TEST_CASE(a_pass_is_simulated_once_and_gives_the_same_figures_again) 
 BOOST_AUTO_TEST_CASE(rows_compare_many_nodes_with_a_hundred) {
   int told = 0;
   scale_figures figures(small_effort(told));
-  const auto busiest = scale_row("scale_busiest", figures);
+  const auto measured = [&](const char* name) {
+    for (const auto& each : scale_rows())
+      if (each.name == name) return labelled(each.measure(figures), each);
+    throw std::logic_error("there is no row of this name");
+  };
+  const auto busiest = measured("scale_busiest");
   BOOST_TEST(busiest.value.peer == static_cast<double>(figures.pass("tree", 100).busiest_messages));
   BOOST_TEST(busiest.value.troupe == static_cast<double>(figures.pass("tree", 400).busiest_messages));
-  BOOST_TEST(busiest.at_most);
-  const auto members = scale_row("scale_membership", figures);
+  BOOST_TEST(busiest.should_be.is_upper);
+  const auto members = measured("scale_membership");
   BOOST_TEST(members.holds());
   BOOST_TEST(members.value.peer > 10);
-  const auto soaked = scale_row("soak_hours", figures);
+  const auto soaked = measured("soak_hours");
   BOOST_TEST(soaked.value.troupe >= 2);
   BOOST_TEST(!soaked.holds());
 }
@@ -70,6 +76,34 @@ BOOST_AUTO_TEST_CASE(a_pass_with_too_many_messages_is_left_out) {
   BOOST_TEST(scale_figures::too_large("all_to_all", 1000) == "");
   BOOST_TEST(scale_figures::too_large("all_to_all", 10'000) == "not simulated: 200 million messages");
   BOOST_TEST(scale_figures::too_large("tree", 10'000) == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_was_simulated_has_a_point_at_its_count_of_nodes) {
+  scale_effort how;
+  how.tell = [](const std::string&) {};
+  scale_figures figures(how);
+  BOOST_TEST(plots_of(figures).empty());
+  figures.pass("tree", 10);
+  const auto few = figures.pass("all_to_all", 10);
+  const auto many = figures.pass("all_to_all", 20);
+  const auto passes = plots_of(figures);
+  BOOST_REQUIRE(passes.size() == 3);
+  BOOST_REQUIRE(passes[0].curves.size() == 2);
+  BOOST_TEST(passes[0].curves[0].name == "tree");
+  BOOST_TEST(passes[0].curves[1].name == "all to all");
+  BOOST_REQUIRE(passes[0].curves[1].points.size() == 2);
+  BOOST_TEST(passes[0].curves[1].points[1].x == 20);
+  BOOST_TEST(passes[0].curves[1].points[1].y == many.time_ms);
+  BOOST_TEST(passes[1].curves[1].points[0].y == static_cast<double>(few.busiest_messages));
+  BOOST_TEST(passes[2].curves[1].points[0].y == static_cast<double>(few.largest_purse));
+  const auto members = figures.membership(10);
+  const auto all = plots_of(figures);
+  BOOST_REQUIRE(all.size() == 5);
+  BOOST_TEST(all[3].curves.at(0).points.at(0).x == 10);
+  BOOST_TEST(all[3].curves.at(0).points.at(0).y == members.messages);
+  BOOST_TEST(all[3].curves.at(1).points.at(0).y == members.busiest_messages);
+  BOOST_TEST(all[4].curves.at(0).points.at(0).y == members.join_s);
+  BOOST_TEST(all[4].curves.at(2).points.at(0).y == members.freeze_s);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

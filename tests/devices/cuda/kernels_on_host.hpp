@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
+#include <troupe/devices/cuda/block_codec.hpp>
+#include <troupe/devices/cuda/conversion.hpp>
 #include <troupe/devices/cuda/functions.hpp>
+#include <troupe/devices/cuda/packing.hpp>
+#include <troupe/messages/half_floats.hpp>
 
 #include "grid.hpp"
 
@@ -21,6 +27,14 @@ class kernels_on_host {
     table.unpack = [](const devices::cuda::packing_table* pieces, const unsigned char* buffer, void*) {
       return run(pieces->blocks(), [=](auto at) { devices::cuda::unpack_part(*pieces, buffer, at); });
     };
+    table.to_bfloat16 = convert<element_formats::to_bfloat16, float, std::uint16_t>;
+    table.from_bfloat16 = convert<element_formats::from_bfloat16, std::uint16_t, float>;
+    table.to_float16 = convert<element_formats::to_float16, float, std::uint16_t>;
+    table.from_float16 = convert<element_formats::from_float16, std::uint16_t, float>;
+    table.encode_blocks = encode;
+    table.decode_blocks = [](const devices::cuda::decoding* what, void*) {
+      return run(devices::cuda::codec_blocks(what->count), [=](auto at) { devices::cuda::decode_part(*what, at); });
+    };
     table.reason = [](int) { return "a reason"; };
   }
 
@@ -37,6 +51,26 @@ class kernels_on_host {
   static int run(std::uint64_t blocks, Body body) {
     ++count();
     for_each_thread(blocks, 1, body);
+    return 0;
+  }
+  template <auto Convert, class From, class To>
+  static int convert(const From* from, To* to, std::uint64_t count, void*) {
+    return run(devices::cuda::conversion_blocks(count),
+               [=](auto at) { devices::cuda::convert_part<Convert>(from, to, count, at); });
+  }
+  /// The lanes of a warp tell each other the largest magnitude.
+  static int encode(const devices::cuda::encoding* what, void*) {
+    using namespace devices::cuda;
+    std::vector<lane_elements> own(lanes);
+    for (std::uint64_t block = 0; block < codec_blocks(what->count); ++block)
+      for (std::uint32_t warp = 0; warp < threads_in_block; warp += lanes) {
+        std::uint32_t largest = 0;
+        for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+          own[lane] = gather_part(*what, {block, warp + lane});
+          largest = std::max(largest, own[lane].largest);
+        }
+        for (std::uint32_t lane = 0; lane < lanes; ++lane) encode_part(*what, own[lane], largest, {block, warp + lane});
+      }
     return 0;
   }
 };

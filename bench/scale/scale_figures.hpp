@@ -2,12 +2,11 @@
 #pragma once
 
 #include "../support/bench_program.hpp"
-#include "simulation/simulated_network.hpp"
-#include "soak.hpp"
+#include "simulation/soak.hpp"
 
 namespace troupe::bench {
 
-using simulation::network_costs;
+using namespace simulation;
 
 /// What membership costs in a cluster whose nodes know each other and share no work.
 struct membership_figures {

@@ -54,8 +54,7 @@ row soak_hours(scale_figures& from) {
   if (!all.wrong.empty())
     throw std::runtime_error("a promise is broken: " + all.text() + "\n  again: scale_model --seed " +
                              std::to_string(all.seed) + " --until " + std::to_string(all.events));
-  return {
-    {0, all.hours, 0}, all.hours, std::to_string(all.faults) + " faults, " + std::to_string(all.passes) + " passes"};
+  return {{0, all.hours, 0}, all.hours, std::to_string(all.faults) + " faults, " + std::to_string(all.passes) + " passes"};
 }
 
 }  // namespace

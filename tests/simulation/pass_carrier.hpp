@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/engine/protocol/exploration_test.cpp, tests/bench/scale/pass_model_test.cpp
+// Tests: tests/engine/protocol/exploration_test.cpp, tests/simulation/pass_model_test.cpp
 #pragma once
 
 #include <algorithm>

@@ -6,9 +6,7 @@
 #include "actors/membership/simulated_cluster.hpp"
 #include "pass_model.hpp"
 
-namespace troupe::bench {
-
-using simulation::simulated_network;
+namespace troupe::simulation {
 
 /// Lets things go wrong in a simulated cluster, as drawn from a generator: processes end and are started again, nodes freeze, links
 /// are cut in one or both directions, parted, slow, and connections break. Each fault ends by itself. Knows who was in trouble.
@@ -160,4 +158,4 @@ class soak {
   std::deque<std::string> last_;
 };
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 using number = pass_shape::number;
 
@@ -180,4 +180,4 @@ pass_shape draw_shape(std::mt19937_64& random, number nodes, number functions, s
   return result;
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/scale/pass_model.hpp"
+#include "simulation/pass_model.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace troupe::bench;
+using namespace troupe::simulation;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/scale/pass_model.hpp"
+#include "simulation/pass_model.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -9,7 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 using namespace troupe;
-using namespace troupe::bench;
+using namespace troupe::simulation;
 
 namespace {
 

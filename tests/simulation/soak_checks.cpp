@@ -5,7 +5,7 @@
 #include "soak.hpp"
 
 /// What soak checks when a pass or a process ends, when news come, and after a calm time.
-namespace troupe::bench {
+namespace troupe::simulation {
 
 using membership::member_table;
 using membership::peer_change;
@@ -144,4 +144,4 @@ void soak::check_agreement() {
   passes_.clear();
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 namespace {
 
@@ -247,4 +247,4 @@ void soak::start_pass() {
   pass->model->start([this, raw = pass.get()](const pass_result&) { pass_ended(*raw); });
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

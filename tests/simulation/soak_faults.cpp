@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 namespace {
 
@@ -156,4 +156,4 @@ std::int64_t soak_faults::last_trouble(std::size_t node) const {
   return result;
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -18,10 +18,10 @@
 #include <troupe/engine/protocol/participant.hpp>
 #include <troupe/messages/messages.hpp>
 
-#include "simulation/pass_carrier.hpp"
-#include "simulation/simulated_network.hpp"
+#include "pass_carrier.hpp"
+#include "simulated_network.hpp"
 
-namespace troupe::bench {
+namespace troupe::simulation {
 
 /// The graph that a forward over several nodes has left, as backward sees it: functions on nodes, and edges in the direction of
 /// the gradients. Node 0 starts the pass. An edge between two nodes is a recv where the edge begins and a send where it ends.
@@ -81,10 +81,6 @@ const std::vector<std::string>& shape_names();
 
 /// A graph drawn at random. A function in `unused_in` also has a send that gets no gradient; 0: none has.
 pass_shape draw_shape(std::mt19937_64& random, pass_shape::number nodes, pass_shape::number functions, std::uint64_t unused_in);
-
-using simulation::event_queue;
-using simulation::network_costs;
-using simulation::simulated_network;
 
 /// What a pass costs, beside its messages.
 struct pass_costs {
@@ -250,4 +246,4 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   std::string wrong_;
 };
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench/scale/soak.hpp"
+#include "simulation/soak.hpp"
 
 #include <cstdint>
 #include <random>
@@ -7,7 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-using namespace troupe::bench;
+using namespace troupe::simulation;
 
 BOOST_AUTO_TEST_SUITE(soak_of_simulated_clusters)
 

@@ -8,11 +8,9 @@
 
 #include <troupe/engine/protocol/purse.hpp>
 
-#include "simulation/wire_bytes.hpp"
+#include "wire_bytes.hpp"
 
-namespace troupe::bench {
-
-using simulation::wire_bytes;
+namespace troupe::simulation {
 
 std::string pass_costs::text() const {
   std::array<char, 200> line;
@@ -233,4 +231,4 @@ void pass_model::found_wrong(const std::string& what) {
   if (wrong_.empty()) wrong_ = what;
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

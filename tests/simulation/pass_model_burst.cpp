@@ -6,7 +6,7 @@
 #include "pass_model.hpp"
 
 /// What runs on a node of pass_model: bursts of functions, and walks.
-namespace troupe::bench {
+namespace troupe::simulation {
 
 void pass_model::run(number node, pass_index, protocol::participant::run_burst& what) {
   auto& mine = parts_[node];
@@ -131,4 +131,4 @@ std::vector<message_id> pass_model::recvs_from(std::vector<number> functions) co
   return recvs;
 }
 
-}  // namespace troupe::bench
+}  // namespace troupe::simulation

@@ -157,12 +157,12 @@ BOOST_AUTO_TEST_CASE(a_node_asks_one_that_it_is_not_connected_to_for_its_status)
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_stops_is_no_member_for_any_node) {
-  large_cluster all;
   std::promise<std::string> told;
+  large_cluster all;
   auto& one = all.at(count - 1);
   auto& other = all.stranger_of({&one});
   const auto name = other.name();
-  one.on_peer_gone([&](const std::string& who, const std::string&) {
+  one.on_peer_gone([&told, name](const std::string& who, const std::string&) {  // the nodes end after `name`
     if (who == name) told.set_value(who);
   });
   other.stop();

@@ -200,10 +200,10 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
 
 // TS-2, TS-6: when the broker goes on, the connection is no longer watched.
 BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
-  channel_to_broker over(receive_policy::exactly(5));
   std::promise<void> first;
   inbox got(50);
-  int parts = 0;
+  int parts = 0;  // counted beside got.all()
+  channel_to_broker over(receive_policy::exactly(5));
   over.on_data([&](caf::io::broker* self, const std::string& bytes) {
     got.add(bytes);
     if (++parts > 1) return;

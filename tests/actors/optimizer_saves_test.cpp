@@ -102,7 +102,10 @@ constexpr auto disk_error = "Input/output error";
 struct model {
   temporary_folder all;
   std::string folder = all / "driver";
-  linear_cluster cluster{[this](settings& with) { with.data_dir = all.path(); }};
+  linear_cluster cluster{[this](settings& with) {
+    with.data_dir = all.path();
+    with.short_work = {};  // each call needs a worker
+  }};
   int width;
   std::vector<remote_module> modules{cluster.driver.peer("stage1").create("linear", layer(width, 2 * width, 1)),
                                      cluster.driver.peer("stage2").create("linear", layer(2 * width, width, 2))};

@@ -7,6 +7,7 @@
   ci      what takes minutes, in the folder of the repository. HOME is an empty folder.
 """
 import argparse
+import ctypes
 import os
 import pathlib
 import re
@@ -34,6 +35,8 @@ BEFORE = {
                         f"{CALLING_NODE} --name driver --join 127.0.0.1:4001 --log-level info -- 'stage>nobody'"],
                        "until troupe status 127.0.0.1:4001 | grep '1 running'; do :; done"),
 }
+PRCTL = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG = 1
 SERVES = re.compile(r"troupe (node|split-learning labels) ")
 PATIENCE_S = 180
 # `scp FILE... HOST:` between the folders of hosts.
@@ -82,7 +85,8 @@ class Hosts:
     def arguments(self, host, command):
         return {"args": ["ip", "netns", "exec", self.prefix + (host or "here"), "bash", "-c", command],
                 "cwd": self.folder / (host or "here"), "env": self.environment, "text": True, "stdin": subprocess.DEVNULL,
-                "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+                "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT,
+                "preexec_fn": lambda: PRCTL(PR_SET_PDEATHSIG, signal.SIGKILL)}  # what serves ends with this program
 
     def run(self, shown):
         if not SERVES.search(shown.command):

@@ -73,9 +73,11 @@ line::behavior_type make_line(Self self, line next) {
 
 struct two_hosts {
   ~two_hosts() {
-    caf::anon_send_exit(behind, caf::exit_reason::user_shutdown);
-    caf::anon_send_exit(broker, caf::exit_reason::user_shutdown);
-    caf::anon_send_exit(on_scheduler, caf::exit_reason::user_shutdown);
+    caf::scoped_actor self{system};
+    for (const auto& each : {behind, broker, on_scheduler}) {
+      self->send_exit(each, caf::exit_reason::user_shutdown);
+      self->wait_for(each);  // a broker frees its last messages only while the system runs
+    }
   }
 
   template <class Question>

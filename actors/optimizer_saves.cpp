@@ -64,7 +64,10 @@ void optimizer_saves::settle() {
 }
 
 void optimizer_saves::end() noexcept {
-  if (writes_.joinable()) writes_.join();
+  if (writes_.get_id() == std::this_thread::get_id())
+    writes_.detach();  // a continuation of the save calls end(): nothing is left to write
+  else if (writes_.joinable())
+    writes_.join();
   if (how_ != nullptr && how_->failure && !how_->is_told.exchange(true))
     support::report_lost_exception("a save of an optimizer", support::text_of(how_->failure).c_str());
 }

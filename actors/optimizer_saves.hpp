@@ -33,7 +33,7 @@ class optimizer_saves {
   future<done> start(const std::string& folder, const attributes& about, const std::string& node_folder);
   /// Throws the error of the last save, if that save has ended and the error was not told.
   void expect_saved();
-  /// Waits for the last save. What was not told by then goes to stderr.
+  /// Waits for the last save. What was not told by then goes to stderr. A continuation of the save may call end().
   void end() noexcept;
 
  private:

@@ -241,6 +241,25 @@ BOOST_AUTO_TEST_CASE(the_next_save_a_load_and_the_end_wait_for_a_save) {  // BK-
   BOOST_TEST((objects::read_manifest(folder.path()).about == attributes{{"step", 4}}));
 }
 
+BOOST_AUTO_TEST_CASE(a_continuation_of_a_save_may_end_the_optimizer) {  // BK-3
+  const temporary_folder folder;
+  node driver(named_settings("driver"));
+  const named_tensors local{{"weight", at::ones({2}).requires_grad_()}};
+  const auto ended = std::make_shared<std::promise<void>>();
+  const auto end = [ended](optimizer* last) {
+    delete last;
+    ended->set_value();
+  };
+  held_disk disk;
+  std::shared_ptr<optimizer> steps(new optimizer(driver, optimizer_settings{"sgd", {}}, {}, local), end);
+  const auto whole = steps->start_save(folder.path(), {{"step", 1}});
+  whole.then([steps](const future<done>&) mutable { steps.reset(); });
+  steps.reset();
+  disk.open();
+  BOOST_TEST((ended->get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready));
+  BOOST_TEST((objects::read_manifest(folder.path()).about == attributes{{"step", 1}}));
+}
+
 BOOST_AUTO_TEST_CASE(an_error_of_a_save_is_told_once) {  // BK-4, OM-5, OK-1
   model one;
   const disk broken([](int) { return false; });

@@ -66,8 +66,12 @@ void optimizer_saves::settle() {
 void optimizer_saves::end() noexcept {
   if (writes_.get_id() == std::this_thread::get_id())
     writes_.detach();  // a continuation of the save calls end(): nothing is left to write
-  else if (writes_.joinable())
+  else if (writes_.joinable()) {
+    auto* observer = written_.ready() ? nullptr : support::call_scope::observer();
+    if (observer != nullptr) observer->blocked();  // a call frees its worker slot, which calls of the save may need
     writes_.join();
+    if (observer != nullptr) observer->resumed();
+  }
   if (how_ != nullptr && how_->failure && !how_->is_told.exchange(true))
     support::report_lost_exception("a save of an optimizer", support::text_of(how_->failure).c_str());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/optimizer_checkpoints_test.cpp, tests/actors/optimizer_test.cpp, tests/actors/peer_rights_test.cpp
+// Tests: tests/actors/optimizer_checkpoints_test.cpp, tests/actors/optimizer_saves_test.cpp, tests/actors/optimizer_test.cpp, tests/actors/peer_rights_test.cpp
 #include <troupe/actors/nodes/serve_request.hpp>
 
 #include <memory>

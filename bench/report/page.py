@@ -80,7 +80,7 @@ def value_text(value, unit):
 
 def read_json(file):
     try:
-        return json.loads(file.read_text())
+        return json.loads(file.read_text(encoding="utf-8"))
     except OSError:
         raise Problem(f"cannot read '{file}': expected a JSON file of a benchmark, but there is none") from None
     except ValueError as wrong:
@@ -101,27 +101,39 @@ def expect(condition, what):
         raise ValueError(what)
 
 
+def is_number(value):
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
 def check_rows(rows):
     expect(isinstance(rows, list), "expected a list of rows")
     for row in rows:
         row["is_upper"] = "at_most" in row
         row["bar"] = float(row["at_most" if row["is_upper"] else "at_least"])
-        for key in ("peer", "troupe", "floor", "ratio"):
+        for key in ("peer", "troupe", "floor"):
             row[key] = float(row[key] or 0)
+        row["ratio"] = math.nan if row["ratio"] is None else float(row["ratio"])  # null: a benchmark could not divide
         row["ok"] = row["ratio"] <= row["bar"] if row["is_upper"] else row["ratio"] >= row["bar"]
-        row.setdefault("spread", {})
-        row["name"], row["unit"] = str(row["name"]), str(row["unit"])
+        row["spread"] = {key: [float(low), float(high)] for key, (low, high) in row.get("spread", {}).items()}
+        for key in ("text", "note", "peer_name"):
+            row.setdefault(key, "")
+        for key in ("name", "unit", "text", "note", "peer_name"):
+            expect(isinstance(row[key], str), f"expected a text as '{key}'")
 
 
 def check_plots(plots):
     expect(isinstance(plots, list), "expected a list of plots")
     for plot in plots:
         where = f"plot {plot['group']}/{plot['name']}"
+        texts = [plot[key] for key in ("group", "title", "how_to_read")] + [plot[axis][key] for axis in "xy" for key in ("label", "unit")]
+        expect(all(isinstance(each, str) for each in [*texts, plot.get("default_name", ""), *(curve["name"] for curve in plot["series"])]),
+               f"{where}: expected texts as names, titles and units")
+        expect(plot.get("default_x") is None or is_number(plot["default_x"]), f"{where}: the default is '{plot.get('default_x')}', expected a number")
         expect(plot["title"] and plot["how_to_read"] and any(curve["points"] for curve in plot["series"]), f"{where}: there is no point in it")
         for curve in plot["series"]:
             expect(curve["role"] in ("floor", "peer", "troupe", "variant"), f"{where}: the role is '{curve['role']}', expected floor, peer, troupe or variant")
             for point in curve["points"]:
-                expect(len(point) in (2, 4) and all(isinstance(each, (int, float)) for each in point), f"{where}: a point is {point}, expected [x, y] or [x, y, low, high]")
+                expect(len(point) in (2, 4) and all(map(is_number, point)), f"{where}: a point is {point}, expected [x, y] or [x, y, low, high]")
                 expect(not any(plot[axis].get("log") and value < 0 for axis, value in zip("xy", point)), f"{where}: '{curve['name']}' has a value below 0 on a logarithmic axis")
             curve["points"].sort(key=lambda point: point[0])
 
@@ -155,7 +167,7 @@ def write_text(file, text):
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_name(file.name + ".new")
-        fresh.write_text(text)
+        fresh.write_text(text, encoding="utf-8")
         fresh.replace(file)
     except OSError as wrong:
         raise Problem(f"cannot write '{file}': {wrong}") from None
@@ -234,7 +246,7 @@ def compared(before, after, least_noise):
     noise = max(least_noise, noise_of(before) + noise_of(after))
     grown = after["ratio"] - before["ratio"]
     change = 0 if grown == 0 else grown / abs(before["ratio"]) if before["ratio"] else math.inf
-    return change, noise, "same" if abs(change) <= noise else "worse" if (change > 0) == after["is_upper"] else "better"
+    return change, noise, "same" if abs(change) <= noise else "better" if (change < 0 if after["is_upper"] else change > 0) else "worse"
 
 
 def compare(before, after, least_noise):
@@ -350,7 +362,7 @@ class Pictures:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
         self.rc, self.new_canvas, self.new_figure = matplotlib.rcParams, FigureCanvasAgg, Figure
-        self.rc.update({"svg.fonttype": "none", "font.size": 12, "lines.scale_dashes": False})
+        self.rc.update({"svg.fonttype": "none", "font.size": 12, "lines.scale_dashes": False, "text.parse_math": False})
         self.legends = 0
 
     def figure(self, width, height):
@@ -366,7 +378,7 @@ class Pictures:
         text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<defs>\s*</defs>", "", out.getvalue(), flags=re.DOTALL)
         text = text[text.index("<svg"):].replace("xlink:href", "href")
         width, height = (round(each * 72) for each in figure.get_size_inches())
-        text = re.sub(r"<svg [^>]*>", f'<svg viewBox="0 0 {width} {height}" {attributes}>', text, count=1)
+        text = f'<svg viewBox="0 0 {width} {height}" {attributes}>' + text[text.index(">") + 1:]
         text = re.sub(r"font: (?:(?:bold|[6-9]00) )?([\d.]+)px [^;\"]*", r"font-size: \1px", text)
         text = re.sub(r"font-family: [^;\"]*;?", "", text)
         for name, ink in INKS.items():
@@ -554,7 +566,7 @@ def page_of(machine, reports, plots, pictures):
     for group in groups:
         body += f'<section><h2 id="{ids[group]}">{html.escape(capital(group))}</h2>\n<div class="plots">\n'
         body += "".join(figure_of(plot, pictures) for plot in plots if plot["group"] == group) + "</div></section>\n"
-    style = pathlib.Path(os.path.realpath(__file__)).with_name("page.css").read_text()
+    style = pathlib.Path(os.path.realpath(__file__)).with_name("page.css").read_text(encoding="utf-8")
     return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>'
             f"<title>troupe bench</title><style>{style}</style></head><body>\n<header><h1>What troupe costs, beside its peers</h1>\n{facts(machine)}</header>\n"
             f"<nav>{links}</nav>\n{body}<footer>A shaded band is the middle half of the runs. The pointer on a point shows its values. All runs shared one "

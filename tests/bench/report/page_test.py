@@ -87,7 +87,8 @@ class Reports(Folder):
         self.assertIn("has no figures", self.run_script("--folder", self.folder / "out", status=2))
         self.write("out/a.json", ROWS)
         self.assertIn("machine.json' is no machine", self.run_script("--folder", self.folder / "out", status=2))
-        for text in ('[{"name": ', "{}", '[{"name": "call"}]', "[3]", ""):
+        wrong_rows = [[{**ROWS[0], **each}] for each in ({"name": 3}, {"note": None}, {"spread": {"troupe": [1]}}, {"at_least": None})]
+        for text in ('[{"name": ', "{}", '[{"name": "call"}]', "[3]", "", *wrong_rows):
             self.write("out/b.json", text)
             self.assertIn("b.json' is no ", self.run_script("--folder", self.folder / "out", status=2))
 
@@ -103,6 +104,9 @@ class Reports(Folder):
         refused("'a' has a value below 0", points=[[-1, 2]])
         refused("'a' has a value below 0", points=[[1, -2]])
         refused("a point is ", points=[[1, "x"]])
+        refused("a point is ", points=[[1, None]])
+        refused("a point is ", points=[[1, float("nan")]])
+        refused("expected texts", name=3)
 
     def test_the_machine_is_recorded(self):
         self.write("root/proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU 9000\nflags\t\t: fpu hypervisor avx\n\nprocessor\t: 1\nmodel name\t: Other\n")
@@ -133,6 +137,13 @@ class Comparisons(Folder):
                                               (2, 2, False, "same"), (2, 1.91, False, "same"), (2, 1.89, False, "worse"),
                                               (0, 1, True, "worse"), (0, 0, True, "same"), (1, 0, True, "better")):
             self.assertEqual(self.verdict(before, after, upper)[1], verdict)
+
+    def test_a_ratio_that_could_not_be_computed_reaches_no_bar(self):
+        self.write("out/a.json", [{**row, "ratio": None} for row in ROWS])
+        self.assertIn("\n0 of 2 figures", self.run_script("--compare", self.folder / "out", self.folder / "out", status=1) + page.ratios_as_text(
+            page.read_folder(self.folder / "out")[1]))
+        for upper in (False, True):
+            self.assertEqual(self.verdict(2, float("nan"), upper)[1], "worse")
 
     def test_the_spreads_of_both_runs_add_up(self):
         old, new = {"peer": [190, 210], "troupe": [95, 105]}, {"troupe": [97, 103]}  # 5 % of each, 3 %
@@ -265,6 +276,11 @@ class Pages(Folder):
         xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', picture)]
         self.assertEqual(xs, sorted(xs[:3]) * 2)
         self.assertEqual(xs[2], page.RIGHT)
+
+    def test_texts_are_shown_as_they_are(self):
+        text = self.page_with(title=r"a\d \g<x>", x={"label": r"$\frac$ of $x$", "unit": "bytes", "log": True})
+        for each in (r'aria-label="a\d \g&lt;x&gt;"', r">$\frac$ of $x$</text>"):
+            self.assertIn(each, text)
 
     def test_a_name_of_a_default_without_room_is_in_the_legend(self):
         self.assertIn(">default of short: 4 KiB</text>", self.page_with(default_name="short"))

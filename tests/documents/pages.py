@@ -25,7 +25,7 @@ OF_CI = ["README.md", "CONTRIBUTING.md", "docs/own_program.md", "docs/scale.md"]
 OF_HOSTS = ["SECURITY.md", "docs/how_to.md", "docs/split_learning.md", "docs/three_hosts.md"]
 # The blocks that nothing runs, by their first words.
 NOT_RUN = {
-    "cp -r out/bench": "`make bench` takes an hour; bench_figures_test compares two runs",
+    "cp -r out/bench": "`make bench` takes an hour; bench_report_test compares two runs",
     "make bundle": "check.sh asks for a GPU; bundle_works_elsewhere makes, unpacks and checks the archive without one",
 }
 # What a page finds on the host `here`: what serves there, and a command that ends when all is ready.

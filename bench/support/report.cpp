@@ -2,6 +2,7 @@
 #include "report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -67,7 +68,7 @@ std::string table_of(const json& rows, const std::string& peer) {
     const bool is_upper = each.contains("at_most");
     text += format("%-*s  %-12s %9s %9s %9s %7.2f  %2s %5.2f  %s", name_width, text_in(each, "name").c_str(),
                    text_in(each, "unit").c_str(), figure(each, "peer").c_str(), figure(each, "troupe").c_str(),
-                   figure(each, "floor").c_str(), each.at("ratio").get<double>(),
+                   figure(each, "floor").c_str(), each.at("ratio").is_number() ? each.at("ratio").get<double>() : NAN,
                    is_upper ? "<=" : ">=", each.at(is_upper ? "at_most" : "at_least").get<double>(),
                    each.at("ok").get<bool>() ? "ok" : "short");
     text += each.contains("note") ? "  (" + text_in(each, "note") + ")\n" : "\n";

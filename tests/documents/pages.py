@@ -90,8 +90,9 @@ class Hosts:
 
     def run(self, shown):
         if not SERVES.search(shown.command):
+            command = (SCP if shown.command.startswith("scp ") else "exec ") + shown.command
             try:
-                done = subprocess.run(**self.arguments(shown.host, SCP + shown.command), timeout=PATIENCE_S, check=False)
+                done = subprocess.run(**self.arguments(shown.host, command), timeout=PATIENCE_S, check=False)
             except subprocess.TimeoutExpired as late:
                 return f"{late}: {late.output}", 124
             return done.stdout, done.returncode

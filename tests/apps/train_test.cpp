@@ -694,8 +694,10 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
   }
   for (const char* line : {"status 1", "still whole", "no litter"}) BOOST_TEST(!test.line_with(line).empty(), test.text());
   const auto said = test.line_with("troupe: ");
-  for (const char* word : {"No space left on device", "is whole", "--resume"})
-    BOOST_TEST(said.find(word) != std::string::npos, said);
+  const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
+  for (const char* words : {"is whole", "--resume"}) BOOST_TEST(says(words), said);
+  // A save looks for room before it writes; the file of the metrics does not.
+  BOOST_TEST((says("make room on the disk") || says("No space left on device")), said);
 }
 
 // The same test for systems where nothing can be mounted. No file may grow beyond 150 blocks of the shell (75 KiB in dash). The

@@ -219,8 +219,7 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
 }
 
 void shared_multiplexer::run() {
-  // CAF has noted this thread as that of the brokers. This thread only waits, so CAF posts all work instead of doing it in the
-  // calling thread.
+  thread_id({});  // no thread has this id, so CAF posts all work instead of doing it in the calling thread
   std::future<void> gone;
   {
     std::lock_guard lock(posts_.mutex);  // exec_later() and left() wait until posts_.are_served is set

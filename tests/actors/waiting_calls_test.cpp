@@ -147,15 +147,15 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_does_not_run_when_its_calle
 }
 
 BOOST_AUTO_TEST_CASE(a_call_within_a_call_has_no_more_time_than_that_call) {
+  std::promise<void> let_go;
+  std::promise<std::string> failed;
+  std::promise<void> caller_gave_up;  // else the answer of "ask" could come just before the deadline of its caller
   troupe::node a(loopback_settings("a"));
   troupe::node b(loopback_settings("b"));
-  std::promise<void> let_go;
   a.functions().add("hold", [&](troupe::call_arguments&) {
     let_go.get_future().wait();
     return troupe::call_reply{};
   });
-  std::promise<std::string> failed;
-  std::promise<void> caller_gave_up;  // else the answer of "ask" could come just before the deadline of its caller
   b.functions().add("ask", [&](troupe::call_arguments& arguments) {
     try {
       arguments.here.peer("a").call("hold").get();

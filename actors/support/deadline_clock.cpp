@@ -63,7 +63,9 @@ void deadline_clock::stop() {
   }
   sooner_.notify_one();
   if (thread_.joinable()) thread_.join();
-  alarms_.clear();
+  decltype(alarms_) left;        // destroyed after the lock is released
+  std::lock_guard lock(mutex_);  // an actor that is destroyed late calls off its alarm
+  left.swap(alarms_);
 }
 
 void deadline_clock::stand_still() {

@@ -26,7 +26,7 @@ namespace troupe::network {
 class connection_host;
 
 /// A broker's TCP connection. One system call reads a small message, and one writes the flushed bytes. CAF's own scribe needs
-/// three calls to read and four to write. As with CAF's scribe, the event loop tells the broker what came and what failed.
+/// three calls to read and four to write. The event loop tells the broker of data and of failures, as CAF's does.
 /// CAF's setting `middleman.max-consecutive-reads` has no effect here. The scribe moves bytes between the event loop and a
 /// stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` collects the bytes that the broker wants
 /// next. `write_lanes` decides which bytes leave next. `peer_messages` decides which messages may come, and from whom. If the

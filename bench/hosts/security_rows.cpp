@@ -202,7 +202,8 @@ row stalled_memory(bool quick) {
   return {{0, mib, 0}, mib};
 }
 
-/// The 99th percentile of a friend's small call, without and with a stranger who sends bytes that no node sends.
+/// Measures the 99th percentile of a small call between two nodes of the cluster, without and with a program beside them that
+/// sends wrong bytes.
 row hostile_disturbance(bool quick) {
   const kits proofs;
   const testbed all({"h1", "h2", "h3"});

@@ -70,7 +70,8 @@ pass_shape pipeline_shape(pass_shape::number nodes);
 pass_shape tree_shape(pass_shape::number nodes, pass_shape::number fan = 8);
 /// Node 0 sends the weights to all others, and each of them returns a loss.
 pass_shape parameter_server_shape(pass_shape::number nodes);
-/// Node 0 calls all others. Each of these sends a part to each other one and combines what comes back, as layers with experts do.
+/// Node 0 calls all other nodes. Each of them sends a part to every other one and combines the answers, as a layer of mixture of
+/// experts does.
 pass_shape all_to_all_shape(pass_shape::number nodes);
 /// The activations go once around all nodes.
 pass_shape ring_shape(pass_shape::number nodes);

@@ -104,7 +104,7 @@ void calls_made::ask_or_hold(number which) {
     return;
   }
   it.is = state::asks;
-  if (it.facts.object && it.in_fragments) bulks_[at].leaving = which;
+  if (it.facts.object && it.in_fragments) bulks_[at].holder = which;
   out_->emplace_back(ask{which});
 }
 
@@ -156,7 +156,7 @@ void calls_made::take_out(number which, const error* why, places& left) {
     if (const auto line = lines_.find(facts.object); line != lines_.end()) line->second.calls.erase(which);
     if (const auto bulk = bulks_.find(at); bulk != bulks_.end()) {
       bulk->second.held.erase(which);
-      if (bulk->second.leaving == which) bulk->second.leaving = 0;
+      if (bulk->second.holder == which) bulk->second.holder = 0;
     }
   }
   if (was == state::is_ready || was == state::is_held) out_->emplace_back(call_off{which});
@@ -168,7 +168,7 @@ void calls_made::take_out(number which, const error* why, places& left) {
 
 /// Lets the calls go on that waited for the end of a call on this object and of this depth.
 void calls_made::release(const place& left) {
-  if (const auto found = bulks_.find(left); found != bulks_.end() && found->second.leaving == 0) {
+  if (const auto found = bulks_.find(left); found != bulks_.end() && found->second.holder == 0) {
     const auto over = bulks_.extract(found);
     for (const auto which : over.mapped().held) ask_or_hold(which);
   }

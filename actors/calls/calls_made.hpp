@@ -109,8 +109,8 @@ class calls_made {
     std::set<number> calls;  // calls that have begun, and have neither asked nor ended
     number last_shipped = 0;
   };
-  struct bulk {          // the calls on an object at one depth
-    number leaving = 0;  // the call that asks and leaves in fragments; 0: this call has ended
+  struct bulk {         // the calls on an object at one depth
+    number holder = 0;  // the call that leaves in fragments and holds the others; 0: this call has ended
     std::set<number> held;
   };
   using place = std::pair<object_id, std::uint32_t>;

@@ -31,11 +31,11 @@ bool piece_window::shortest_time::begin_span() {
 piece_window::piece piece_window::leaves(std::uint64_t bytes, std::uint64_t under_way, std::int64_t now_ns) {
   if (span_ns_ == 0) span_ns_ = now_ns;
   if (now_ns - span_ns_ >= memory_ns) begin_span(now_ns);
-  return {now_ns, bytes, under_way, !drains_ && under_way >= size(), drains_ && under_way <= smallest()};
+  return {now_ns, bytes, under_way, !is_draining_ && under_way >= size(), is_draining_ && under_way <= smallest()};
 }
 
 void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<std::int64_t> taken_ns) {
-  if (of.ends_draining) drains_ = false;
+  if (of.ends_draining) is_draining_ = false;
   const auto delay = std::max<std::int64_t>(1, now_ns - of.left_ns);
   auto waited_ns = round_trip_.excess(delay);
   auto without_answer_ns = delay;  // without the wait of the answer
@@ -47,13 +47,13 @@ void piece_window::answered(const piece& of, std::int64_t now_ns, std::optional<
   const auto may_wait = std::clamp(2 * (delay - waited_ns), least_wait_ns, most_wait_ns);
   const auto waited = static_cast<double>(waited_ns) / static_cast<double>(may_wait);  // 1: as long as pieces may wait
   const auto bytes = static_cast<double>(of.bytes);
-  if (of.fills && !starts_ && waited > 0.25) choose_size(of, without_answer_ns);
+  if (of.fills && !is_in_slow_start_ && waited > 0.25) choose_size(of, without_answer_ns);
   if (waited > 1) {
-    starts_ = false;
+    is_in_slow_start_ = false;
     if (of.left_ns >= shrunk_ns_) shrink(std::max(0.5, 1 - (waited - 1) / 2), now_ns);
   } else if (of.fills) {
     const auto a_round_trip = std::max(static_cast<double>(piece_bytes()), window_ / 8);
-    window_ += starts_ ? bytes : (1 - waited) * a_round_trip * bytes / window_;
+    window_ += is_in_slow_start_ ? bytes : (1 - waited) * a_round_trip * bytes / window_;
   }
   window_ = std::clamp(window_, static_cast<double>(smallest()), static_cast<double>(most));
 }
@@ -72,7 +72,7 @@ void piece_window::choose_size(const piece& of, std::int64_t delay_ns) {
   if (std::exchange(is_small_, small) == small) return;
   round_trip_.forget();
   way_there_.forget();
-  drains_ = drains_ || small;  // large pieces are still under way
+  is_draining_ = is_draining_ || small;  // large pieces are still under way
 }
 
 /// Shrinks the window. To be called at most once in a round trip, because the pieces under way left with the larger window.
@@ -85,7 +85,7 @@ void piece_window::shrink(double by, std::int64_t now_ns) {
 void piece_window::begin_span(std::int64_t now_ns) {
   span_ns_ = now_ns;
   way_there_.begin_span();
-  if (round_trip_.begin_span()) drains_ = true;
+  if (round_trip_.begin_span()) is_draining_ = true;
 }
 
 }  // namespace troupe::transfers

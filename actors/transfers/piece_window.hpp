@@ -59,7 +59,7 @@ class piece_window {
   /// receiver's clock; nothing if the receiver has not said it.
   void answered(const piece& of, std::int64_t now_ns, std::optional<std::int64_t> taken_ns);
   /// The window, in bytes.
-  std::uint64_t size() const { return drains_ ? smallest() : std::max(smallest(), static_cast<std::uint64_t>(window_)); }
+  std::uint64_t size() const { return is_draining_ ? smallest() : std::max(smallest(), static_cast<std::uint64_t>(window_)); }
   /// The size of the next piece.
   std::uint64_t piece_bytes() const { return is_small_ ? small_piece : large_piece; }
 
@@ -90,12 +90,12 @@ class piece_window {
   double window_ = least_large;
   double ns_a_byte_ = 0;  // mean of about the last `mean_of` bytes, or of the last four windows; 0: not known
   bool is_small_ = false;
-  bool starts_ = true;          // the window doubles with each round trip until pieces wait
-  bool drains_ = false;         // few pieces leave, until one of them shows the delay without a queue
-  std::int64_t shrunk_ns_ = 0;  // when the window shrank: answers to pieces that left before do not shrink it again
-  std::int64_t span_ns_ = 0;    // when the current span of memory_ns began; 0: no piece has left
-  shortest_time round_trip_;    // from a piece to its answer
-  shortest_time way_there_;     // from a piece, by the sender's clock, to its receiver, by the receiver's clock
+  bool is_in_slow_start_ = true;  // the window doubles with each round trip until pieces wait
+  bool is_draining_ = false;      // few pieces leave, until one of them shows the delay without a queue
+  std::int64_t shrunk_ns_ = 0;    // when the window shrank: answers to pieces that left before do not shrink it again
+  std::int64_t span_ns_ = 0;      // when the current span of memory_ns began; 0: no piece has left
+  shortest_time round_trip_;      // from a piece to its answer
+  shortest_time way_there_;       // from a piece, by the sender's clock, to its receiver, by the receiver's clock
 };
 
 }  // namespace troupe::transfers

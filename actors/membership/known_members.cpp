@@ -101,7 +101,7 @@ const member* known_members::holder(const member& who) const {
 }
 
 /// Whether the node was a peer, is gone, and either is still dialled from time to time or has said farewell.
-bool known_members::is_awaited(node_id id) const {
+bool known_members::has_left_or_is_awaited(node_id id) const {
   const auto found = gone_.find(id);
   return found != gone_.end() && found->second.is != absent::state::given_up;
 }
@@ -127,7 +127,7 @@ bool known_members::is_up(node_id id) const {
   if (const auto* peer = find(id)) return peer->is_up;
   const auto tried = strangers_.find(id);
   const bool is_out_of_reach = tried != strangers_.end() && tried->second.is_out_of_reach;
-  return !is_out_of_reach && !is_awaited(id) && roster_.is_up(id);
+  return !is_out_of_reach && !has_left_or_is_awaited(id) && roster_.is_up(id);
 }
 
 std::vector<member> known_members::members() const {

@@ -150,7 +150,7 @@ class known_members {
   };
 
   explicit known_members(roster known) : self_(known.self()), roster_(std::move(known)) {}
-  bool is_awaited(node_id id) const;
+  bool has_left_or_is_awaited(node_id id) const;
 
   member self_;
   std::unordered_map<node_id, known_peer> peers_;

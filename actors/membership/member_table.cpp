@@ -85,7 +85,7 @@ member_steps member_table::hear_all(node_id from, const std::vector<member_news>
 std::vector<member> member_table::take_strangers(std::int64_t now_ns) {
   std::vector<member> result;
   for (const auto id : roster_.neighbours()) {
-    if (find(id) != nullptr || is_awaited(id) || living_rival(*roster_.find(id)) != nullptr) continue;
+    if (find(id) != nullptr || has_left_or_is_awaited(id) || living_rival(*roster_.find(id)) != nullptr) continue;
     auto& other = strangers_[id];
     if (!other.dial.begin()) continue;
     other.dial.next_ns = now_ns;
@@ -248,11 +248,12 @@ member_table::stranger& member_table::add_stranger(node_id id, std::int64_t now_
 
 void member_table::meet_strangers(std::int64_t now_ns, member_steps& to) {
   for (const auto id : roster_.neighbours())
-    if (find(id) == nullptr && !is_awaited(id) && !strangers_.contains(id)) add_stranger(id, now_ns);
+    if (find(id) == nullptr && !has_left_or_is_awaited(id) && !strangers_.contains(id)) add_stranger(id, now_ns);
   for (auto i = strangers_.begin(); i != strangers_.end();) {
     auto& [id, other] = *i;
     const auto* who = roster_.find(id);
-    const bool is_needed = who != nullptr && (other.wanted_until_ns > now_ns || (roster_.is_neighbour(id) && !is_awaited(id)));
+    const bool is_needed =
+      who != nullptr && (other.wanted_until_ns > now_ns || (roster_.is_neighbour(id) && !has_left_or_is_awaited(id)));
     if (is_needed && other.dial.is_due(now_ns) && living_rival(*who) == nullptr) {
       other.dial.begin();
       to.dials.push_back(*who);
@@ -290,7 +291,7 @@ void member_table::note_news(std::int64_t now_ns, member_steps& to) {
       to.changes.push_back({peer_change::kind::clash, std::move(each.who), nullptr, std::move(each.reason)});
       continue;
     }
-    if (find(id) != nullptr || is_awaited(id)) continue;  // this node finds out by itself whether it is up
+    if (find(id) != nullptr || has_left_or_is_awaited(id)) continue;  // this node finds out by itself whether it is up
     if (each.what == heard::contested) {
       contest(id, now_ns);
       if (living_rival(each.who) == nullptr && strangers_[id].dial.begin()) to.dials.push_back(each.who);

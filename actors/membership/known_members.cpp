@@ -100,7 +100,6 @@ const member* known_members::holder(const member& who) const {
   return found == nullptr || found->id == who.id || find(found->id) != nullptr ? nullptr : found;
 }
 
-/// Whether the node was a peer, is gone, and either is still dialled from time to time or has said farewell.
 bool known_members::has_left_or_is_awaited(node_id id) const {
   const auto found = gone_.find(id);
   return found != gone_.end() && found->second.is != absent::state::given_up;

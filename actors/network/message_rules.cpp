@@ -213,12 +213,12 @@ std::string message_rules::why_not(std::span<const char> payload) {
 std::string message_rules::why_not_hold(const message_values& values) {
   TROUPE_EXPECT(proof_);
   if (values.is_wrong) return "values that no node sends";
-  is_walked_ = !values.has_own_types;
+  is_walked_ = !values.has_unknown_layout;
   if (may_use_actors()) return {};
   const auto refused = [this](const char* what) {
     return what + (", which the policy allows no node of the role '" + proof_->who.role) + "'";
   };
-  if (values.has_own_types) return refused("a value of a type of a program");
+  if (values.has_unknown_layout) return refused("a value of a type of a program");
   if (values.pointers > 1) return refused("more than one actor");
   if (values.pointers == 1 && !handshake_.starts_with(values.node) && values.node != proof_->ids->own())
     return refused("an actor of a third node");

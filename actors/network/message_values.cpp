@@ -55,7 +55,7 @@ constexpr std::array<std::string_view, 5> with_more_in_them = {"@node", "@messag
 /// The beginnings of the names of CAF's types that must not be named in bytes of an unknown layout. Such bytes may hold a list
 /// of types, in which a plus sign stands before each name. So a message is wrong if its bytes of an unknown layout have a plus
 /// sign and then one of these beginnings.
-constexpr std::array<std::string_view, 17> wrong_names = {
+constexpr std::array<std::string_view, 17> forbidden_beginnings = {
   "@config_value", "@group",    "settings",         "dictionary<@", "std::vector<@", "std::vector<troupe.",
   "@open_stream",  "@upstream", "@downstream",      "stream<",      "@new_",         "@accept",
   "@connection_",  "@protocol", "@address_listing", "@receive_",    bytes_of_char};
@@ -118,7 +118,7 @@ class walk {
     if (depth > message_values::most_nested) return false;
     return for_each_type(types, [&](auto type) {
       if (!count_parts(1)) return false;
-      if (into_.has_own_types) return may_follow(type);
+      if (into_.has_unknown_layout) return may_follow(type);
       return from_.left().empty() ? may_be_missing(type) : value(type, depth);
     });
   }
@@ -143,7 +143,7 @@ class walk {
   /// Whether the list of types may name the type although no byte is left for its value. CAF stops at this value, or has
   /// stopped before it.
   bool may_be_missing(std::string_view type) noexcept {
-    into_.has_own_types = is_own_type(type);
+    into_.has_unknown_layout = is_own_type(type);
     return may_come(type);
   }
 
@@ -162,7 +162,7 @@ class walk {
     if (!is_own_type(type)) return false;
     // An own type, or a type of troupe's within an inner message. If CAF can't read such a value of troupe's, CAF goes on
     // behind the inner message, at a byte that is not known here.
-    into_.has_own_types = true;
+    into_.has_unknown_layout = true;
     return true;
   }
 
@@ -226,7 +226,7 @@ class walk {
     if (from_.left().empty()) return true;
     const auto content = content_of(from_.left());
     if (!content) {
-      into_.has_own_types = has_left_nodes_ = true;
+      into_.has_unknown_layout = has_left_nodes_ = true;
       return true;
     }
     from_.take(from_.left().size() - content->values.size());
@@ -239,13 +239,13 @@ class walk {
   std::size_t parts_ = 0;
 };
 
-/// Whether one of the wrong names follows a plus sign. Reads the bytes only once, because the sender chooses how many there are
+/// Whether a name with a forbidden beginning follows a plus sign. Reads the bytes only once, because the sender chooses how many there are
 /// and this thread serves all connections.
-bool has_wrong_name(std::string_view bytes) noexcept {
+bool has_forbidden_name(std::string_view bytes) noexcept {
   for (auto at = bytes.find('+'); at != std::string_view::npos; at = bytes.find('+')) {
     bytes.remove_prefix(std::min(bytes.size(), bytes.find_first_not_of('+', at)));
     if (bytes.empty()) return false;
-    for (const auto& each : wrong_names)  // most comparisons end at the first letter
+    for (const auto& each : forbidden_beginnings)  // most comparisons end at the first letter
       if (std::mismatch(each.begin(), each.end(), bytes.begin(), bytes.end()).first == each.end()) return true;
   }
   return false;
@@ -260,7 +260,7 @@ template <class Walk>
 message_values looked_at(std::string_view bytes, Walk how) noexcept {
   message_values result;
   walk through(bytes, result);
-  result.is_wrong = !how(through) || (result.has_own_types && has_wrong_name(through.left())) ||
+  result.is_wrong = !how(through) || (result.has_unknown_layout && has_forbidden_name(through.left())) ||
                     (through.has_left_nodes() && has_mark_of_uri(through.left()));
   return result;
 }

@@ -32,9 +32,9 @@ struct message_values {
   static constexpr std::size_t most_pointers = std::size_t{1} << 17;
 
   bool is_wrong = false;
-  bool has_own_types = false;  // whether the layout of some bytes is not known (MV-3)
-  std::size_t pointers = 0;    // number of pointers to actors that are not null and not behind a value of an own type
-  std::string_view node;       // bytes of the node's id in the last of these pointers; points into the message
+  bool has_unknown_layout = false;  // whether some bytes have no known layout (MV-3)
+  std::size_t pointers = 0;         // number of pointers to actors that are not null and not behind a value of an own type
+  std::string_view node;            // bytes of the node's id in the last of these pointers; points into the message
 
   /// Checks a message. `types`: the names of its types, as "@<>+@atom+troupe.call". `values`: the bytes that follow the types.
   static message_values of(std::string_view types, std::string_view values) noexcept;

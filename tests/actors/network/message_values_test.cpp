@@ -105,7 +105,7 @@ BOOST_FIXTURE_TEST_CASE(what_caf_writes_is_read_to_its_last_byte, writer) {  // 
         caf::make_message(caf::message_id{}, std::vector<caf::atom_value>{caf::atom("a"), caf::atom("b")})}) {
     const auto found = look(each);
     BOOST_TEST(!found.is_wrong, caf::to_string(each));
-    BOOST_TEST(!found.has_own_types, caf::to_string(each));
+    BOOST_TEST(!found.has_unknown_layout, caf::to_string(each));
     BOOST_TEST(found.pointers == 0U);
   }
   const auto many = look(caf::make_message(actor, pointer, address, caf::strong_actor_ptr{},
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(more_values_than_a_node_sends_are_wrong) {  // MV-4
 BOOST_AUTO_TEST_CASE(behind_an_own_type_names_are_searched) {  // MV-3
   const auto own = message_values::of("@<>+my.type+@str", "whatever @config_value, settings and @group");
   BOOST_TEST(!own.is_wrong);
-  BOOST_TEST(own.has_own_types);
+  BOOST_TEST(own.has_unknown_layout);
   for (const auto* each :
        {"+@config_value", "@<>+@str+settings", "+std::vector<@message>", "+@downstream_msg", "+dictionary<@config_value>",
         "+stream<@str>", "+@charbuf", "++@group", "+++@open_stream_msg", "+x+settings", "+std::vector<troupe.call>"})
@@ -303,7 +303,7 @@ BOOST_FIXTURE_TEST_CASE(behind_a_message_that_caf_might_not_read_names_are_searc
     BOOST_TEST(is_wrong("@<>+@error+@u64+@u32+@node", '\1' + number_text(0) + values), name);
     BOOST_TEST(is_wrong("@<>+@message+@u64+@u32+@charbuf", of_troupe(name, "\377\377\377\377\17") + std::string(13, '\0')),
                name);
-    BOOST_TEST(message_values::of("@<>+@message", of_troupe(name, "")).has_own_types, name);
+    BOOST_TEST(message_values::of("@<>+@message", of_troupe(name, "")).has_unknown_layout, name);
   }
   BOOST_TEST(is_wrong("@<>+@message+@node", "\0\1" + uri));
   // No node follows, but CAF reads one within the message whose list of types is none.
@@ -314,9 +314,9 @@ BOOST_FIXTURE_TEST_CASE(behind_a_message_that_caf_might_not_read_names_are_searc
   BOOST_TEST(is_wrong("@<>+@message", message_text("@<>+@node+", uri)));
   const auto none = message_values::of("@<>+@message+@str", std::string("\1b"));
   BOOST_TEST(!none.is_wrong);
-  BOOST_TEST(none.has_own_types);
+  BOOST_TEST(none.has_unknown_layout);
   BOOST_TEST(is_wrong("@<>+@message+@message", "\1b" + message_text("@<>+@config_value")));
-  BOOST_TEST(!message_values::of("@<>+troupe.call", std::string(12, '\0')).has_own_types);
+  BOOST_TEST(!message_values::of("@<>+troupe.call", std::string(12, '\0')).has_unknown_layout);
 }
 
 BOOST_AUTO_TEST_CASE(the_node_of_a_pointer_is_told) {

@@ -26,7 +26,7 @@ void calls_taken::take(const came& what) {
   if (what.bytes == 0 || has_room(what.caller, what.bytes))
     calls_.emplace(what.call, call{what});
   else
-    out_->emplace_back(turn_away{what.call});
+    out_->emplace_back(refuse_excess_bytes{what.call});
 }
 
 /// Notes that the call waits or is queued.

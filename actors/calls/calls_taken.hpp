@@ -99,10 +99,10 @@ class calls_taken {
   using event = std::variant<came, held, wait_over, ready, dropped, refused, no_worker, answered, answer_left, answers_taken,
                              is_free, is_blocked, is_resumed, tick, context_closed, node_down>;
 
-  struct turn_away : of_call {};  // refuses the call: too many bytes of its caller wait
-  struct limit : of_call {};      // refuses the call at its deadline, unless the call has started by then
-  struct go_on : of_call {};      // the wait of the call is over
-  struct start {                  // the events is_free and answer_left follow, or no_worker
+  struct refuse_excess_bytes : of_call {};  // refuses the call: too many bytes of its caller wait
+  struct limit : of_call {};                // refuses the call at its deadline, unless the call has started by then
+  struct go_on : of_call {};                // the wait of the call is over
+  struct start {                            // the events is_free and answer_left follow, or no_worker
     number call;
     std::optional<worker> on;  // none: on a new worker
   };
@@ -116,7 +116,7 @@ class calls_taken {
     node_id caller;
     std::uint64_t bytes;
   };
-  using effect = std::variant<turn_away, limit, go_on, start, refuse, let_go, tick_later, ask_taken>;
+  using effect = std::variant<refuse_excess_bytes, limit, go_on, start, refuse, let_go, tick_later, ask_taken>;
   /// The effects of an event, in the order in which the desk has to carry them out.
   using effects = boost::container::small_vector<effect, 2>;
 

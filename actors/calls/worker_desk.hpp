@@ -57,8 +57,8 @@ class worker_desk {
   using job_ptr = contracts::incoming_call_ptr;
 
   void on(const calls_taken::event& what);
-  void carry_out(const calls_taken::turn_away&) {}  // take() returns the reason
-  void carry_out(const calls_taken::go_on&) {}      // end_hold() returns true
+  void carry_out(const calls_taken::refuse_excess_bytes&) {}  // take() returns the reason
+  void carry_out(const calls_taken::go_on&) {}                // end_hold() returns true
   void carry_out(const calls_taken::limit& what);
   void carry_out(const calls_taken::start& what);
   void carry_out(const calls_taken::refuse& what);

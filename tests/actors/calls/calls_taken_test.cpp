@@ -34,7 +34,8 @@ struct calls_of_node : core {
   explicit calls_of_node(limits given = {}) : core(given) {}
 
   std::string on(const event& what) {
-    constexpr const char* names[] = {"turn_away", "limit", "go_on", "start", "refuse", "let_go", "tick_later", "ask_taken"};
+    constexpr const char* names[] = {"refuse_excess_bytes", "limit",    "go_on", "start", "refuse", "let_go",
+                                     "tick_later",          "ask_taken"};
     std::string text;
     for (const auto& each : core::on(what)) {
       text += (text.empty() ? "" : ", ") + std::string(names[each.index()]);
@@ -139,11 +140,11 @@ BOOST_AUTO_TEST_CASE(each_caller_has_a_limit_of_its_own) {  // QL-1
     return text;
   };
   BOOST_TEST(come(1, one, 60) == "");
-  BOOST_TEST(come(2, one, 41) == "turn_away 2");
+  BOOST_TEST(come(2, one, 41) == "refuse_excess_bytes 2");
   BOOST_TEST(come(3, one, 40) == "");
   BOOST_TEST(all.bytes_of(one) == 100u);
   BOOST_TEST(come(4, two, 1000) == "");  // a single call is taken whatever its size
-  BOOST_TEST(come(5, two, 1) == "turn_away 5");
+  BOOST_TEST(come(5, two, 1) == "refuse_excess_bytes 5");
   BOOST_TEST(come(6, two, 0) == "");  // of the node itself
   all.on(core::refused{1, broken});
   BOOST_TEST(all.bytes_of(one) == 40u);
@@ -343,7 +344,7 @@ class drawn_node {
     for (const auto& each : effects) std::visit([this](const auto& effect) { carry_out(effect); }, each);
   }
 
-  void carry_out(const core::turn_away& what) { require(false, what.call, "is turned away"); }
+  void carry_out(const core::refuse_excess_bytes& what) { require(false, what.call, "is turned away"); }
   void carry_out(const core::limit& what) {
     auto& it = calls_.at(what.call);
     require(it.at == place::waits || it.at == place::queued, what.call, "is limited");

@@ -235,7 +235,7 @@ void simulated_calls::look_at(std::size_t where, taken::number which) {
   }
 }
 
-void simulated_calls::carry_out(std::size_t where, const taken::turn_away& what) { answer(where, what.call, false); }
+void simulated_calls::carry_out(std::size_t where, const taken::refuse_excess_bytes& what) { answer(where, what.call, false); }
 
 void simulated_calls::carry_out(std::size_t where, const taken::refuse& what) { answer(where, what.call, false); }
 

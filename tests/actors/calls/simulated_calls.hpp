@@ -112,7 +112,7 @@ class simulated_calls {
   void carry_out(std::size_t where, const made::fail& what);
   void carry_out(std::size_t, const made::call_off&) {}
   void carry_out(std::size_t where, const made::forget& what);
-  void carry_out(std::size_t where, const taken::turn_away& what);
+  void carry_out(std::size_t where, const taken::refuse_excess_bytes& what);
   void carry_out(std::size_t where, const taken::limit& what);
   void carry_out(std::size_t where, const taken::go_on& what) { look_at(where, what.call); }
   void carry_out(std::size_t where, const taken::start& what);

@@ -123,7 +123,7 @@ std::string name_of(const device_map& map, const std::string& other) {
 
 /// Returns the device that the map gives for `device`. Without an entry, returns the CPU for the CPU, and nothing for an
 /// accelerator.
-std::optional<c10::Device> led(c10::Device device, const device_map& map) {
+std::optional<c10::Device> mapped_device(c10::Device device, const device_map& map) {
   const auto found = map.at(device);
   return found || !device.is_cpu() ? found : std::optional(device);
 }
@@ -165,7 +165,7 @@ std::vector<c10::Device> destinations(const std::vector<at::Tensor>& tensors, co
   std::vector<c10::Device> result(tensors.size(), c10::Device(c10::kCPU));
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined()) continue;
-    const auto to = led(tensors[i].device(), map);
+    const auto to = mapped_device(tensors[i].device(), map);
     if (!to)
       throw error(errc::unsupported_tensor, what + ": tensor " + std::to_string(i) + " is on device " +
                                               tensors[i].device().str() + ", for which " + name_of(map, other) +
@@ -182,7 +182,7 @@ std::vector<c10::Device> way_back(const std::vector<at::Tensor>& tensors, std::v
   const auto back = map.inverse();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].defined()) continue;
-    const auto to = led(devices[i], back);
+    const auto to = mapped_device(devices[i], back);
     if (!to)
       throw error(errc::unsupported_tensor, what + ": tensor " + std::to_string(i) + " is on device " + devices[i].str() +
                                               " of node '" + other + "', to which " + name_of(map, other) +

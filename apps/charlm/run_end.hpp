@@ -27,7 +27,7 @@ class run_end {
   /// From now on a stop leaves time for the running step, the checkpoint and the end.
   void allow_time() { last_exit_->set_patience(time_to_save); }
   /// Sets the stages that RE-2 stops.
-  void owns(stage_nodes& nodes) { nodes_ = &nodes; }
+  void set_stages(stage_nodes& nodes) { nodes_ = &nodes; }
   /// Records that the checkpoint in the folder is that of this step.
   void saved(std::int64_t step) { saved_step_ = step; }
   bool is_saved(std::int64_t step) const { return saved_step_ == step; }

@@ -156,7 +156,7 @@ void training_run::meet_stages(stage_nodes::clock::time_point until) {
     throw std::runtime_error(text);
   }
   nodes_ = std::move(met);
-  end_.owns(*nodes_);
+  end_.set_stages(*nodes_);
   if (stopped()) return;
   state_.nodes = support::joined(nodes_->names(), ",");
   progress_.message("cluster: " + driver_->name() + "," + state_.nodes +

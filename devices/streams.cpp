@@ -58,7 +58,7 @@ void streams::end() {
   made_.clear();
   for (const c10::Stream& stream : std::exchange(used_, {})) {
     const c10::Stream& callers = callers_.at(static_cast<std::size_t>(stream.device_index()));
-    if (callers != stream) now(stream)->block(callers);
+    if (callers != stream) record_event(stream)->block(callers);
   }
   made_.clear();
 }
@@ -109,7 +109,7 @@ std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c
 
 // Returns an event that is recorded on `stream` after all work that the entered function has queued. All outputs of the
 // function on this stream share one event.
-streams::event streams::now(const c10::Stream& stream) {
+streams::event streams::record_event(const c10::Stream& stream) {
   const auto known = std::find_if(made_.begin(), made_.end(), [&](const auto& each) { return each.first == stream; });
   if (known != made_.end()) return known->second;
   return made_.emplace_back(stream, recorded(stream)).second;
@@ -139,13 +139,13 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   if (!buffer.defined()) {
     input.shared = may_be_read_elsewhere(value);
     if (making != *use) {
-      input.made = now(making);
+      input.made = record_event(making);
       input.used_on = use;
     }
     return engine::accumulate(buffer, std::move(value));
   }
   await(input);
-  if (making != *use) now(making)->block(*use);
+  if (making != *use) record_event(making)->block(*use);
   const c10::StreamGuard there(*use);
   const at::Tensor held =
     input.shared ? buffer : at::Tensor();  // a second reference, so that accumulate() does not add in place
@@ -165,7 +165,7 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   if (making != *use) {
     if (entered_) warn_of_other_stream(*consumer.function);
     record_use(value, *use);
-    now(making)->block(*use);
+    record_event(making)->block(*use);
   }
   const c10::StreamGuard there(*use);
   sum();

@@ -59,7 +59,7 @@ class streams final : public engine::stream_order {
   };
 
   std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
-  event now(const c10::Stream& stream);
+  event record_event(const c10::Stream& stream);
   void enter_stream(torch::autograd::Node& function);
   void await(arrival& input);
   bool may_be_read_elsewhere(const at::Tensor& value) const;

@@ -225,6 +225,6 @@ void reception::admit(support::owned_descriptor socket, std::uint64_t door) {
   support::ring(state_->bell.get());
 }
 
-std::size_t reception::waiting() const { return state_->at_gate; }
+std::size_t reception::open_handshakes() const { return state_->at_gate; }
 
 }  // namespace troupe::gate

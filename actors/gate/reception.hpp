@@ -54,7 +54,7 @@ class reception {
   /// proven connection. Any thread may call it. Throws std::system_error if the system gives no thread.
   void admit(support::owned_descriptor socket, std::uint64_t door);
   /// How many connections the thread serves. For tests.
-  std::size_t waiting() const;
+  std::size_t open_handshakes() const;
 
  private:
   struct state;

@@ -169,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(too_many_at_once_cost_the_oldest_its_place, hall) {  // 
 BOOST_FIXTURE_TEST_CASE(who_has_left_is_refused_with_its_address, hall) {  // RN-1
   std::vector<owned_descriptor> callers;
   for (std::size_t i = 0; i < reception::most; ++i) callers.push_back(enter(i));
-  BOOST_TEST_REQUIRE(becomes_true([&] { return at.waiting() == reception::most; }, 1s));
+  BOOST_TEST_REQUIRE(becomes_true([&] { return at.open_handshakes() == reception::most; }, 1s));
   sockaddr_storage third{};
   socklen_t size = sizeof third;
   BOOST_REQUIRE(::getsockname(callers[2].get(), reinterpret_cast<sockaddr*>(&third), &size) == 0);
@@ -193,7 +193,7 @@ BOOST_FIXTURE_TEST_CASE(who_stops_in_the_middle_keeps_nobody_out, hall) {  // RN
     callers.push_back(enter(i));
     BOOST_TEST(::send(callers.back().get(), "\x16\x03\x01\x00\xff", 5, 0) == 5);
   }
-  BOOST_TEST(becomes_true([&] { return at.waiting() == reception::most; }, 1s));
+  BOOST_TEST(becomes_true([&] { return at.open_handshakes() == reception::most; }, 1s));
   const auto caller = enter(1000);
   BOOST_TEST(comes([&] { return !refused.empty(); }));
   tls_session session(guest, caller.get(), end_of::calling);
@@ -221,7 +221,7 @@ BOOST_FIXTURE_TEST_CASE(who_says_nothing_costs_no_memory_of_TLS, hall) {  // RN-
   BOOST_TEST(comes([&] { return refused.size() == 20; }));
   const auto before = ::mallinfo2().uordblks;
   for (int i = 0; i < 200; ++i) callers.push_back(enter(1));
-  BOOST_TEST(becomes_true([&] { return at.waiting() == 200; }, 1s));
+  BOOST_TEST(becomes_true([&] { return at.open_handshakes() == 200; }, 1s));
   BOOST_TEST(::mallinfo2().uordblks < before + 200 * std::size_t{1024});
 }
 

@@ -18,7 +18,7 @@ namespace troupe::nodes {
 namespace {
 
 /// A survey that is under way.
-struct course {
+struct running_survey {
   status_survey_ptr survey;
   caf::typed_response_promise<status_survey_ptr> promise;
   caf::actor_clock::time_point until;
@@ -26,9 +26,9 @@ struct course {
   std::size_t open = 0;
 };
 
-void ask(status_survey_actor::pointer self, const std::shared_ptr<course>& all);
+void ask(status_survey_actor::pointer self, const std::shared_ptr<running_survey>& all);
 
-void ask_one(status_survey_actor::pointer self, const std::shared_ptr<course>& all, std::size_t index) {
+void ask_one(status_survey_actor::pointer self, const std::shared_ptr<running_survey>& all, std::size_t index) {
   const auto& survey = *all->survey;
   const auto each = survey.limit_of_each();
   const std::chrono::nanoseconds left = all->until - self->clock().now();
@@ -61,7 +61,7 @@ void ask_one(status_survey_actor::pointer self, const std::shared_ptr<course>& a
       });
 }
 
-void ask(status_survey_actor::pointer self, const std::shared_ptr<course>& all) {
+void ask(status_survey_actor::pointer self, const std::shared_ptr<running_survey>& all) {
   while (all->open < status_survey::most_at_once && all->next < all->survey->members.size()) ask_one(self, all, all->next++);
   if (all->open == 0 && all->promise.pending()) all->promise.deliver(all->survey);
 }
@@ -69,7 +69,7 @@ void ask(status_survey_actor::pointer self, const std::shared_ptr<course>& all) 
 status_survey_actor::behavior_type make_survey(status_survey_actor::pointer self) {
   return {
     [self](status_survey_ptr& survey) {
-      auto all = std::make_shared<course>();
+      auto all = std::make_shared<running_survey>();
       all->survey = std::move(survey);
       all->survey->answers.resize(all->survey->members.size());
       all->promise = self->make_response_promise<status_survey_ptr>();

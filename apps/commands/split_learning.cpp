@@ -60,7 +60,9 @@ struct split_options {
   int retry = 5;
   bool try_to_read_weights = false;
 
-  split::course course() const { return {epochs, batch, rate, seed, noise_seed, seed ? *seed : std::random_device()(), cut}; }
+  split::training_parameters training_parameters() const {
+    return {epochs, batch, rate, seed, noise_seed, seed ? *seed : std::random_device()(), cut};
+  }
 };
 
 settings node_settings(const split_options& options) {
@@ -177,7 +179,7 @@ void train_features(const split_options& options) {
   node self(std::move(with));
   expect_other_party(self, options);
   if (options.try_to_read_weights) return try_to_read_weights(self, options.labels_name);
-  split::feature_side party(self, options.labels_name, mine, options.course(),
+  split::feature_side party(self, options.labels_name, mine, options.training_parameters(),
                             {std::chrono::seconds(options.deadline), options.retry});
   std::vector<double> losses;
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
@@ -194,8 +196,9 @@ void train_in_one_process(const split_options& options) {
   expect_folder(options.out);
   at::set_num_threads(1);
   const end_at_signal end;
-  const auto losses = split::train_alone(split::read_table(options.features), split::read_labels(options.labels),
-                                         options.course(), options.other_cut, options.other_noise_seed, print_epoch);
+  const auto losses =
+    split::train_alone(split::read_table(options.features), split::read_labels(options.labels), options.training_parameters(),
+                       options.other_cut, options.other_noise_seed, print_epoch);
   write_losses(options.out, losses);
 }
 

@@ -30,12 +30,12 @@ bool is_final(errc code) {
 
 }  // namespace
 
-std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const course& how) {
+std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const training_parameters& how) {
   auto random = at::make_generator<at::CPUGeneratorImpl>(how.batch_seed * 1'000'003 + static_cast<std::uint64_t>(epoch));
   return at::randperm(rows, random, at::TensorOptions(at::kLong)).split(how.batch);
 }
 
-feature_side::feature_side(node& here, std::string label_node, const table& features, course how, patience with)
+feature_side::feature_side(node& here, std::string label_node, const table& features, training_parameters how, patience with)
     : here_(here),
       label_node_(std::move(label_node)),
       values_(features.values),
@@ -98,7 +98,7 @@ void feature_side::try_batch(const at::Tensor& rows) {
   ask("learn", {});
 }
 
-std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
+std::vector<double> train_alone(const table& features, const table& labels, const training_parameters& of_features,
                                 const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch) {
   std::unordered_map<std::int64_t, std::int64_t> row_of;

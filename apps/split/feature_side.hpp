@@ -19,7 +19,7 @@ namespace troupe::apps::split {
 
 /// The parameters with which both parties train. The batches of an epoch are parts of a permutation of the rows, which depends
 /// on `batch_seed` and the epoch.
-struct course {
+struct training_parameters {
   std::int64_t epochs = 10;
   std::int64_t batch = 64;
   double rate = 0.1;
@@ -30,7 +30,7 @@ struct course {
 };
 
 /// Returns the row numbers of each batch of an epoch. Rows are numbered from 0.
-std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const course& how);
+std::vector<at::Tensor> batches_of(std::int64_t rows, std::int64_t epoch, const training_parameters& how);
 
 struct failed_step {
   std::int64_t step = 0;
@@ -46,7 +46,7 @@ class feature_side {
     int retries = 5;                             // of a failed step, after pauses of 1, 2, 4, ... s, at most 30 s
   };
 
-  feature_side(node& here, std::string label_node, const table& features, course how, patience with);
+  feature_side(node& here, std::string label_node, const table& features, training_parameters how, patience with);
 
   /// Trains for one epoch. Returns the mean loss of its rows. Throws troupe::error if a step failed more often than `patience`
   /// allows, and at once if the label side refuses a step. `on_retry`: called before a step is tried again.
@@ -60,7 +60,7 @@ class feature_side {
   const std::string label_node_;
   const at::Tensor values_;
   const at::Tensor people_;
-  const course how_;
+  const training_parameters how_;
   const patience patience_;
   half half_;
   cut cut_;
@@ -71,7 +71,7 @@ class feature_side {
 
 /// Trains both halves in this process, without a network. Two parties with the same seeds should get the same losses.
 /// `noise_of_labels`: the seed of the label side's noise. Returns the mean loss of each epoch.
-std::vector<double> train_alone(const table& features, const table& labels, const course& of_features,
+std::vector<double> train_alone(const table& features, const table& labels, const training_parameters& of_features,
                                 const cut_options& of_labels, std::optional<std::uint64_t> noise_of_labels,
                                 const std::function<void(std::int64_t epoch, double loss)>& on_epoch);
 

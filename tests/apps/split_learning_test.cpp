@@ -47,7 +47,7 @@ struct parties {
   node labels;
   node features;
 
-  parties(const data& all, const course& how, const cut_options& of_labels)
+  parties(const data& all, const training_parameters& how, const cut_options& of_labels)
       : served(all.labels, how.rate, of_labels, how.seed, 3),
         labels(settings_of("labels")),
         features(test::loopback_settings("features")) {
@@ -63,8 +63,8 @@ struct parties {
   }
 };
 
-course short_course() {
-  course result;
+training_parameters short_training() {
+  training_parameters result;
   result.epochs = 3;
   result.seed = 1;
   result.noise_seed = 2;
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_SUITE(split_learning)
 BOOST_AUTO_TEST_CASE(two_parties_get_the_losses_of_one_process) {
   const data all;
   for (const bool shields : {false, true}) {
-    auto how = short_course();
+    auto how = short_training();
     const cut_options of_labels = shields ? cut_options{0.01, 0.5} : cut_options{};
     if (shields) how.how = {2.0, 0.1};
     parties both(all, how, of_labels);
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(numbers_without_a_seed_are_normal_and_new_each_time) {  // 
 
 BOOST_AUTO_TEST_CASE(parties_without_seeds_learn) {
   const data all;
-  auto how = short_course();
+  auto how = short_training();
   how.seed.reset();
   how.noise_seed.reset();
   how.how = {2.0, 0.1};
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(parties_without_seeds_learn) {
 
 BOOST_AUTO_TEST_CASE(a_step_is_learned_once_however_often_it_is_asked_for) {  // LF-1
   const data all;
-  parties both(all, short_course(), {});
+  parties both(all, short_training(), {});
   const auto there = both.features.peer("labels");
   const auto people = at::tensor(std::vector<std::int64_t>{1, 2, 3});
   const auto ask = [&](const char* what, std::int64_t step, std::vector<at::Tensor> tensors = {}) {
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_step_is_learned_once_however_often_it_is_asked_for) {  //
 
 BOOST_AUTO_TEST_CASE(the_label_side_takes_rows_of_the_cut_and_people_that_it_knows) {
   const data all;
-  parties both(all, short_course(), {});
+  parties both(all, short_training(), {});
   const auto refusal = [&](std::vector<at::Tensor> tensors) {
     try {
       both.features.peer("labels")

@@ -54,7 +54,7 @@ std::string too_many(std::size_t room) {
 struct reception::state {
   struct guest {
     support::owned_descriptor socket;
-    std::uint64_t door;
+    std::uint64_t listener;
     clock::time_point since;
     std::string address = {};                        // of the caller; known even after the caller has left
     std::string origin = {};                         // the network of the address
@@ -166,7 +166,7 @@ struct reception::state {
           one.wants = POLLOUT;
           return true;
         case tls_session::progress::proven:
-          to.proven({std::move(one.socket), std::move(one.session)}, one.door);
+          to.proven({std::move(one.socket), std::move(one.session)}, one.listener);
           return false;
         case tls_session::progress::failed:
           if (!one.session->problem().has_ended) refuse(one, one.session->problem().why);
@@ -209,14 +209,14 @@ reception::~reception() {
   if (state_->thread.joinable()) state_->thread.join();
 }
 
-void reception::admit(support::owned_descriptor socket, std::uint64_t door) {
+void reception::admit(support::owned_descriptor socket, std::uint64_t listener) {
   auto address = support::other_end_for_text(socket.get());
   auto origin = support::network_of_other_end(socket.get());
   {
     std::lock_guard lock(state_->mutex);
     if (!state_->thread.joinable()) state_->thread = std::thread([all = state_.get()] { all->run(); });
     auto& arrived = state_->arrived;
-    arrived.push_back({std::move(socket), door, clock::now(), std::move(address), std::move(origin)});
+    arrived.push_back({std::move(socket), listener, clock::now(), std::move(address), std::move(origin)});
     if (arrived.size() > most_at_once()) {
       arrived.erase(state::first_to_leave(arrived));
       ++state_->turned_away;

@@ -43,16 +43,16 @@ class reception {
 
   /// Functions that the reception's thread calls. They must not throw.
   struct receivers {
-    std::function<void(proven_connection, std::uint64_t door)> proven;
+    std::function<void(proven_connection, std::uint64_t listener)> proven;
     std::function<void(const refusal&)> refused;
   };
 
   reception(std::shared_ptr<const credentials> own, receivers to);
   ~reception();
 
-  /// Hands an accepted connection to the reception's thread. `door`: a number that the owner chooses, and gets again with the
+  /// Hands an accepted connection to the reception's thread. `listener`: a number that the owner chooses, and gets again with the
   /// proven connection. Any thread may call it. Throws std::system_error if the system gives no thread.
-  void admit(support::owned_descriptor socket, std::uint64_t door);
+  void admit(support::owned_descriptor socket, std::uint64_t listener);
   /// How many connections the thread serves. For tests.
   std::size_t open_handshakes() const;
 

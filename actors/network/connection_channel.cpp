@@ -13,17 +13,17 @@ namespace troupe::network {
 
 void connection_channel::expect(int connection) {
   if (state_ != state::searching) return;
-  door_ = channel_door::open(connection);
+  listener_ = channel_listener::open(connection);
   searches_left_ = searches_of_caller;
-  if (!door_) give_up();
+  if (!listener_) give_up();
 }
 
 /// The called end searches only once, when the first bytes of the calling end have come. One search is enough, because the
-/// calling end opens its door before it sends these bytes.
+/// calling end opens its listener before it sends these bytes.
 std::optional<std::uint64_t> connection_channel::search(int connection) {
   assert(state_ == state::searching);
   --searches_left_;
-  auto found = door_ ? door_->answer() : channel_door::knock(connection);
+  auto found = listener_ ? listener_->answer() : channel_listener::connect(connection);
   if (found.channel)
     open(std::move(found));
   else if (searches_left_ == 0)
@@ -34,12 +34,12 @@ std::optional<std::uint64_t> connection_channel::search(int connection) {
 void connection_channel::open(channel_with_bell found) {
   channel_ = std::move(found.channel);
   bell_ = std::move(found.bell);
-  door_.reset();
+  listener_.reset();
   state_ = state::open;
 }
 
 void connection_channel::give_up() {
-  door_.reset();
+  listener_.reset();
   state_ = state::absent;
 }
 

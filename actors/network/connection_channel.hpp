@@ -22,11 +22,11 @@ namespace troupe::network {
 ///   absent     the connection stays with TCP                       none
 ///   searching  the two ends may still find a channel               search() finds a channel: open
 ///                                                                  the last search() finds none: absent
-///                                                                  expect() can't open a door: absent
+///                                                                  expect() can't open a listener: absent
 ///   open       the two ends share memory                           cut(): cut
 ///   cut        one end has left: memory can be read, not written   none
 ///
-/// A door is a Unix socket of the calling end. The called end connects to the door and passes the memory (see channel_door).
+/// A listener is a Unix socket of the calling end. The called end connects to the listener and passes the memory (see channel_listener).
 ///
 /// At first the bytes of each direction go by TCP. In the states open and cut, a direction moves to memory once, and stays in
 /// memory:
@@ -50,7 +50,7 @@ class connection_channel final : public gate::endpoint {
   explicit connection_channel(bool shares_memory)
       : state_(shares_memory ? state::searching : state::absent), searches_left_(shares_memory ? 1 : 0) {}
 
-  /// Opens the door by which the other end passes the memory. Called at the calling end, before its first byte leaves.
+  /// Opens the listener by which the other end passes the memory. Called at the calling end, before its first byte leaves.
   void expect(int connection);
   /// Searches once; to be called after a read. If the search has opened the channel, returns the process at the other end, or 0
   /// if the kernel does not name this process. Otherwise returns nothing. Pre: the state is `searching`.
@@ -116,8 +116,8 @@ class connection_channel final : public gate::endpoint {
 
   state state_;
   int searches_left_;
-  std::optional<channel_door> door_;         // at the calling end, while the state is `searching`
-  std::unique_ptr<memory_channel> channel_;  // in the states `open` and `cut`, as is bell_
+  std::optional<channel_listener> listener_;  // at the calling end, while the state is `searching`
+  std::unique_ptr<memory_channel> channel_;   // in the states `open` and `cut`, as is bell_
   support::owned_descriptor bell_;
   std::uint64_t received_ = 0;  // bytes that came by TCP
   std::uint64_t sent_ = 0;

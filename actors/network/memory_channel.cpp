@@ -156,7 +156,7 @@ memory_channel::~memory_channel() { ::munmap(shared_, sizeof(layout)); }
 
 bool memory_channel::is_joined() const { return shared_->joined.load(std::memory_order_acquire) != 0; }
 
-std::string channel_door::name(int connection, bool is_caller) {
+std::string channel_listener::name(int connection, bool is_caller) {
   sockaddr_storage here{};
   sockaddr_storage there{};
   socklen_t size = sizeof here;
@@ -173,19 +173,20 @@ std::uint64_t process_beyond(const support::owned_descriptor& bell) {
   return other && other->pid > 0 ? static_cast<std::uint64_t>(other->pid) : 0;
 }
 
-std::optional<channel_door> channel_door::open(int connection) {
-  const auto name = channel_door::name(connection, true);
+std::optional<channel_listener> channel_listener::open(int connection) {
+  const auto name = channel_listener::name(connection, true);
   if (name.empty() || !has_room_for_more(connection)) return std::nullopt;
-  support::owned_descriptor door(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  support::owned_descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto [address, size] = address_of(name);
-  if (!door || ::bind(door.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || ::listen(door.get(), 1) != 0)
+  if (!listener || ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::listen(listener.get(), 1) != 0)
     return std::nullopt;
-  return channel_door(std::move(door));
+  return channel_listener(std::move(listener));
 }
 
-channel_with_bell channel_door::answer() {
+channel_with_bell channel_listener::answer() {
   if (!visitor_) {
-    support::owned_descriptor came(::accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    support::owned_descriptor came(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!came || !is_of_this_user(came.get())) return {};
     visitor_ = std::move(came);
   }
@@ -197,8 +198,8 @@ channel_with_bell channel_door::answer() {
   return {std::move(channel), std::move(bell)};
 }
 
-channel_with_bell channel_door::knock(int connection) {
-  const auto name = channel_door::name(connection, false);
+channel_with_bell channel_listener::connect(int connection) {
+  const auto name = channel_listener::name(connection, false);
   if (name.empty() || !has_room_for_more(connection)) return {};
   support::owned_descriptor bell(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto [address, size] = address_of(name);

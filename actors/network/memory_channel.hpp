@@ -50,30 +50,30 @@ struct channel_with_bell {
 /// The process at the other end of a bell; 0 if the kernel does not name this process.
 std::uint64_t process_beyond(const support::owned_descriptor& bell);
 
-/// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a door: a
-/// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the door and passes the
-/// memory. If there is no door, the connection stays with TCP.
+/// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a listener: a
+/// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the listener and passes the
+/// memory. If there is no listener, the connection stays with TCP.
 ///   LD-1  a channel is made only if both ends are on loopback, in one network namespace, and run as one user.
 ///   LD-2  no end waits for the other end. Nothing is left on the system, however an end closes or dies.
-class channel_door {
+class channel_listener {
  public:
-  /// Opens the door of a connection at its calling end. Returns nothing if the connection is not on loopback, or if the process
+  /// Opens the listener of a connection at its calling end. Returns nothing if the connection is not on loopback, or if the process
   /// has few descriptors left.
-  static std::optional<channel_door> open(int connection);
-  /// Returns the channel once the other end has connected to the door and has passed the memory. An empty result: call answer()
+  static std::optional<channel_listener> open(int connection);
+  /// Returns the channel once the other end has connected to the listener and has passed the memory. An empty result: call answer()
   /// again later.
   channel_with_bell answer();
 
-  /// For the called end: connects to the door and passes the memory. The result has no channel if there is no door.
-  static channel_with_bell knock(int connection);
+  /// For the called end: connects to the listener and passes the memory. The result has no channel if there is no listener.
+  static channel_with_bell connect(int connection);
 
-  /// The door's name in the abstract namespace; empty for a connection that is not on loopback. For tests.
+  /// The listener's name in the abstract namespace; empty for a connection that is not on loopback. For tests.
   static std::string name(int connection, bool is_caller);
 
  private:
-  explicit channel_door(support::owned_descriptor door) : door_(std::move(door)) {}
+  explicit channel_listener(support::owned_descriptor listener) : listener_(std::move(listener)) {}
 
-  support::owned_descriptor door_;
+  support::owned_descriptor listener_;
   support::owned_descriptor visitor_;
 };
 

@@ -108,9 +108,9 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
                                     std::generic_category().message(problem) + "); raise its limit (ulimit -n)"});
                   })) {
     let_successors_listen(socket);
-    std::lock_guard lock(network_.doors_.mutex);
-    number_ = ++network_.doors_.last;
-    network_.doors_.all.emplace(number_, this);
+    std::lock_guard lock(network_.doormen_.mutex);
+    number_ = ++network_.doormen_.last;
+    network_.doormen_.all.emplace(number_, this);
   }
   ~doorman() override { leave(); }
 
@@ -140,7 +140,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
       return false;
     }
     auto made = network_.make_scribe(std::move(socket), gate::end::called, std::move(secured));
-    made->expect_first(network_.doors_.silent.add(made->socket()));
+    made->expect_first(network_.doormen_.silent.add(made->socket()));
     const auto handle = made->hdl();
     parent()->add_scribe(std::move(made));
     return caf::io::doorman::new_connection(&acceptor_.backend(), handle);
@@ -166,8 +166,8 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
  private:
   void leave() {
-    std::lock_guard lock(network_.doors_.mutex);
-    network_.doors_.all.erase(number_);
+    std::lock_guard lock(network_.doormen_.mutex);
+    network_.doormen_.all.erase(number_);
   }
 
   shared_multiplexer& network_;
@@ -183,9 +183,9 @@ shared_multiplexer::shared_multiplexer(caf::actor_system* system)
   if (gate_.proof())
     reception_.emplace(
       gate_.proof(),
-      gate::reception::receivers{[this](gate::proven_connection arrived, std::uint64_t door) {
-                                   post([this, door, one = std::make_shared<gate::proven_connection>(std::move(arrived))] {
-                                     admit(std::move(*one), door);
+      gate::reception::receivers{[this](gate::proven_connection arrived, std::uint64_t listener) {
+                                   post([this, listener, one = std::make_shared<gate::proven_connection>(std::move(arrived))] {
+                                     admit(std::move(*one), listener);
                                    });
                                  },
                                  [this](const gate::refusal& why) { refuse(why); }});
@@ -250,11 +250,11 @@ caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_de
 }
 
 /// Lets in a connection whose other end has proven who it is.
-void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t door) {
+void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t listener) {
   doorman* found = nullptr;
   {
-    std::lock_guard lock(doors_.mutex);
-    if (const auto at = doors_.all.find(door); at != doors_.all.end()) found = at->second;
+    std::lock_guard lock(doormen_.mutex);
+    if (const auto at = doormen_.all.find(listener); at != doormen_.all.end()) found = at->second;
   }
   // `found` is valid: only the leader thread ends a doorman, and this is the leader thread.
   if (found == nullptr) return;
@@ -266,8 +266,8 @@ void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t do
 }
 
 void shared_multiplexer::set_on_refused(std::function<void(const gate::refusal&)> on_refused) {
-  const std::lock_guard lock(doors_.mutex);
-  TROUPE_EXPECT(doors_.all.empty());
+  const std::lock_guard lock(doormen_.mutex);
+  TROUPE_EXPECT(doormen_.all.empty());
   on_refused_ = std::move(on_refused);
 }
 

@@ -111,7 +111,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool lets_in(int socket);
   caf::intrusive_ptr<tcp_scribe> make_scribe(support::owned_descriptor&& socket, gate::end which,
                                              std::unique_ptr<gate::tls_session> secured);
-  void admit(gate::proven_connection arrived, std::uint64_t door);
+  void admit(gate::proven_connection arrived, std::uint64_t listener);
   void refuse(const gate::refusal& why) const;
   caf::expected<gate::proven_connection> begin_call(const std::string& host, std::uint16_t port) const;
 
@@ -125,7 +125,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     std::uint64_t last = 0;
     std::unordered_map<std::uint64_t, doorman*> all;
     silent_connections silent;  // used by the leader thread only
-  } doors_;
+  } doormen_;
   std::optional<gate::reception> reception_;  // with certificates; uses all members above
   std::atomic<caf::actor_id> unordered_{0};
   const std::shared_ptr<network_threads> threads_;

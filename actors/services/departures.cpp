@@ -27,11 +27,11 @@ departures::departures(caf::actor_system& system, guard from_strangers) : system
 void departures::post(devices::staged what, std::function<void()> finish_contents,
                       std::function<void(std::exception_ptr failure)> send_finished) {
   auto send = [finish_contents = std::move(finish_contents), send_finished = std::move(send_finished),
-               door = door_](std::exception_ptr failure) {
+               sending = sending_](std::exception_ptr failure) {
     if (failure) return send_finished(failure);
-    const std::shared_lock inside(door->mutex);
+    const std::shared_lock inside(sending->mutex);
     try {
-      if (door->is_closed) std::rethrow_exception(too_late());
+      if (sending->is_over) std::rethrow_exception(too_late());
       finish_contents();
     } catch (...) {
       failure = std::current_exception();
@@ -75,8 +75,8 @@ void departures::finish(std::chrono::steady_clock::time_point until) {
   for (auto& each : answers) each.receive([] {}, [](const caf::error&) {});
   for (const auto& [device, courier] : all)
     if (courier.who) self->send_exit(courier.who, caf::exit_reason::user_shutdown);
-  door_->is_closed = true;
-  const std::unique_lock nobody_sends(door_->mutex);
+  sending_->is_over = true;
+  const std::unique_lock nobody_sends(sending_->mutex);
 }
 
 }  // namespace troupe::services

@@ -54,15 +54,15 @@ class departures {
     gate::own_actors::hold hold;
   };
 
-  /// Couriers hold `mutex` (shared) while they send. finish() sets `is_closed`; nothing is sent afterwards.
-  struct door {
+  /// Couriers hold `mutex` (shared) while they send. finish() sets `is_over`; nothing is sent afterwards.
+  struct sending {
     std::shared_mutex mutex;
-    std::atomic<bool> is_closed{false};
+    std::atomic<bool> is_over{false};
   };
 
   caf::actor_system& system_;
   const guard guard_;
-  const std::shared_ptr<door> door_ = std::make_shared<door>();
+  const std::shared_ptr<sending> sending_ = std::make_shared<sending>();
   std::mutex mutex_;  // guards couriers_ and finished_
   std::map<c10::DeviceIndex, hired> couriers_;
   bool finished_ = false;

@@ -57,9 +57,9 @@ struct hall {
   std::vector<refusal> refused;
   std::function<void(std::size_t)> at_refusal = [](std::size_t) {};  // with the number of the refusal, before it is kept
   reception at{own,
-               {[this](proven_connection one, std::uint64_t door) {
+               {[this](proven_connection one, std::uint64_t listener) {
                   std::lock_guard lock(mutex);
-                  proven.emplace_back(std::move(one), door);
+                  proven.emplace_back(std::move(one), listener);
                   said.notify_all();
                 },
                 [this](const refusal& why) {
@@ -70,10 +70,10 @@ struct hall {
                 }}};
 
   /// Connects, and hands the called end to the reception.
-  owned_descriptor enter(std::uint64_t door, const char* from = nullptr) {
+  owned_descriptor enter(std::uint64_t listener, const char* from = nullptr) {
     loopback_connection both(AF_INET, from);
     for (const auto* each : {&both.caller, &both.called}) ::fcntl(each->get(), F_SETFL, O_NONBLOCK);
-    at.admit(std::move(both.called), door);
+    at.admit(std::move(both.called), listener);
     return std::move(both.caller);
   }
 
@@ -101,12 +101,12 @@ std::optional<std::string> bytes_until_end(const owned_descriptor& socket) {
 }  // namespace
 
 BOOST_FIXTURE_TEST_CASE(who_proves_himself_is_handed_over_with_the_number_of_the_door, hall) {  // RN-1
-  for (const std::uint64_t door : {7U, 9U}) {
-    const auto caller = enter(door);
+  for (const std::uint64_t listener : {7U, 9U}) {
+    const auto caller = enter(listener);
     tls_session session(guest, caller.get(), end_of::calling, "here");
     BOOST_TEST(!prove_within(session, caller.get(), 5s).has_value());
     BOOST_TEST_REQUIRE(comes([&] { return !proven.empty(); }));
-    BOOST_TEST(proven[0].second == door);
+    BOOST_TEST(proven[0].second == listener);
     BOOST_TEST(proven[0].first.session->other().node == "guest");
     BOOST_TEST(proven[0].first.session->write("hello", 5) == 5);
     std::string bytes(5, '\0');
@@ -177,7 +177,7 @@ BOOST_FIXTURE_TEST_CASE(who_has_left_is_refused_with_its_address, hall) {  // RN
   at_refusal = [&](std::size_t number) {
     // One more caller made the first leave. Two more come at once: the second leaves, then the third, whose caller is gone by then.
     if (number == 1)
-      for (std::uint64_t door : {2000U, 2001U}) late.push_back(enter(door));
+      for (std::uint64_t listener : {2000U, 2001U}) late.push_back(enter(listener));
     const linger reset{1, 0};
     if (number == 2) ::setsockopt(callers[2].get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     if (number == 2) callers[2] = {};

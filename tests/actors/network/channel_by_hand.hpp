@@ -27,12 +27,14 @@ class end_by_hand {
  public:
   network::channel_with_bell met;
 
-  /// Opens the door of the socket `caller`. To be called before the caller sends its first byte.
-  explicit end_by_hand(int caller) : door_(network::channel_door::open(caller)) { BOOST_REQUIRE(door_.has_value()); }
+  /// Opens the listener of the socket `caller`. To be called before the caller sends its first byte.
+  explicit end_by_hand(int caller) : listener_(network::channel_listener::open(caller)) {
+    BOOST_REQUIRE(listener_.has_value());
+  }
 
   void take_channel() {
     const auto has_channel = [&] {
-      met = door_->answer();
+      met = listener_->answer();
       return met.channel != nullptr;
     };
     BOOST_REQUIRE(becomes_true(has_channel, long_enough));
@@ -74,7 +76,7 @@ class end_by_hand {
   }
 
  private:
-  std::optional<network::channel_door> door_;
+  std::optional<network::channel_listener> listener_;
 };
 
 /// A connection to a broker. The caller is an end_by_hand. It has sent `first` by TCP, and took the channel after the broker

@@ -13,7 +13,7 @@
 
 namespace {
 
-using troupe::network::channel_door;
+using troupe::network::channel_listener;
 using troupe::network::connection_channel;
 using troupe::network::ring_writer;
 using troupe::support::owned_descriptor;
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_may_not_share_memory_opens_no_door) {
   BOOST_TEST((caller.now() == state::absent));
   caller.expect(over.caller.get());
   BOOST_TEST((caller.now() == state::absent));
-  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
+  BOOST_TEST(!channel_listener::connect(over.called.get()).channel);
 }
 
 BOOST_AUTO_TEST_CASE(a_connection_that_is_not_on_loopback_has_no_channel) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(the_called_end_searches_once) {
   BOOST_TEST(!called.writes());
 }
 
-BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_door_after_its_last_search) {
+BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_listener_after_its_last_search) {
   const loopback_connection over;
   connection_channel caller(true);
   caller.expect(over.caller.get());
@@ -126,12 +126,12 @@ BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_door_after_its_last_search) {
   }
   BOOST_TEST(!caller.search(over.caller.get()).has_value());
   BOOST_TEST((caller.now() == state::absent));
-  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
+  BOOST_TEST(!channel_listener::connect(over.called.get()).channel);
 }
 
-BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_door_once_it_has_the_channel) {
+BOOST_AUTO_TEST_CASE(the_calling_end_closes_its_listener_once_it_has_the_channel) {
   const two_ends ends;
-  BOOST_TEST(!channel_door::knock(ends.over.called.get()).channel);
+  BOOST_TEST(!channel_listener::connect(ends.over.called.get()).channel);
 }
 
 BOOST_AUTO_TEST_CASE(a_direction_stays_with_tcp_until_the_other_end_has_the_memory) {

@@ -30,7 +30,7 @@ extern "C" int fstat(int descriptor, struct stat* found) noexcept {
 
 namespace {
 
-using troupe::network::channel_door;
+using troupe::network::channel_listener;
 using troupe::network::memory_channel;
 using troupe::support::owned_descriptor;
 using troupe::test::loopback_connection;
@@ -43,13 +43,13 @@ std::string carried(memory_channel& from, memory_channel& to, const std::string&
 }
 
 void check_meeting(const loopback_connection& over) {
-  auto door = channel_door::open(over.caller.get());
-  BOOST_REQUIRE(door.has_value());
-  BOOST_TEST(!door->answer().channel);
-  const auto called = channel_door::knock(over.called.get());
+  auto listener = channel_listener::open(over.caller.get());
+  BOOST_REQUIRE(listener.has_value());
+  BOOST_TEST(!listener->answer().channel);
+  const auto called = channel_listener::connect(over.called.get());
   BOOST_REQUIRE(called.channel);
   BOOST_TEST(!called.channel->is_joined());
-  const auto caller = door->answer();
+  const auto caller = listener->answer();
   BOOST_REQUIRE(caller.channel);
   BOOST_TEST(called.channel->is_joined());
   BOOST_TEST(carried(*called.channel, *caller.channel, "one way") == "one way");
@@ -79,14 +79,14 @@ BOOST_AUTO_TEST_CASE(the_two_ends_of_an_ipv6_connection_get_a_channel) {
 }
 
 // LD-2
-BOOST_AUTO_TEST_CASE(where_there_is_no_door_there_is_no_channel) {
+BOOST_AUTO_TEST_CASE(where_there_is_no_listener_there_is_no_channel) {
   const loopback_connection over;
-  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
-  { const auto door = channel_door::open(over.caller.get()); }
-  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
+  BOOST_TEST(!channel_listener::connect(over.called.get()).channel);
+  { const auto listener = channel_listener::open(over.caller.get()); }
+  BOOST_TEST(!channel_listener::connect(over.called.get()).channel);
   const loopback_connection another;
-  const auto door = channel_door::open(another.caller.get());
-  BOOST_TEST(!channel_door::knock(over.called.get()).channel);
+  const auto listener = channel_listener::open(another.caller.get());
+  BOOST_TEST(!channel_listener::connect(over.called.get()).channel);
 }
 
 // LD-1
@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_on_loopback_has_no_door) {
   BOOST_REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) == 0);
   const owned_descriptor one(pair[0]);
   const owned_descriptor other(pair[1]);
-  BOOST_TEST(!channel_door::open(one.get()).has_value());
-  BOOST_TEST(!channel_door::knock(other.get()).channel);
+  BOOST_TEST(!channel_listener::open(one.get()).has_value());
+  BOOST_TEST(!channel_listener::connect(other.get()).channel);
 }
 
 // ML-1

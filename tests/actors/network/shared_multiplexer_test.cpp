@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(what_is_set_too_late_ends_the_process) {
   BOOST_REQUIRE(system.middleman().publish(broker, 0, "127.0.0.1"));
   const auto refused = troupe::test::stderr_of_process([&] { network.set_on_refused({}); });
   BOOST_TEST(refused.second == SIGABRT);
-  BOOST_TEST(troupe::test::contains(refused.first, "expected doors_.all.empty()"), refused.first);
+  BOOST_TEST(troupe::test::contains(refused.first, "expected doormen_.all.empty()"), refused.first);
 }
 
 // NT-4

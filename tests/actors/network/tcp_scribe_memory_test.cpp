@@ -276,11 +276,11 @@ BOOST_AUTO_TEST_CASE(what_a_process_that_was_killed_left_in_memory_is_consumed) 
     std::uint16_t port = 0;
     if (::read(pipe_to_child[0], &port, sizeof port) != sizeof port) ::_exit(1);
     const int caller = called_on_loopback(port);
-    auto door = troupe::network::channel_door::open(caller);
+    auto listener = troupe::network::channel_listener::open(caller);
     char go = 0;
     if (::read(pipe_to_child[0], &go, 1) != 1 || ::send(caller, "first", 5, 0) != 5) ::_exit(1);
     troupe::network::channel_with_bell met;
-    while (!met.channel) met = door->answer();
+    while (!met.channel) met = listener->answer();
     met.channel->outgoing.begin(5);
     for (std::size_t at = 0; at < sent.size();) at += met.channel->outgoing.write(sent.data() + at, sent.size() - at).value();
     ::kill(::getpid(), SIGKILL);
@@ -314,7 +314,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_never_takes_the_memory_is_served_by_tcp) {
 
 BOOST_AUTO_TEST_CASE(where_shared_memory_is_turned_off_nobody_knocks) {
   broker_connection to(receive_policy::exactly(1), without_shared_memory());
-  auto door = troupe::network::channel_door::open(to.client);
+  auto listener = troupe::network::channel_listener::open(to.client);
   to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
     self->write(to.handle, bytes.size(), bytes.data());
     self->flush(to.handle);
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(where_shared_memory_is_turned_off_nobody_knocks) {
     to.send("a");
     BOOST_TEST(to.receive(1) == "a");
   }
-  BOOST_TEST(!door->answer().channel);
+  BOOST_TEST(!listener->answer().channel);
 }
 
 // TS-1, TS-5: the connection has a channel or has none. With a channel, bytes are on their way by TCP when a direction moves to

@@ -68,8 +68,8 @@ void optimizer::set_learning_rate(double rate, std::optional<std::size_t> group)
   implementation_->steps.set_rate(rate, group);
 }
 
-void optimizer::expect_room(const std::string& folder, const std::string& node_folder) {
-  optimizer_checkpoints(implementation_->parts, folder).expect_room(node_folder);
+void optimizer::expect_disk_space(const std::string& folder, const std::string& node_folder) {
+  optimizer_checkpoints(implementation_->parts, folder).expect_disk_space(node_folder);
 }
 
 void optimizer::save(const std::string& folder, const attributes& about, const std::string& node_folder) {

@@ -87,9 +87,9 @@ class optimizer {
   /// and the next save, a load and the destructor wait. If nobody has called `get` of the future, the next step or save throws
   /// the error of this save and does nothing else. If there is no next step or save, the error goes to stderr.
   future<done> start_save(const std::string& folder, const attributes& about, const std::string& node_folder = {});
-  /// Throws troupe::error with node, folder and reason, unless save() may write to these folders and the disks have room.
+  /// Throws troupe::error with node, folder and reason, unless save() may write to these folders and the disks have space.
   /// Leaves nothing on any disk. Blocks.
-  void expect_room(const std::string& folder, const std::string& node_folder = {});
+  void expect_disk_space(const std::string& folder, const std::string& node_folder = {});
   /// Loads the checkpoint, the learning rate included, and returns `about`. This node sends each part that lies in `folder` to
   /// its node. A part that lies in a folder of its own node is read by that node. Throws if nodes, names, shapes or dtypes do
   /// not fit; the error names a parameter or buffer that only the checkpoint has, or only the model. If this node has no

@@ -113,14 +113,14 @@ void optimizer_checkpoints::expect_own(const std::string& node_folder, bool take
 optimizer_checkpoints::optimizer_checkpoints(optimizer_parts& parts, const std::string& folder)
     : parts_(parts), folder_(fs::absolute(folder).lexically_normal().string()) {}
 
-void optimizer_checkpoints::expect_room(const std::string& node_folder) {
+void optimizer_checkpoints::expect_disk_space(const std::string& node_folder) {
   expect_own(node_folder, false);
   std::uint64_t bytes = parts_.local().estimated_bytes();
-  const auto replies = parts_.everywhere(requests::expect_room{node_folder}, nothing);
+  const auto replies = parts_.everywhere(requests::expect_disk_space{node_folder}, nothing);
   if (node_folder.empty())
     for (const auto& each : replies) bytes += calls::number_from(each.values, "bytes");
   try {
-    objects::expect_room(folder_, 2 * bytes);  // during a save the disk also holds the previous checkpoint
+    objects::expect_disk_space(folder_, 2 * bytes);  // during a save the disk also holds the previous checkpoint
   } catch (const error& failed) {
     throw error(failed.code(), "node '" + parts_.here().name() + "': " + failed.what());
   }

@@ -16,7 +16,7 @@ namespace troupe {
 
 class optimizer_parts;
 
-/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_room() and load(). One save or load of the
+/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_disk_space() and load(). One save or load of the
 /// parts runs at a time.
 ///   OK-1  a save that fails leaves no part and no snapshot on any node that can be reached.
 ///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
@@ -26,7 +26,7 @@ class optimizer_checkpoints {
  public:
   optimizer_checkpoints(optimizer_parts& parts, const std::string& folder);
 
-  void expect_room(const std::string& node_folder);
+  void expect_disk_space(const std::string& node_folder);
   /// Makes a snapshot on each node. No step may be made meanwhile. Returns the manifest, for write().
   objects::checkpoint_manifest snapshot(const attributes& about, const std::string& node_folder);
   /// Writes the snapshots and then the manifest. Steps may be made meanwhile.

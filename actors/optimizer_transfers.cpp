@@ -109,7 +109,7 @@ void receive_parts(const optimizer_parts& parts, const std::string& folder, cons
     announced += std::min(part.digest.bytes, most);
     arriving.push_back(std::make_unique<arriving_part>(one, part.path(folder), part));
   }
-  objects::expect_room(folder, announced);
+  objects::expect_disk_space(folder, announced);
   in_rounds(
     arriving, [&](arriving_part& part) { return part.ask(manifest.save); },
     [](arriving_part& part, const call_reply& answer) { part.add(answer); });

@@ -142,7 +142,7 @@ std::size_t import_weights(const std::string& file, const std::string& checkpoin
   names.expect_all_used();
   std::uint64_t bytes = 0;
   for (const auto& part : parts) bytes += objects::estimated_bytes(part);
-  objects::expect_room(checkpoint, bytes);
+  objects::expect_disk_space(checkpoint, bytes);
   manifest.save = save;
   try {
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -46,7 +46,7 @@ std::size_t export_weights(const std::string& checkpoint, const std::string& fil
 /// Makes a new checkpoint in the folder: parameters and buffers are those of the file, and the optimizer begins anew with the
 /// same options. Returns how many tensors were taken.
 ///   WX-2  a file is refused if a tensor is missing, is too much, or has another shape or dtype. Each file is refused while a
-///         run uses the folder, or if the disk has too little room. The checkpoint then stays as it was.
+///         run uses the folder, or if the disk has too little space. The checkpoint then stays as it was.
 std::size_t import_weights(const std::string& file, const std::string& checkpoint, renames names = {});
 
 }  // namespace troupe::apps

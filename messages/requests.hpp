@@ -125,7 +125,7 @@ struct made {
 
 // Checkpoints. `save`: the name of the save; `folder`: below the data folder of the node.
 
-struct expect_room {
+struct expect_disk_space {
   std::string folder;
 };
 struct save {
@@ -210,7 +210,7 @@ inline constexpr message_list own_requests{
   message<requests::forget, class Forget>{"troupe.optimizer.forget"},
   message<requests::set_rates, class SetRates>{"troupe.optimizer.set_rate"},
   message<requests::made, class Made>{"troupe.optimizer.made"},
-  message<requests::expect_room, class ExpectRoom>{"troupe.optimizer.expect_room"},
+  message<requests::expect_disk_space, class ExpectDiskSpace>{"troupe.optimizer.expect_disk_space"},
   message<requests::save, class Save>{"troupe.optimizer.save"},
   message<requests::remove, class Remove>{"troupe.optimizer.remove"},
   message<requests::snapshot, class Snapshot>{"troupe.optimizer.snapshot"},

@@ -37,7 +37,7 @@ consteval need need_of() {
   if constexpr (is_one_of<T, requests::write, requests::train, requests::create_optimizer, requests::norm, requests::step,
                           requests::gather, requests::forget, requests::set_rates, requests::made>)
     return need::write;
-  if constexpr (is_one_of<T, requests::expect_room, requests::save, requests::remove, requests::snapshot, requests::piece,
+  if constexpr (is_one_of<T, requests::expect_disk_space, requests::save, requests::remove, requests::snapshot, requests::piece,
                           requests::receive, requests::load, requests::apply, requests::discard>)
     return need::save;
   if constexpr (is_one_of<T, requests::trace, requests::spans>) return need::trace;

@@ -51,10 +51,10 @@ class disk_wait {
 }  // namespace
 
 /// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_room& what) {
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_disk_space& what) {
   const auto bytes = optimizer_of(here, arguments)->estimated_bytes();
   // During a save the disk also holds the previous checkpoint.
-  if (!what.folder.empty()) objects::expect_room(what.folder, here.data.nearest(what.folder), 2 * bytes);
+  if (!what.folder.empty()) objects::expect_disk_space(what.folder, here.data.nearest(what.folder), 2 * bytes);
   return {{}, {{"bytes", calls::to_attribute(bytes)}}};
 }
 

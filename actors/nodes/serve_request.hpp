@@ -16,7 +16,7 @@ call_reply serve_request(node_parts& here, const request& what, call_arguments& 
 // object_requests.cpp.
 
 // checkpoint_requests.cpp
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_room& what);
+call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_disk_space& what);
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::save& what);
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::remove& what);
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::snapshot& what);

@@ -52,19 +52,19 @@ at::Tensor range_of(const at::Tensor& bytes, std::uint64_t offset, std::uint64_t
 
 }  // namespace
 
-void expect_room(const std::string& folder, std::uint64_t bytes) {
+void expect_disk_space(const std::string& folder, std::uint64_t bytes) {
   const auto path = fs::absolute(folder).lexically_normal();
-  expect_room(path, opened(path, existing_folder(path)), bytes);
+  expect_disk_space(path, opened(path, existing_folder(path)), bytes);
 }
 
-void expect_room(const std::string& folder, const support::open_folder& there, std::uint64_t bytes) {
-  const auto probe = ".room." + new_save_id();
+void expect_disk_space(const std::string& folder, const support::open_folder& there, std::uint64_t bytes) {
+  const auto probe = ".space." + new_save_id();
   if (!there.create(probe)) not_writable(folder, there.text(), errno);
   there.remove(probe);
-  const auto room = there.room();
-  if (!room || *room >= bytes) return;
+  const auto free = there.free_space();
+  if (!free || *free >= bytes) return;
   throw error(errc::function_failed, "expected room for " + megabytes(bytes) + " of checkpoints in the folder '" + folder +
-                                       "', but there are only " + megabytes(*room) +
+                                       "', but there are only " + megabytes(*free) +
                                        "; make room on the disk, or name another folder");
 }
 

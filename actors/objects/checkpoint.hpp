@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/objects/checkpoint_test.cpp, tests/actors/objects/checkpoint_room_test.cpp, tests/actors/objects/part_pieces_test.cpp
+// Tests: tests/actors/objects/checkpoint_test.cpp, tests/actors/objects/checkpoint_disk_space_test.cpp, tests/actors/objects/part_pieces_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -110,9 +110,9 @@ void remove_own_parts(const support::open_folder& folder, const std::string& nod
 /// Throws troupe::error (function_failed) with the folder, the reason and what to do, unless files of `bytes` in all can be
 /// written to `folder`.
 ///   XR-1  nothing is left on the disk: if there is no such folder, the folder in which it would be made is checked.
-void expect_room(const std::string& folder, std::uint64_t bytes);
+void expect_disk_space(const std::string& folder, std::uint64_t bytes);
 /// As above, for a folder that another node names. `there`: the folder, or the last one on the way to it that is there.
-void expect_room(const std::string& folder, const support::open_folder& there, std::uint64_t bytes);
+void expect_disk_space(const std::string& folder, const support::open_folder& there, std::uint64_t bytes);
 
 /// The bytes of a part of a checkpoint, while the part is sent in pieces to another node or is received from there. One thread
 /// at a time may use it. Errors are troupe::error (misuse).

@@ -125,7 +125,7 @@ void open_folder::remove(const std::string& name) const noexcept {
 
 void open_folder::sync() const noexcept { ::fsync(descriptor()); }
 
-std::optional<std::uint64_t> open_folder::room() const noexcept {
+std::optional<std::uint64_t> open_folder::free_space() const noexcept {
   struct statvfs found {};
   if (::fstatvfs(descriptor(), &found) != 0) return {};
   return std::uint64_t{found.f_bavail} * found.f_frsize;

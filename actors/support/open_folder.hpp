@@ -50,7 +50,7 @@ class open_folder {
   void sync() const noexcept;
 
   /// The bytes that files of this user may still take on the disk; empty if the system does not say.
-  std::optional<std::uint64_t> room() const noexcept;
+  std::optional<std::uint64_t> free_space() const noexcept;
 
   /// The folder's name in error texts.
   const std::string& text() const noexcept { return text_; }

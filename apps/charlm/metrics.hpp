@@ -20,7 +20,7 @@ struct step_metrics {
 };
 
 /// The losses of a run, kept in memory and in a file with one JSON object per line.
-///   MX-1  each line is written at once, with one call, so another process never reads half a line. If there is no room for a
+///   MX-1  each line is written at once, with one call, so another process never reads half a line. If there is no space for a
 ///         line, the file stays as it was.
 ///   MX-2  a run that continues from a step removes the lines of later steps.
 ///   MX-3  a line that cannot be written throws std::runtime_error with the file and the reason.

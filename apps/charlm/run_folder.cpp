@@ -43,13 +43,13 @@ void run_folder::abandon() const noexcept {
 
 bool run_folder::has_checkpoint() const { return fs::exists(fs::path(checkpoint()) / "checkpoint.json"); }
 
-void run_folder::expect_room(std::uintmax_t bytes) const {
+void run_folder::expect_disk_space(std::uintmax_t bytes) const {
   std::error_code failure;
-  const auto room = fs::space(path_, failure).available;
-  if (failure || room >= bytes) return;
+  const auto free = fs::space(path_, failure).available;
+  if (failure || free >= bytes) return;
   const auto megabytes = [](std::uintmax_t n) { return std::to_string((n + 999'999) / 1'000'000) + " MB"; };
   throw std::runtime_error("expected room for " + megabytes(bytes) + " in the folder " + path_.string() +
-                           ", but there are only " + megabytes(room) +
+                           ", but there are only " + megabytes(free) +
                            " (no space left on the device); free some, or name another folder with --out");
 }
 

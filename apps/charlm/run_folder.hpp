@@ -14,7 +14,7 @@ namespace troupe::apps::charlm {
 ///   RF-1  one process at a time may use the folder (FO-1).
 ///   RF-2  set_aside() moves all files of a run to a new folder, `previous-1/`, `previous-2/` and so on, so nothing of a run is
 ///         lost. Files that no run writes are left alone, also by remove_run().
-///   RF-3  a folder that cannot be made, cannot be written or has too little room throws std::runtime_error with the folder
+///   RF-3  a folder that cannot be made, cannot be written or has too little space throws std::runtime_error with the folder
 ///         and the reason.
 class run_folder {
  public:
@@ -33,8 +33,8 @@ class run_folder {
   /// Removes the lock and half-written files, for a process that is about to end without destructors.
   void abandon() const noexcept;
 
-  /// Throws if the folder has no room for `bytes` more bytes.
-  void expect_room(std::uintmax_t bytes) const;
+  /// Throws if the folder has no space for `bytes` more bytes.
+  void expect_disk_space(std::uintmax_t bytes) const;
 
   /// Moves the files of an earlier run out of the way. Returns the folder to which they were moved; empty if there were none.
   std::optional<std::string> set_aside() const;

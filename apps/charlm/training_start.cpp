@@ -110,7 +110,7 @@ void training_run::prepare() {
   // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, the folder has two
   // checkpoints.
   const auto parts = options_.node_checkpoints.empty() ? static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 : 0;
-  folder_.expect_room(parts + 16'000'000);
+  folder_.expect_disk_space(parts + 16'000'000);
 }
 
 /// From here on the folder belongs to this run.
@@ -165,7 +165,7 @@ void training_run::meet_stages(stage_nodes::clock::time_point until) {
 
 void training_run::make_stages() {
   pipeline_ = std::make_unique<pipeline>(*driver_, nodes_->peers(*driver_), state_.shape, state_.how, options_.device);
-  pipeline_->optimiser().expect_room(folder_.checkpoint(), node_folder());
+  pipeline_->optimiser().expect_disk_space(folder_.checkpoint(), node_folder());
   if (options_.verify_steps > 0) pipeline_->expect_one_thread();
 }
 

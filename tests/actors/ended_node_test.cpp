@@ -154,7 +154,7 @@ BOOST_DATA_TEST_CASE(what_a_node_handed_out_says_stopping, data::make({false, tr
     stops("optimizer: clipped step", [&] { each->step(*all.pass, 1); });
     stops("optimizer: gather", [&] { each->gather(*all.pass); });
     const auto own = each == &steps ? path : path + "/alone";
-    stops("optimizer: expect_room", [&] { each->expect_room(own); });
+    stops("optimizer: expect_disk_space", [&] { each->expect_disk_space(own); });
     stops("optimizer: save", [&] { each->save(own, {}); });
     each->set_learning_rate(0.5);  // takes effect with the next step
   }

@@ -190,13 +190,13 @@ BOOST_AUTO_TEST_CASE(a_save_that_fails_leaves_no_part_on_any_node) {  // OK-1
 BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_written_is_told_before_the_first_save_with_the_node) {
   const two_folders folders;
   large_model model(folders.all.path());
-  model.steps.expect_room(folders.driver);
-  model.steps.expect_room(folders.driver, "nodes");
+  model.steps.expect_disk_space(folders.driver);
+  model.steps.expect_disk_space(folders.driver, "nodes");
   write_text(folders.all / "file", "");
-  const auto on_nodes = text_of<error>([&] { model.steps.expect_room(folders.driver, "file/parts"); });
+  const auto on_nodes = text_of<error>([&] { model.steps.expect_disk_space(folders.driver, "file/parts"); });
   for (const auto* words : {"stage1", "can't open the folder 'file'", "Not a directory", "name another folder"})
     BOOST_TEST(contains(on_nodes, words));
-  const auto on_driver = text_of<error>([&] { model.steps.expect_room(folders.all / "file/run"); });
+  const auto on_driver = text_of<error>([&] { model.steps.expect_disk_space(folders.all / "file/run"); });
   for (const auto* words : {"node 'driver'", "expected to write checkpoints to the folder '", "file/run'"})
     BOOST_TEST(contains(on_driver, words));
   BOOST_TEST((folders.all.files() == file_names{"file"}));
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_folder_with_the_checkpoint_of_another_optimizer_is_refuse
   const auto files = folders.count(folders.driver);
   const auto refused = [&](const std::string& folder, const std::string& node_folder) {
     for (const auto& text : {text_of<error>([&] { second.save(folder, {}, node_folder); }),
-                             text_of<error>([&] { second.expect_room(folder, node_folder); })})
+                             text_of<error>([&] { second.expect_disk_space(folder, node_folder); })})
       BOOST_TEST(contains(text, "the checkpoint of another optimizer, 'adam' of nodes 'driver', 'stage1'; save each optimizer"),
                  text);
   };

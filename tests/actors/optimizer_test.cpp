@@ -544,7 +544,7 @@ BOOST_AUTO_TEST_CASE(buffers_of_a_driver_that_has_no_part_in_the_checkpoint_are_
                       "is of nodes 'stage1', and this optimizer is of 'driver', 'stage1'"));
 }
 
-BOOST_AUTO_TEST_CASE(a_save_without_room_keeps_the_checkpoint_before_it_and_leaves_nothing) {
+BOOST_AUTO_TEST_CASE(a_save_without_space_keeps_the_checkpoint_before_it_and_leaves_nothing) {
   temporary_folder folder;
   linear_cluster cluster;
   model spread(cluster, adamw);

@@ -109,7 +109,7 @@ requests::load loads(const std::string& folder, const std::string& save = save_i
 }
 
 std::vector<request> requests_with_folder(const std::string& folder) {
-  return {saves(folder), removes(folder), loads(folder), requests::expect_room{folder}};
+  return {saves(folder), removes(folder), loads(folder), requests::expect_disk_space{folder}};
 }
 
 std::string one_script() {
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_call_of_the_node_to_itself_may_name_any_path_unless_a_pee
 
 BOOST_AUTO_TEST_CASE(a_node_with_a_data_folder_serves_its_peers) {
   attack on;
-  on.call(requests::expect_room{"run/a"});
+  on.call(requests::expect_disk_space{"run/a"});
   BOOST_TEST(fs::is_empty(on.data));
   const auto reply = on.call(saves("run/a"));
   on.call(loads("run/a", save_id, calls::digest_from(reply.values)));

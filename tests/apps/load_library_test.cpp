@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(checkpoints_of_a_driver_stay_below_the_data_folder) {  // D
   for (const auto& outside : {(outer.path() / "elsewhere").string(), std::string("../elsewhere")}) {
     const auto refusal = says("leads out of this node's data folder", "refused to node 'driver'");
     BOOST_CHECK_EXCEPTION(optimizer.save(checkpoint, {}, outside), troupe::error, refusal);
-    BOOST_CHECK_EXCEPTION(optimizer.expect_room(checkpoint, outside), troupe::error, refusal);
+    BOOST_CHECK_EXCEPTION(optimizer.expect_disk_space(checkpoint, outside), troupe::error, refusal);
   }
   BOOST_TEST(!std::filesystem::exists(outer.path() / "elsewhere"));
   optimizer.load(checkpoint);

@@ -696,7 +696,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
   const auto said = test.line_with("troupe: ");
   const auto says = [&](const char* words) { return said.find(words) != std::string::npos; };
   for (const char* words : {"is whole", "--resume"}) BOOST_TEST(says(words), said);
-  // A save looks for room before it writes; the file of the metrics does not.
+  // A save looks for space before it writes; the file of the metrics does not.
   BOOST_TEST((says("make room on the disk") || says("No space left on device")), said);
 }
 
@@ -720,7 +720,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_may_not_grow_is_told_and_what_was_written_stays
   BOOST_TEST(text.how_it_ends() == "exited with 0", text.text());
 }
 
-BOOST_AUTO_TEST_CASE(a_disk_without_room_is_told_before_anything_is_written) {
+BOOST_AUTO_TEST_CASE(a_disk_without_space_is_told_before_anything_is_written) {
   const small_run run;
   const auto place = run.folder.path() / "disk";
   std::filesystem::create_directory(place);

@@ -177,7 +177,7 @@ BOOST_FIXTURE_TEST_CASE(a_folder_that_a_run_uses_is_not_imported_to, checkpoint_
   BOOST_TEST((folder.files() == std::set<std::string>{"run", "model.safetensors"}));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_disk_without_room_is_told_before_a_file_is_written, checkpoint_of_two,
+BOOST_FIXTURE_TEST_CASE(a_disk_without_space_is_told_before_a_file_is_written, checkpoint_of_two,
                         *boost::unit_test::precondition(is_root)) {  // WX-2
   exported();
   const auto disk = folder / "disk";

@@ -391,7 +391,7 @@ BOOST_AUTO_TEST_CASE(a_run_without_retry_says_that_there_is_one) {  // TN-3
     BOOST_TEST(contains(said, word), said);
 }
 
-BOOST_AUTO_TEST_CASE(a_host_without_room_is_named_before_the_first_step) {
+BOOST_AUTO_TEST_CASE(a_host_without_disk_space_is_named_before_the_first_step) {
   kill_stages();
   start_stages("mkdir -p parts && { [ $(basename \"$PWD\") != h2 ] || mount -t tmpfs -o size=64k none parts; }");
   auto training = train({"--node-checkpoints", "parts"});

@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(all_that_a_call_holds_counts) {
     std::uint64_t bytes;
   } const fields[] = {
     {[](auto& x) { x.what = troupe::requests::function{std::string(many, 'x')}; }, many},
-    {[](auto& x) { x.what = troupe::requests::expect_room{std::string(many, 'x')}; }, many},
+    {[](auto& x) { x.what = troupe::requests::expect_disk_space{std::string(many, 'x')}; }, many},
     {[](auto& x) { x.calls.resize(many); }, many},
     {[](auto& x) { x.failed.resize(many); }, 8 * many},
     {[](auto& x) { x.payload.place.resize(many); }, 8 * many},

@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(folders_and_files_are_made_found_and_removed) {
   BOOST_TEST((b.names() == std::vector<std::string>{"file"}));  // a second time from the beginning
   b.remove("file");
   BOOST_TEST(b.names().empty());
-  BOOST_TEST(b.room().value() > 0u);
+  BOOST_TEST(b.free_space().value() > 0u);
 }
 
 BOOST_AUTO_TEST_CASE(no_link_to_a_folder_is_followed) {  // OF-1

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_continues_drops_later_steps) {  // MX-2
   BOOST_TEST(std::count(content.begin(), content.end(), '\n') == 8);
 }
 
-BOOST_AUTO_TEST_CASE(a_line_for_which_there_is_no_room_leaves_the_file_as_it_was) {  // MX-1, MX-3
+BOOST_AUTO_TEST_CASE(a_line_for_which_there_is_no_space_leaves_the_file_as_it_was) {  // MX-1, MX-3
   const temporary_folder folder;
   const auto path = folder.path() / "metrics.jsonl";
   metrics kept{path, -1};

@@ -25,8 +25,9 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_named_with_the_file) {  // RF-3
   BOOST_CHECK_EXCEPTION(run_folder(std::filesystem::path("/dev/full")), std::runtime_error, says({"/dev/full", "--out"}));
   const temporary_folder folder;
   const run_folder here{folder.path() / "run"};
-  BOOST_CHECK_EXCEPTION(here.expect_room(std::uintmax_t{1} << 60), std::runtime_error, says({"run", "no space left", "--out"}));
-  BOOST_CHECK_NO_THROW(here.expect_room(1));
+  BOOST_CHECK_EXCEPTION(here.expect_disk_space(std::uintmax_t{1} << 60), std::runtime_error,
+                        says({"run", "no space left", "--out"}));
+  BOOST_CHECK_NO_THROW(here.expect_disk_space(1));
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_has_one_run_at_a_time) {  // RF-1, FO-1

@@ -13,19 +13,19 @@
 using namespace troupe;
 using namespace troupe::test;
 
-BOOST_AUTO_TEST_SUITE(room_for_checkpoints)
+BOOST_AUTO_TEST_SUITE(space_for_checkpoints)
 
-BOOST_AUTO_TEST_CASE(a_folder_with_room_is_accepted_and_left_as_it_was) {  // XR-1
+BOOST_AUTO_TEST_CASE(a_folder_with_space_is_accepted_and_left_as_it_was) {  // XR-1
   temporary_folder folder;
-  objects::expect_room(folder.path(), 1000);
-  objects::expect_room(folder / "runs/1/checkpoint", 1000);
+  objects::expect_disk_space(folder.path(), 1000);
+  objects::expect_disk_space(folder / "runs/1/checkpoint", 1000);
   BOOST_TEST(folder.files().empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_disk_with_too_little_room_is_told_with_the_folder_and_what_to_do) {
+BOOST_AUTO_TEST_CASE(a_disk_with_too_little_space_is_told_with_the_folder_and_what_to_do) {
   temporary_folder folder;
   const auto text =
-    text_of<error>([&] { objects::expect_room(folder / "run", std::numeric_limits<std::uint64_t>::max() / 2); });
+    text_of<error>([&] { objects::expect_disk_space(folder / "run", std::numeric_limits<std::uint64_t>::max() / 2); });
   BOOST_TEST(contains(text, "expected room for 9223372036855 MB of checkpoints in the folder '" + (folder / "run")));
   BOOST_TEST(contains(text, "make room on the disk, or name another folder"));
 }
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(a_disk_with_too_little_room_is_told_with_the_folder_and_wha
 BOOST_AUTO_TEST_CASE(a_folder_that_can_not_be_written_is_told_with_what_to_do) {
   temporary_folder folder;
   write_text(folder / "file", "");
-  const auto text = text_of<error>([&] { objects::expect_room(folder / "file/run", 1); });
+  const auto text = text_of<error>([&] { objects::expect_disk_space(folder / "file/run", 1); });
   BOOST_TEST(contains(text, "expected to write checkpoints to the folder '" + (folder / "file/run") + "'"));
   BOOST_TEST(contains(text, "no file can be made in '" + (folder / "file") + "': Not a directory"));
   BOOST_TEST(contains(text, "name another folder"));

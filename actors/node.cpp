@@ -361,16 +361,16 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
                                     support::find_atom::value, name);
 }
 
-future<done> peer::room(std::optional<std::chrono::milliseconds> deadline) const {
+future<done> peer::send_capacity(std::optional<std::chrono::milliseconds> deadline) const {
   const nodes::visit inside(*here_);
   if (!inside) return future<done>::failed(here_->has_ended());
   auto& here = inside->parts();
-  auto wish = std::make_shared<contracts::room_wish>();
+  auto wish = std::make_shared<contracts::capacity_wish>();
   wish->to = id_;
   const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options.deadline));
   wish->until_ns = support::steady_ns() + patience.count();
   auto result = wish->result;
-  caf::anon_send(here.actors.gateway, support::room_atom::value, std::move(wish));
+  caf::anon_send(here.actors.gateway, support::capacity_atom::value, std::move(wish));
   return result;
 }
 

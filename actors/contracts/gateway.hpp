@@ -44,7 +44,7 @@ namespace troupe::contracts {
 ///   GW-14 at most settings::send_limit bytes of answers, and as many bytes of gradients, are under way to a node; answers of
 ///         calls that run already may exceed this. At the limit, gradients wait in their burst, and no call from the node
 ///         starts. Nothing else waits.
-///   GW-15 a room_wish is fulfilled once the messages that were sent before the wish are written, and less than
+///   GW-15 a capacity_wish is fulfilled once the messages that were sent before the wish are written, and less than
 ///         settings::send_limit bytes wait to leave for the peer. The wish fails when the peer is down, and at its deadline.
 ///         The earlier messages have at least 100 ms to be written, even if the deadline is nearer.
 ///   GW-16 the actor ends only when its node stops. It does not end with an actor of a context or of a pass, however that actor
@@ -79,7 +79,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
-  caf::reacts_to<support::room_atom, room_wish_ptr>,                     // the gateway sends it to itself again, to look again
+  caf::reacts_to<support::capacity_atom, capacity_wish_ptr>,             // the gateway sends it to itself again, to look again
   caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call (incoming_call::worker)
   caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // free worker, depth of its call; the result is late

@@ -119,9 +119,9 @@ struct gradients_wish {
 };
 using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 
-/// A request of peer::room(), which is fulfilled once few bytes wait to leave for the peer. The destructor fails a request that
+/// A request of peer::send_capacity(), which is fulfilled once few bytes wait to leave for the peer. The destructor fails a request that
 /// was not fulfilled.
-struct room_wish {
+struct capacity_wish {
   node_id to;
   std::int64_t until_ns = 0;                    // steady clock: the deadline
   bool has_asked = false;                       // whether this node has asked CAF's writer to answer after the messages that
@@ -129,9 +129,9 @@ struct room_wish {
   support::deadline_clock::alarm overdue = {};  // set until CAF's writer has answered
   future<done> result;
 
-  ~room_wish() { result.set_error(error(errc::stopping, "this node has stopped")); }
+  ~capacity_wish() { result.set_error(error(errc::stopping, "this node has stopped")); }
 };
-using room_wish_ptr = std::shared_ptr<room_wish>;
+using capacity_wish_ptr = std::shared_ptr<capacity_wish>;
 
 }  // namespace troupe::contracts
 
@@ -142,4 +142,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::incoming_call_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_joint_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::outgoing_gradients_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::gradients_wish_ptr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::room_wish_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::capacity_wish_ptr)

@@ -104,7 +104,7 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](support::deadline_atom, const contracts::incoming_call_ptr& job) { workers.deadline_passed(job); },
     [this](support::arrived_atom, const contracts::outgoing_call_ptr& job) { calling.arrived(job); },
     [this](const contracts::outgoing_gradients_ptr& what) { transfers.send(what); },
-    [this](support::room_atom, const contracts::room_wish_ptr& what) { transfers.wish(what); },
+    [this](support::capacity_atom, const contracts::capacity_wish_ptr& what) { transfers.wish(what); },
     [this](const contracts::incoming_offer_ptr& job) { transfers.was_read(*job); },
     [this](support::free_atom, const contracts::call_worker_actor& worker, std::uint32_t depth) {
       workers.is_free(worker, depth);

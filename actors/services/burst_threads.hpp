@@ -15,7 +15,7 @@
 
 namespace troupe::services {
 
-/// The threads of a node that run bursts. While a burst waits for a future, or for room at a peer (GW-14), another burst may
+/// The threads of a node that run bursts. While a burst waits for a future, or for credit of a peer (GW-14), another burst may
 /// start. The future may need that other burst: for example if a hook makes a call, and a pass of the called function comes
 /// back to this node. Any thread may use burst_threads.
 ///   BT-1  posted bursts begin in their order, as soon as fewer than `limit` bursts compute. A burst whose wait is over goes on

@@ -216,27 +216,29 @@ void transfer_desk::was_read(contracts::incoming_offer& job) {
   job.promise.deliver(caf::unit);
 }
 
-void transfer_desk::wish(const contracts::room_wish_ptr& what) {
+void transfer_desk::wish(const contracts::capacity_wish_ptr& what) {
   if (here_.network.arriving == nullptr || what->to == here_.self.id()) return what->result.set_value({});
-  if (std::exchange(what->has_asked, true)) return look_for_room(what);
+  if (std::exchange(what->has_asked, true)) return look_for_capacity(what);
   // CAF's writer answers after it has written the messages that came before.
   const auto gateway = here_.directory.gateway(what->to);
-  if (!gateway) return look_for_room(what);
+  if (!gateway) return look_for_capacity(what);
   const auto left = std::max(std::chrono::nanoseconds(what->until_ns - support::steady_ns()), least_for_writer);
-  what->overdue = self_->send_later(here_.deadlines, left, support::room_atom::value, what);
+  what->overdue = self_->send_later(here_.deadlines, left, support::capacity_atom::value, what);
   const auto written = [this, what] {
     here_.deadlines.call_off(std::exchange(what->overdue, {}));
-    look_for_room(what);
+    look_for_capacity(what);
   };
   self_->request(network::message_writer(*here_.actors.system), caf::infinite, caf::get_atom::value, gateway.node())
     .then([written](const caf::node_id&, const std::string&, std::uint16_t) { written(); },
           [written](const caf::error&) { written(); });
 }
 
-void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
+void transfer_desk::look_for_capacity(const contracts::capacity_wish_ptr& what) const {
   const auto& limit = here_.options.send_limit;
   const auto gateway = here_.directory.gateway(what->to);
-  const auto fail = [&](errc code, const std::string& why) { what->result.set_error(error(code, "waiting for room: " + why)); };
+  const auto fail = [&](errc code, const std::string& why) {
+    what->result.set_error(error(code, "waiting for send capacity: " + why));
+  };
   const auto who = "node '" + here_.directory.name(what->to) + "'";
   if (!gateway && here_.is_ending) return fail(errc::stopping, "this node has stopped");
   if (!gateway) return fail(errc::peer_down, who + " is down");
@@ -248,7 +250,7 @@ void transfer_desk::look_for_room(const contracts::room_wish_ptr& what) const {
   if (support::steady_ns() >= what->until_ns)
     return fail(errc::deadline_passed, std::to_string(waiting) + " bytes wait to leave for " + who +
                                          " (settings::send_limit is " + std::to_string(limit) + ")");
-  self_->send_later(here_.deadlines, looks_again_after, support::room_atom::value, what);
+  self_->send_later(here_.deadlines, looks_again_after, support::capacity_atom::value, what);
 }
 
 void transfer_desk::went_down(node_id who) {

@@ -54,9 +54,9 @@ class transfer_desk {
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
 
-  /// Fulfils a wish for room (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the senders when
+  /// Fulfils a wish for send capacity (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the senders when
   /// to wait.
-  void wish(const contracts::room_wish_ptr& what);
+  void wish(const contracts::capacity_wish_ptr& what);
 
   void went_down(node_id who);
 
@@ -72,7 +72,7 @@ class transfer_desk {
   void carry_out(const drop_message& what) { messages_.erase(what.message); }
   void carry_out(const let_go& what) { elements_.erase(what.transfer); }
   caf::error why_not_read(node_id from, std::uint64_t process) const;
-  void look_for_room(const contracts::room_wish_ptr& what) const;
+  void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;
   const parts here_;

@@ -115,7 +115,7 @@ BOOST_DATA_TEST_CASE(what_a_node_handed_out_says_stopping, data::make({false, tr
   for (auto* each : {&*all.there, &*all.mine}) {
     stops("call", [&] { each->call("twice", {at::ones({2})}).get(hang); });
     stops("actor", [&] { each->actor("any"); });
-    stops("room", [&] { each->room().get(hang); });
+    stops("send_capacity", [&] { each->send_capacity().get(hang); });
     stops("status", [&] { each->status(); });
     stops("create", [&] { each->create("linear", layer(2, 2, 1)); });
     stops("join_graphs", [&] { join_graphs(*each, {at::ones({2})}); });
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(a_node_may_end_while_threads_use_what_it_handed_out) {  // 
     if (std::exchange(first, false)) started.set_value();
   }));
   users.push_back(until_it_stops([&] { there.status(); }));
-  users.push_back(until_it_stops([&] { there.room().get(); }));
+  users.push_back(until_it_stops([&] { there.send_capacity().get(); }));
   users.push_back(until_it_stops([&] { all.mine->status(); }));
   users.push_back(until_it_stops([copy = *all.remote] { copy.parameters(); }));
   started.get_future().wait();

@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(a_pass_whose_gradients_wait_ends_when_the_node_dies) {  // 
   BOOST_TEST(becomes_true([&] { return credits.under_way({there, 0}) == 0U; }));
 }
 
-BOOST_AUTO_TEST_CASE(who_asks_for_room_sends_a_frozen_node_a_bounded_number_of_messages,
+BOOST_AUTO_TEST_CASE(who_asks_for_capacity_sends_a_frozen_node_a_bounded_number_of_messages,
                      *boost::unit_test::label("own_network")) {
   for (const std::string name : {"by_memory", "by_tcp"}) {  // GW-15
     pair all(name);
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(who_asks_for_room_sends_a_frozen_node_a_bounded_number_of_m
     all.freeze();
     std::int64_t sent = 0;
     const auto send = [&](std::chrono::milliseconds deadline) {
-      there.room(deadline).get();
+      there.send_capacity(deadline).get();
       caf::anon_send(store, std::string(mebibyte, 'x'));
       ++sent;
     };
@@ -275,14 +275,14 @@ BOOST_AUTO_TEST_CASE(who_asks_for_room_sends_a_frozen_node_a_bounded_number_of_m
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_wish_for_room_fails_when_the_peer_goes_down) {  // GW-15
+BOOST_AUTO_TEST_CASE(a_wish_for_capacity_fails_when_the_peer_goes_down) {  // GW-15
   pair all("by_memory");
   auto there = all.there();
-  BOOST_CHECK_NO_THROW(all.driver().self().room().get());
-  BOOST_CHECK_NO_THROW(there.room().get());
+  BOOST_CHECK_NO_THROW(all.driver().self().send_capacity().get());
+  BOOST_CHECK_NO_THROW(there.send_capacity().get());
   all.signal(all.names().front(), SIGKILL);
   BOOST_TEST(becomes_true([&] { return !all.is_up(all.names().front()); }));
-  BOOST_CHECK_EXCEPTION(there.room().get(), troupe::error, troupe::test::says("is down"));
+  BOOST_CHECK_EXCEPTION(there.send_capacity().get(), troupe::error, troupe::test::says("is down"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -67,9 +67,10 @@ struct refusing_receiver : troupe::test::lone_parts {
     if (!sender)
       sender = system.spawn([this](caf::stateful_actor<offering_state>* self) -> caf::behavior {
         self->state.desk.emplace(self, parts, parts.memory_reader);
-        return {
-          [self](std::function<void(troupe::transfers::transfer_desk&)>& what) { what(*self->state.desk); },
-          [self](troupe::support::room_atom, const troupe::contracts::room_wish_ptr& what) { self->state.desk->wish(what); }};
+        return {[self](std::function<void(troupe::transfers::transfer_desk&)>& what) { what(*self->state.desk); },
+                [self](troupe::support::capacity_atom, const troupe::contracts::capacity_wish_ptr& what) {
+                  self->state.desk->wish(what);
+                }};
       });
     gateway->send(sender, std::function<void(troupe::transfers::transfer_desk&)>(std::move(run_it)));
   }
@@ -152,10 +153,10 @@ BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receive
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_wish_for_room_fails_at_its_deadline_though_the_writer_never_answers) {  // GW-15
+BOOST_AUTO_TEST_CASE(a_wish_for_capacity_fails_at_its_deadline_though_the_writer_never_answers) {  // GW-15
   refusing_receiver all(true);
   all.parts.deadlines.stand_still();
-  const auto wish = std::make_shared<troupe::contracts::room_wish>();
+  const auto wish = std::make_shared<troupe::contracts::capacity_wish>();
   wish->to = refusing;
   wish->until_ns = troupe::support::steady_ns();
   all.with_desk([&](desk_of_sender& desk) { desk.wish(wish); });

@@ -21,7 +21,7 @@ namespace troupe::calls {
 /// goes on, more than `limit` calls compute for a while. Calls have a depth: a call of depth n makes calls of depth n + 1. The
 /// number of calls that have begun is bounded for each depth. So the number of workers is bounded if the depth is.
 ///   PW-1  a call waits in the queue only while at least `limit` calls compute, most_begun() calls of its depth have begun and
-///         not ended, or its caller has no room (see next()). A call that waits for a deeper call never keeps that call from
+///         not ended, or its caller has no credit (see next()). A call that waits for a deeper call never keeps that call from
 ///         starting.
 ///   PW-2  calls of one depth and caller start in the order of add(). All calls start in this order, except that calls whose
 ///         depth or caller is held back (PW-1) may start later.
@@ -30,7 +30,7 @@ namespace troupe::calls {
 ///   PW-4  a call that take() has removed never starts; the other calls keep their order.
 ///   PW-5  add(), take() and idle() take at most a time that grows with the logarithm of the number of calls. The time of
 ///         next() grows with the number of callers, and with the number of depths that are held back. For a caller without
-///         room, next() only asks `has_room`.
+///         credit, next() only asks `has_credit`.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -82,15 +82,15 @@ class call_pool {
   std::optional<start> next() {
     return next([](node_id) { return true; });
   }
-  /// As next(), but calls of a node for which `has_room` returns false do not start.
+  /// As next(), but calls of a node for which `has_credit` returns false do not start.
   template <class Predicate>
-  std::optional<start> next(const Predicate& has_room) {
+  std::optional<start> next(const Predicate& has_credit) {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
     auto first = callers_.end();
     place call{std::numeric_limits<std::uint64_t>::max(), 0};
     for (auto at = callers_.begin(); at != callers_.end(); ++at) {
       const auto& waiting = at->second.heads;
-      if (waiting.begin()->number > call.number || !has_room(at->first)) continue;
+      if (waiting.begin()->number > call.number || !has_credit(at->first)) continue;
       const auto found =
         std::find_if(waiting.begin(), waiting.end(), [this](const auto& each) { return may_start(each.depth); });
       if (found == waiting.end() || found->number > call.number) continue;

@@ -17,13 +17,13 @@ std::uint64_t calls_taken::bytes_of(node_id caller) const {
   return found == bytes_.end() ? 0 : found->second;
 }
 
-bool calls_taken::has_room(node_id caller, std::uint64_t bytes) const {
+bool calls_taken::may_wait(node_id caller, std::uint64_t bytes) const {
   const auto waiting = bytes_of(caller);
   return waiting == 0 || (waiting <= limit_ && bytes <= limit_ - waiting);
 }
 
 void calls_taken::take(const came& what) {
-  if (what.bytes == 0 || has_room(what.caller, what.bytes))
+  if (what.bytes == 0 || may_wait(what.caller, what.bytes))
     calls_.emplace(what.call, call{what});
   else
     out_->emplace_back(refuse_excess_bytes{what.call});
@@ -70,7 +70,7 @@ void calls_taken::take(const ready& what) {
 }
 
 void calls_taken::start_calls() {
-  while (auto next = pool_.next([this](node_id caller) { return answers_.has_room(caller); })) {
+  while (auto next = pool_.next([this](node_id caller) { return answers_.has_credit(caller); })) {
     auto& it = calls_.at(next->call);
     if (it.is == state::is_queued) end_wait(it);
     it.is = state::runs;

@@ -21,14 +21,14 @@ namespace troupe::calls {
 
 /// For the calls that a node has accepted from other nodes: decides which calls wait and which worker runs which call, and
 /// counts the answers under way. Sends no message and reads no clock. call_pool decides which call starts next, and
-/// answers_under_way which caller has room for an answer.
+/// answers_under_way which caller has credit for an answer.
 ///
 ///   a call      is, or waits for                                 next
 ///   has_come    looked at by the desk                            held: waits. ready: runs, or is_queued. dropped: the end
 ///   waits       its context, or gradients of earlier passes      wait_over: has_come. refused: the end
 ///   is_queued   a worker                                         a worker is free: runs. refused: the end
 ///   runs        run, or its result still comes from a device     answered: answers. answer_left: the end. no_worker: the end
-///   answers     room for its answer on the way to the caller     answer_left, or node_down: the end
+///   answers     credit for its answer on the way to the caller   answer_left, or node_down: the end
 ///
 ///   HW-1  an event of one call takes a time that grows with the logarithm of the number of calls. The event context_closed
 ///         takes this time for each call of the context. So a peer that makes many calls does not slow the other peers.
@@ -158,7 +158,7 @@ class calls_taken {
   void take(const node_down& what);
 
   call* find(number which, state expected);
-  bool has_room(node_id caller, std::uint64_t bytes) const;
+  bool may_wait(node_id caller, std::uint64_t bytes) const;
   void wait(call& it, state as);
   void end_wait(const call& it);
   void start_calls();

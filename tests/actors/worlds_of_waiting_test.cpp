@@ -117,7 +117,7 @@ class world {
     if (it.now == state::waits_to_leave && nodes_[it.from].calls.take_in_turn(account_of(it), it.ticket))
       it.now = state::waits_to_start;
     if (it.now == state::waits_to_start)
-      return nodes_[it.to].answers.has_room(id(it.from)) && nodes_[it.to].begun[it.depth] < most_begun;
+      return nodes_[it.to].answers.has_credit(id(it.from)) && nodes_[it.to].begun[it.depth] < most_begun;
     if (it.now == state::waits_with_gradients && nodes_[it.to].gradients.take_in_turn({id(it.gradients_to), 0}, it.ticket))
       send_gradients(which);
     return it.now == state::runs && (it.to_make > 0 || it.to_send > 0 || it.open == 0);

@@ -17,17 +17,17 @@ constexpr node_id second_asker{3};
 
 BOOST_AUTO_TEST_SUITE(bytes_of_answers)
 
-BOOST_AUTO_TEST_CASE(a_caller_has_room_below_the_limit) {  // AU-1
+BOOST_AUTO_TEST_CASE(a_caller_has_credit_below_the_limit) {  // AU-1
   answers_under_way all(100);
   all.add(asker, 99);
-  BOOST_TEST(all.has_room(asker));
+  BOOST_TEST(all.has_credit(asker));
   all.add(asker, 50);
-  BOOST_TEST(!all.has_room(asker));
-  BOOST_TEST(all.has_room(second_asker));
+  BOOST_TEST(!all.has_credit(asker));
+  BOOST_TEST(all.has_credit(second_asker));
   BOOST_TEST((all.left(asker, 149) == std::optional<std::uint64_t>(149)));
-  BOOST_TEST(!all.has_room(asker));
+  BOOST_TEST(!all.has_credit(asker));
   all.taken(asker, 149);
-  BOOST_TEST(all.has_room(asker));
+  BOOST_TEST(all.has_credit(asker));
   BOOST_TEST(all.bytes(asker) == 0U);
 }
 
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_caller_that_went_down_begins_anew) {
   answers_under_way all(100);
   all.add(asker, 200);
   all.forget(asker);
-  BOOST_TEST(all.has_room(asker));
+  BOOST_TEST(all.has_credit(asker));
   BOOST_TEST(!all.left(asker, 200));
   all.add(asker, 10);
   all.taken(asker, 200);  // of the time before

@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(very_many_calls_are_taken_one_by_one) {
 }
 
 // PW-5: a peer that takes no answers may have calls of every depth in the queue. Each look at them would be paid by the calls of others.
-BOOST_AUTO_TEST_CASE(a_caller_without_room_costs_one_look) {
+BOOST_AUTO_TEST_CASE(a_caller_without_credit_costs_one_look) {
   pool calls(1);
   const troupe::node_id full{1};
   const troupe::node_id other{2};
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(workers_that_were_idle_since_the_last_look_are_unneeded) {
 }
 
 // PW-1, PW-2
-BOOST_AUTO_TEST_CASE(calls_of_a_node_without_room_let_the_calls_of_others_pass) {
+BOOST_AUTO_TEST_CASE(calls_of_a_node_without_credit_let_the_calls_of_others_pass) {
   pool calls(1);
   const troupe::node_id full{7};
   const troupe::node_id other{8};
@@ -248,10 +248,10 @@ BOOST_AUTO_TEST_CASE(calls_of_a_node_without_room_let_the_calls_of_others_pass) 
   calls.add(2, 1, full);
   calls.add(3, 0, other);
   calls.add(4, 0, full);
-  const auto has_room = [&](troupe::node_id who) { return who != full; };
-  BOOST_TEST(calls.next(has_room)->call == 3);
+  const auto has_credit = [&](troupe::node_id who) { return who != full; };
+  BOOST_TEST(calls.next(has_credit)->call == 3);
   calls.idle('A', 0);
-  BOOST_TEST(!calls.next(has_room));
+  BOOST_TEST(!calls.next(has_credit));
   for (const int call : {1, 2, 4}) {
     BOOST_TEST(calls.next()->call == call);
     calls.idle('A', call == 2 ? 1 : 0);

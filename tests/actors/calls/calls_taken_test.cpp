@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(each_caller_has_a_limit_of_its_own) {  // QL-1
   BOOST_TEST(all.bytes_of(one) == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(calls_of_a_caller_without_room_wait_and_others_do_not) {  // AU-1, AU-2
+BOOST_AUTO_TEST_CASE(calls_of_a_caller_without_credit_wait_and_others_do_not) {  // AU-1, AU-2
   calls_of_node all({.workers = 4, .answer_bytes = 100});
   const auto start = [&](number call, node_id caller) {
     all.come(call, caller);
@@ -367,7 +367,7 @@ class drawn_node {
                                           first.facts.depth == line.second;
                                  }) == std::ranges::find(order_, what.call),
             what.call, "starts before an earlier one");  // PW-2
-    require(computing() < workers && begun(it.facts.depth) < most_begun && has_room(it.facts.caller), what.call,
+    require(computing() < workers && begun(it.facts.depth) < most_begun && has_credit(it.facts.caller), what.call,
             "starts too early");  // PW-1, AU-1
     std::erase(order_, what.call);
     it.at = place::runs;
@@ -417,7 +417,7 @@ class drawn_node {
     return static_cast<std::size_t>(
       std::ranges::count_if(calls_, [&](const auto& each) { return each.second.on != 0 && each.second.facts.depth == depth; }));
   }
-  bool has_room(node_id caller) const {
+  bool has_credit(node_id caller) const {
     const auto found = under_way_.find(caller);
     return found == under_way_.end() || found->second < most_answers;
   }
@@ -431,7 +431,7 @@ class drawn_node {
       ++waiting;
       require(it.limited, which, "has no deadline");
       if (it.at == place::queued)  // PW-1
-        require(computing() >= workers || begun(it.facts.depth) >= most_begun || !has_room(it.facts.caller), which,
+        require(computing() >= workers || begun(it.facts.depth) >= most_begun || !has_credit(it.facts.caller), which,
                 "waits for nothing");
     }
     BOOST_TEST_REQUIRE(core_.waiting() == waiting);

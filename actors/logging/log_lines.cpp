@@ -68,14 +68,14 @@ constexpr int how = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 
 }  // namespace
 
-double line_limit::room_at(const bucket& its, std::int64_t now_ns) {
-  return std::min(most_at_once, its.room + static_cast<double>(now_ns - its.filled_ns) / static_cast<double>(refill_ns));
+double line_limit::tokens_at(const bucket& its, std::int64_t now_ns) {
+  return std::min(most_at_once, its.tokens + static_cast<double>(now_ns - its.filled_ns) / static_cast<double>(refill_ns));
 }
 
-/// Forgets kinds that have their full room again, because a new kind would have the same room.
+/// Forgets kinds that have all tokens again, because a new kind would have the same tokens.
 void line_limit::forget_quiet(std::int64_t now_ns) {
   std::erase_if(kinds_,
-                [&](const auto& each) { return each.second.left_out == 0 && room_at(each.second, now_ns) >= most_at_once; });
+                [&](const auto& each) { return each.second.left_out == 0 && tokens_at(each.second, now_ns) >= most_at_once; });
 }
 
 line_limit::verdict line_limit::ask(kind what, std::int64_t now_ns) {
@@ -84,13 +84,13 @@ line_limit::verdict line_limit::ask(kind what, std::int64_t now_ns) {
     if (kinds_.size() >= most_kinds) what.about = 0;
   }
   auto& its = kinds_.try_emplace(what, bucket{.filled_ns = now_ns}).first->second;
-  its.room = room_at(its, now_ns);
+  its.tokens = tokens_at(its, now_ns);
   its.filled_ns = now_ns;
-  if (its.room < 1) {
+  if (its.tokens < 1) {
     ++its.left_out;
     return {};
   }
-  its.room -= 1;
+  its.tokens -= 1;
   return {true, std::exchange(its.left_out, 0)};
 }
 
@@ -155,7 +155,7 @@ bool line_descriptor::write(std::string_view line) noexcept {
 bool line_descriptor::write_all(std::string_view text) noexcept {
   for (std::size_t done = 0; done < text.size();) {
     const auto rest = text.substr(done);
-    if (kind_ == kind::blocking && !has_room({}) && !wait_for_room()) {
+    if (kind_ == kind::blocking && !is_writable({}) && !wait_until_writable()) {
       is_cut_ = is_cut_ || done > 0;
       return false;
     }
@@ -167,23 +167,23 @@ bool line_descriptor::write_all(std::string_view text) noexcept {
       continue;
     }
     if (errno == EINTR) continue;
-    if ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_for_room()) continue;
+    if ((errno == EAGAIN || errno == EWOULDBLOCK) && wait_until_writable()) continue;
     is_cut_ = is_cut_ || done > 0;
     return false;
   }
   return true;
 }
 
-bool line_descriptor::wait_for_room() noexcept {
+bool line_descriptor::wait_until_writable() noexcept {
   if (is_stuck_) return false;
-  is_stuck_ = !has_room(patience);
+  is_stuck_ = !is_writable(patience);
   return !is_stuck_;
 }
 
-// poll() reports room in a pipe only if the pipe has room for 4,096 bytes, so a whole line fits.
-bool line_descriptor::has_room(std::chrono::milliseconds limit) const noexcept {
-  pollfd room{to_.get(), POLLOUT, 0};
-  return ::poll(&room, 1, static_cast<int>(limit.count())) > 0;
+// poll() reports a pipe as writable only if the pipe has space for 4,096 bytes, so a whole line fits.
+bool line_descriptor::is_writable(std::chrono::milliseconds limit) const noexcept {
+  pollfd out{to_.get(), POLLOUT, 0};
+  return ::poll(&out, 1, static_cast<int>(limit.count())) > 0;
 }
 
 }  // namespace troupe::logging

@@ -46,7 +46,7 @@ class line_limit {
 
  private:
   struct bucket {
-    double room = most_at_once;
+    double tokens = most_at_once;
     std::int64_t filled_ns = 0;
     std::uint64_t left_out = 0;
   };
@@ -57,7 +57,7 @@ class line_limit {
     }
   };
 
-  static double room_at(const bucket& its, std::int64_t now_ns);
+  static double tokens_at(const bucket& its, std::int64_t now_ns);
   void forget_quiet(std::int64_t now_ns);
 
   std::unordered_map<kind, bucket, hash> kinds_;
@@ -96,13 +96,13 @@ class line_descriptor {
   enum class kind {
     non_blocking,  // the system's write never waits; a file counts as non-blocking, because it has no slow reader
     socket,        // MSG_DONTWAIT makes each write non-blocking
-    blocking       // stderr could not be opened again: the line waits for room before its write
+    blocking       // stderr could not be opened again: the line waits until stderr is writable
   };
 
   line_descriptor(support::owned_descriptor to, kind what) : to_(std::move(to)), kind_(what) {}
   bool write_all(std::string_view text) noexcept;
-  bool wait_for_room() noexcept;
-  bool has_room(std::chrono::milliseconds limit) const noexcept;
+  bool wait_until_writable() noexcept;
+  bool is_writable(std::chrono::milliseconds limit) const noexcept;
 
   support::owned_descriptor to_;
   kind kind_ = kind::non_blocking;

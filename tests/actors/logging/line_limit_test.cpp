@@ -62,6 +62,6 @@ BOOST_AUTO_TEST_CASE(kinds_without_end_take_bounded_memory) {  // LL-1
   for (std::uint64_t about = 1'000'000; about < 1'001'000; ++about) admitted += limit.ask({&one, about}, 0).admitted ? 1 : 0;
   BOOST_TEST(admitted == 100);                                    // they count as one
   BOOST_TEST(limit.ask({&one, 1}, 0).admitted);                   // known before
-  BOOST_TEST(limit.ask({&one, 2'000'000}, 2 * second).admitted);  // the quiet ones are forgotten, so there is room again
+  BOOST_TEST(limit.ask({&one, 2'000'000}, 2 * second).admitted);  // the quiet ones are forgotten, so there is space again
   for (std::uint64_t about = 3'000'000; about < 3'000'100; ++about) BOOST_TEST(limit.ask({&one, about}, 2 * second).admitted);
 }

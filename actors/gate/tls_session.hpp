@@ -42,7 +42,7 @@ namespace troupe::gate {
 ///         `bytes_for_extra_message` bytes of data, and `free_extra_messages` more. A connection with more such messages is
 ///         over, because OpenSSL would read them for ever.
 ///   TL-6  a call of shake_hands(), read() or peek() stops reading the socket once the socket gives fewer bytes than there is
-///         room for. Another read would cost a system call, and find nothing. Bytes that come later make the socket readable.
+///         space for. Another read would cost a system call, and find nothing. Bytes that come later make the socket readable.
 ///   TL-7  an alert of a called end that has not proven who it is may be forged. Such an alert sets `refusal::may_pass`.
 class tls_session final : public endpoint {
  public:
@@ -103,7 +103,7 @@ class tls_session final : public endpoint {
   std::unique_ptr<ssl_st, free_ssl> ssl_;
   state state_ = state::shaking;
   bool has_ended_ = false;   // the socket said that the other end has closed
-  bool is_drained_ = false;  // in this call the socket gave fewer bytes than there was room for
+  bool is_drained_ = false;  // in this call the socket gave fewer bytes than there was space for
   certificates::identity other_;
   std::vector<char> unsent_;  // records that wait for the socket
   std::size_t unsent_begin_ = 0;

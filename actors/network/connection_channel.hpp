@@ -37,7 +37,7 @@ namespace troupe::network {
 ///
 ///   CA-1  bytes in memory are read only after all bytes that the other end sent by TCP.
 ///   CA-2  a write rings the bell once if the reader at the other end sleeps. A read rings the bell once if the writer at the
-///         other end waits for room and enough is free.
+///         other end waits for space and enough is free.
 ///   CA-3  after cut() every byte that is in memory can be read, and no write succeeds.
 class connection_channel final : public gate::endpoint {
  public:
@@ -79,7 +79,7 @@ class connection_channel final : public gate::endpoint {
 
   /// As readv(2): EAGAIN if memory has no bytes to read yet; EPROTO if the other end's counter is impossible.
   ssize_t read(const iovec& first, const iovec& second) override;
-  /// As send(2): EAGAIN if there is no room; EPIPE if the channel is cut or the other end's counter is impossible. Pre:
+  /// As send(2): EAGAIN if there is no space; EPIPE if the channel is cut or the other end's counter is impossible. Pre:
   /// writes().
   ssize_t write(const char* from, std::size_t bytes) override;
   /// How many bytes this end has read from memory and written to memory.
@@ -90,11 +90,11 @@ class connection_channel final : public gate::endpoint {
   /// Whether memory holds unread bytes, or this end has set its sleep flag as a reader. Costs one load.
   bool has_unread() const override { return memory().incoming.has_news(); }
   bool is_empty() const { return memory().incoming.is_empty(); }
-  /// Asks the other end to ring the bell: after its next write if `waits_for_bytes`, and once there is enough room if
-  /// `waits_for_room`. Returns whether this end may sleep; false if there are bytes or room now.
-  bool may_sleep(bool waits_for_bytes, bool waits_for_room) {
+  /// Asks the other end to ring the bell: after its next write if `waits_for_bytes`, and once there is enough space if
+  /// `waits_for_space`. Returns whether this end may sleep; false if there are bytes or space now.
+  bool may_sleep(bool waits_for_bytes, bool waits_for_space) {
     const bool reader = !waits_for_bytes || memory().incoming.may_sleep() || !reads();
-    const bool writer = !waits_for_room || memory().outgoing.may_sleep();
+    const bool writer = !waits_for_space || memory().outgoing.may_sleep();
     return reader && writer;
   }
   /// Tells the other end that this end polls the memory, and needs no ring.

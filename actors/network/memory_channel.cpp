@@ -58,7 +58,7 @@ std::pair<sockaddr_un, socklen_t> address_of(const std::string& name) {
 /// Whether this process may open a socket for the channel of `connection`. A new descriptor gets the lowest free number, so a
 /// high number shows that many descriptors are in use. A connection whose number is in the upper half of the limit gets no
 /// channel, because that half is kept for connections.
-bool has_room_for_more(int connection) {
+bool may_open_socket(int connection) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(connection) < limit.rlim_cur / 2;
 }
@@ -85,7 +85,7 @@ struct parcel {
     message.msg_iov = &content;
     message.msg_iovlen = 1;
     message.msg_control = control;
-    message.msg_controllen = CMSG_LEN(sizeof(int));  // room for one descriptor
+    message.msg_controllen = CMSG_LEN(sizeof(int));  // space for one descriptor
   }
 };
 
@@ -175,7 +175,7 @@ std::uint64_t process_beyond(const support::owned_descriptor& bell) {
 
 std::optional<channel_listener> channel_listener::open(int connection) {
   const auto name = channel_listener::name(connection, true);
-  if (name.empty() || !has_room_for_more(connection)) return std::nullopt;
+  if (name.empty() || !may_open_socket(connection)) return std::nullopt;
   support::owned_descriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto [address, size] = address_of(name);
   if (!listener || ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
@@ -200,7 +200,7 @@ channel_with_bell channel_listener::answer() {
 
 channel_with_bell channel_listener::connect(int connection) {
   const auto name = channel_listener::name(connection, false);
-  if (name.empty() || !has_room_for_more(connection)) return {};
+  if (name.empty() || !may_open_socket(connection)) return {};
   support::owned_descriptor bell(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const auto [address, size] = address_of(name);
   if (!bell || ::connect(bell.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 || !is_of_this_user(bell.get()))

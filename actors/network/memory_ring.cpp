@@ -23,14 +23,14 @@ void ring_writer::begin(std::uint64_t after) {
 }
 
 /// The number of free bytes; empty if the reader's counter is impossible. Bytes that the reader will skip count as free.
-std::optional<std::size_t> ring_writer::room() const {
+std::optional<std::size_t> ring_writer::free_space() const {
   const auto read = std::max(shared_.read.load(), skipped_to_);
   if (read > written_ || written_ - read > capacity) return std::nullopt;
   return capacity - static_cast<std::size_t>(written_ - read);
 }
 
 std::optional<std::size_t> ring_writer::write(const char* from, std::size_t bytes) {
-  const auto free = room();
+  const auto free = free_space();
   if (!free) return std::nullopt;
   const auto taken = std::min({bytes, *free, most_at_once});
   if (taken == 0) return 0;
@@ -53,8 +53,8 @@ bool ring_writer::has_to_wake_reader() { return clear_if_set(shared_.reader_slee
 
 bool ring_writer::may_sleep() {
   shared_.writer_waits.store(1);
-  const auto free = room();
-  return free && *free < enough_room;
+  const auto free = free_space();
+  return free && *free < enough_space;
 }
 
 bool ring_reader::has_begun_after(std::uint64_t streamed) const {
@@ -78,10 +78,10 @@ std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {
   return taken;
 }
 
-/// False while there is too little room, because the reader will make more room as it reads on.
+/// False while there is too little space, because the reader will free more as it reads on.
 bool ring_reader::has_to_wake_writer() {
   const auto unread = shared_.written.load(std::memory_order_relaxed) - read_;
-  return unread <= capacity - ring_writer::enough_room && clear_if_set(shared_.writer_waits);
+  return unread <= capacity - ring_writer::enough_space && clear_if_set(shared_.writer_waits);
 }
 
 bool ring_reader::may_sleep() {

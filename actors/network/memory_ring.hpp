@@ -41,8 +41,8 @@ class ring_writer {
   static constexpr std::size_t capacity = std::size_t{1} << 20;
   /// The most bytes that one write copies, so that the reader can start while the rest is copied.
   static constexpr std::size_t most_at_once = std::size_t{64} << 10;
-  /// A writer that waits for room is woken when this much is free.
-  static constexpr std::size_t enough_room = capacity / 4;
+  /// A writer that waits for space is woken when this much is free.
+  static constexpr std::size_t enough_space = capacity / 4;
 
   ring_writer(ring_control& shared, char* bytes) : shared_(shared), bytes_(bytes) {}
 
@@ -55,13 +55,13 @@ class ring_writer {
   /// After a write: whether the writer has to wake the reader.
   bool has_to_wake_reader();
 
-  /// Sets the writer's sleep flag. Returns whether the writer may sleep; false if there is enough room now.
+  /// Sets the writer's sleep flag. Returns whether the writer may sleep; false if there is enough space now.
   bool may_sleep();
 
  private:
   static constexpr std::size_t rewinds_from = std::size_t{8} << 10;
 
-  std::optional<std::size_t> room() const;
+  std::optional<std::size_t> free_space() const;
 
   ring_control& shared_;
   char* bytes_;

@@ -22,7 +22,7 @@ void part_buffer::want_rest(std::size_t come) noexcept {
 }
 
 void part_buffer::grow() {
-  const auto next = std::min(wished_, std::max(first_room, 2 * part_.size()));
+  const auto next = std::min(wished_, std::max(first_capacity, 2 * part_.size()));
   if (part_.capacity() < next) part_.reserve(std::min(wished_, std::max(most_reserved, 2 * part_.size())));
   part_.resize(next);
 }

@@ -15,20 +15,20 @@ namespace troupe::network {
 /// the next parts.
 ///
 ///   state     meaning                                             next state
-///   filling   the part has room, and too few bytes have come      add(): any
-///   full      the part has no room, and too few bytes have come   grow(): filling
+///   filling   the part has space, and too few bytes have come     add(): any
+///   full      the part has no space, and too few bytes have come  grow(): filling
 ///   complete  enough bytes have come                              take(), then want_next() or want_rest(): any
 ///
 ///   BU-1  bytes leave in the parts in the order in which they came, each once.
-///   BU-2  a part takes at most `first_room` bytes of memory, or twice the bytes that have come, however many bytes the broker
+///   BU-2  a part takes at most `first_capacity` bytes of memory, or twice the bytes that have come, however many bytes the broker
 ///         wants.
 ///   BU-3  memory that a large part took is freed once many smaller parts have passed.
 class part_buffer {
  public:
   static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-  /// `first_room`: for how many bytes a part has room at first. `most_reserved`: how many bytes of memory may be reserved for a
+  /// `first_capacity`: for how many bytes a part has space at first. `most_reserved`: how many bytes of memory may be reserved for a
   /// part before its bytes have come.
-  static constexpr std::size_t first_room = std::size_t{1} << 20;
+  static constexpr std::size_t first_capacity = std::size_t{1} << 20;
   static constexpr std::size_t most_reserved = std::size_t{64} << 20;
   /// Memory is freed only if its capacity is more than twice this many bytes, however small the parts are.
   static constexpr std::size_t kept_bytes = std::size_t{64} << 10;
@@ -41,7 +41,7 @@ class part_buffer {
   void want_next();
   /// Begins a part whose first `come` bytes are already in part(). part() has the size of the whole part.
   void want_rest(std::size_t come) noexcept;
-  /// Makes room for more bytes. Reserved memory takes no physical memory until bytes come. Throws std::bad_alloc.
+  /// Makes space for more bytes. Reserved memory takes no physical memory until bytes come. Throws std::bad_alloc.
   void grow();
 
   state now() const noexcept {
@@ -51,11 +51,11 @@ class part_buffer {
   /// The most bytes that the part may have.
   std::size_t wished() const noexcept { return wished_; }
 
-  /// Where one read from the wire puts its bytes: first into the part, then into the room for bytes beyond the part. Pre of
-  /// room_ahead(): has_ahead() is false.
-  iovec room() noexcept { return {part_.data() + collected_, part_.size() - collected_}; }
-  iovec room_ahead() noexcept { return {ahead_.data(), ahead_.size()}; }
-  /// Says that `bytes` bytes were read into room(), and then into room_ahead().
+  /// Where one read from the wire puts its bytes: first into the part, then into the space for bytes beyond the part. Pre of
+  /// space_ahead(): has_ahead() is false.
+  iovec space() noexcept { return {part_.data() + collected_, part_.size() - collected_}; }
+  iovec space_ahead() noexcept { return {ahead_.data(), ahead_.size()}; }
+  /// Says that `bytes` bytes were read into space(), and then into space_ahead().
   void add(std::size_t bytes) noexcept;
   /// Moves bytes that came beyond the last part into this part.
   void add_ahead() noexcept;

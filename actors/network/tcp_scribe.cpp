@@ -233,8 +233,8 @@ void tcp_scribe::stream::read() {
   if (!consume()) return;
   if (reading_ == reading::wrong) return fail(operation::read);
   for (int i = 0; i < most_reads; ++i) {
-    const auto room = parts.room().iov_len + parts.room_ahead().iov_len;
-    const auto came = path.read(parts.room(), parts.room_ahead());
+    const auto wanted = parts.space().iov_len + parts.space_ahead().iov_len;
+    const auto came = path.read(parts.space(), parts.space_ahead());
     if (came <= 0) {
       if (came < 0 && may_work_later(errno)) return;
       if (tls != nullptr && !tls->problem().why.empty() && !tls->problem().has_ended)
@@ -249,7 +249,7 @@ void tcp_scribe::stream::read() {
     const bool goes_on = consume();
     // Memory may hold bytes that had to wait for the bytes that TCP has just brought.
     if (path.memory().reads() && path.memory().now() == connection_channel::state::open) watch_channel();
-    if (!goes_on || static_cast<std::size_t>(came) < room) return;
+    if (!goes_on || static_cast<std::size_t>(came) < wanted) return;
   }
   if (path.wire().has_unread()) scribe_.read_on_later();  // the socket may bring no event for these bytes
 }
@@ -259,13 +259,13 @@ bool tcp_scribe::stream::consume() {
   while (reader_ && reading_ == reading::wanted) {
     parts.add_ahead();
     if (!parts.has_ahead() && from_memory < most_from_memory) {
-      const auto taken = path.read_memory(parts.room());
+      const auto taken = path.read_memory(parts.space());
       parts.add(taken);
       from_memory += taken;
     }
     if (parts.now() == part_buffer::state::filling) return true;
     if (parts.now() == part_buffer::state::full) {
-      make_room();
+      grow_part();
       continue;
     }
     const bool goes_on = hand_on_part();
@@ -325,7 +325,7 @@ void tcp_scribe::stream::want_next() {
   }
 }
 
-void tcp_scribe::stream::make_room() {
+void tcp_scribe::stream::grow_part() {
   try {
     parts.grow();
     note_unfinished();
@@ -339,11 +339,11 @@ void tcp_scribe::stream::end_for_memory(bool is_fragment) {
   end_wrong("a message of " + std::to_string(parts.wished()) + " bytes, for which there is no memory");
 }
 
-/// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_room` bytes do not
-/// count, because each connection has room for them anyway.
+/// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_capacity` bytes do not
+/// count, because each connection has space for them anyway.
 void tcp_scribe::stream::note_unfinished() {
   const auto bytes = parts.part().size();
-  if (!messages.may_hold(bytes > part_buffer::first_room ? bytes : 0))
+  if (!messages.may_hold(bytes > part_buffer::first_capacity ? bytes : 0))
     end_wrong("more than " + std::to_string(gate::node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
 }
 
@@ -396,7 +396,7 @@ void tcp_scribe::stream::write_now() {
     wait_for_socket();  // also after a failure: the event loop meets the same failure, and may tell the broker
 }
 
-/// To be called when the socket has room for more bytes.
+/// To be called when the socket has space for more bytes.
 void tcp_scribe::stream::write() {
   const auto how = send();
   if (how == sent::some && !path.memory().writes()) return;

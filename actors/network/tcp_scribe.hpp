@@ -103,11 +103,11 @@ class tcp_scribe final : public caf::io::scribe {
   ///             rule, or there was no memory
   ///
   ///   writing           meaning                              next state
-  ///   idle              no byte waits for room               write_now(): any
+  ///   idle              no byte waits for space              write_now(): any
   ///   waits_for_socket  the event loop says when the socket  write(): any
-  ///                     has room
+  ///                     has space
   ///   waits_for_memory  the leader thread polls the channel  look(): any
-  ///                     for room
+  ///                     for space
   ///
   ///   phase     meaning                                      next state
   ///   created   the broker has not asked for bytes yet       launch(): open. graceful_shutdown(): closing
@@ -188,7 +188,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool hand_on_part();
     bool hand_to_broker(std::size_t bytes);
     void want_next();
-    void make_room();
+    void grow_part();
     void note_unfinished();
     void end_for_memory(bool is_fragment);
     void end_wrong(std::string_view what, const char* why = "") noexcept;

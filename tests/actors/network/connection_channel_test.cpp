@@ -215,14 +215,14 @@ BOOST_AUTO_TEST_CASE(a_reader_sleeps_beside_bytes_that_have_to_wait_for_tcp) {
 }
 
 // CA-2
-BOOST_AUTO_TEST_CASE(a_writer_that_waits_for_room_is_rung_once_there_is_enough) {
+BOOST_AUTO_TEST_CASE(a_writer_that_waits_for_space_is_rung_once_there_is_enough) {
   two_ends ends;
   ends.move();
   ends.fill();
   BOOST_TEST(error_of_write(ends.called, "x") == EAGAIN);
   BOOST_TEST(ends.called.may_sleep(false, true));
-  const auto read = read_from(*ends.caller, ring_writer::enough_room - 1);
-  BOOST_TEST(read.size() == ring_writer::enough_room - 1);
+  const auto read = read_from(*ends.caller, ring_writer::enough_space - 1);
+  BOOST_TEST(read.size() == ring_writer::enough_space - 1);
   BOOST_TEST(!rings(ends.called));
   BOOST_TEST(read_from(*ends.caller, 1) == "x");
   BOOST_TEST(rings(ends.called));

@@ -109,11 +109,11 @@ BOOST_AUTO_TEST_CASE(a_new_reader_sleeps) {
 }
 
 // RI-3
-BOOST_AUTO_TEST_CASE(a_writer_that_waits_is_to_be_woken_once_when_there_is_enough_room) {
+BOOST_AUTO_TEST_CASE(a_writer_that_waits_is_to_be_woken_once_when_there_is_enough_space) {
   BOOST_TEST(!writer.may_sleep());
   fill();
   BOOST_TEST(writer.may_sleep());
-  read(ring_writer::enough_room - 1);
+  read(ring_writer::enough_space - 1);
   BOOST_TEST(!reader.has_to_wake_writer());
   read(1);
   BOOST_TEST(reader.has_to_wake_writer());

@@ -16,13 +16,13 @@ using caf::io::receive_policy;
 using troupe::network::part_buffer;
 using state = part_buffer::state;
 
-/// Reads bytes into the buffer, as a connection does that the wire brings them by. Returns how many there was room for.
+/// Reads bytes into the buffer, as a connection does that the wire brings them by. Returns how many there was space for.
 std::size_t read_into(part_buffer& parts, const std::string& bytes) {
-  const auto room = parts.room();
-  const auto ahead = parts.room_ahead();
-  const auto first = std::min(bytes.size(), room.iov_len);
+  const auto space = parts.space();
+  const auto ahead = parts.space_ahead();
+  const auto first = std::min(bytes.size(), space.iov_len);
   const auto second = std::min(bytes.size() - first, ahead.iov_len);
-  std::memcpy(room.iov_base, bytes.data(), first);
+  std::memcpy(space.iov_base, bytes.data(), first);
   std::memcpy(ahead.iov_base, bytes.data() + first, second);
   parts.add(first + second);
   return first + second;
@@ -93,13 +93,13 @@ BOOST_AUTO_TEST_CASE(what_is_wanted_takes_memory_as_it_comes) {
   constexpr std::size_t large = std::size_t{1} << 30;
   auto parts = that_wants(receive_policy::exactly(large));
   BOOST_TEST(parts.wished() == large);
-  BOOST_TEST(parts.part().size() == part_buffer::first_room);
+  BOOST_TEST(parts.part().size() == part_buffer::first_capacity);
   BOOST_TEST(parts.part().capacity() <= part_buffer::most_reserved);
-  parts.add(part_buffer::first_room);
+  parts.add(part_buffer::first_capacity);
   BOOST_TEST((parts.now() == state::full));
   parts.grow();
   BOOST_TEST((parts.now() == state::filling));
-  BOOST_TEST(parts.part().size() == 2 * part_buffer::first_room);
+  BOOST_TEST(parts.part().size() == 2 * part_buffer::first_capacity);
 }
 
 // BU-3

@@ -160,9 +160,9 @@ BOOST_AUTO_TEST_CASE(two_ends_that_sleep_wake_each_other) {
   }
 }
 
-// TS-1, TS-6: the broker writes much more than the channel has room for, first while the connection is watched, then when it is
+// TS-1, TS-6: the broker writes much more than the channel has space for, first while the connection is watched, then when it is
 // not. The connection ends after the last byte.
-BOOST_AUTO_TEST_CASE(what_there_is_no_room_for_in_memory_leaves_later_and_before_the_end) {
+BOOST_AUTO_TEST_CASE(what_there_is_no_space_for_in_memory_leaves_later_and_before_the_end) {
   channel_to_broker over(receive_policy::exactly(1));
   const auto sent = some_bytes(std::size_t{6} << 20);
   over.to.write(sent);

@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(a_connection_that_can_not_be_read_for_want_of_memory_ends) 
   unreadable = -1;
 }
 
-// TS-3: the socket has no bytes and no room, and reports an error: a time stamp that the scribe never fetches.
+// TS-3: the socket has no bytes and no space, and reports an error: a time stamp that the scribe never fetches.
 BOOST_AUTO_TEST_CASE(a_halted_broker_that_writes_is_told_of_an_error_of_its_socket) {
   broker_connection to(receive_policy::exactly(1), without_shared_memory());
   to.run([&](caf::io::broker* self) {

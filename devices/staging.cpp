@@ -108,8 +108,8 @@ struct host_buffers::shelf {
   };
 
   bool find_idle(std::size_t bytes, buffer& found);
-  std::vector<buffer> make_room(std::size_t bytes);
-  bool has_room(std::size_t bytes) const { return used.in_use + used.idle + bytes <= budget; }
+  std::vector<buffer> drop_idle(std::size_t bytes);
+  bool fits(std::size_t bytes) const { return used.in_use + used.idle + bytes <= budget; }
 
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
@@ -140,9 +140,9 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
 
 // Removes idle buffers, the largest first, until `bytes` more bytes fit into the budget. Returns the removed buffers. The
 // caller frees them without the lock, because freeing is slow. Pre: the lock is held.
-std::vector<host_buffers::shelf::buffer> host_buffers::shelf::make_room(std::size_t bytes) {
+std::vector<host_buffers::shelf::buffer> host_buffers::shelf::drop_idle(std::size_t bytes) {
   std::vector<buffer> gone;
-  for (auto above = idle.end(); !has_room(bytes) && above != idle.begin();) {
+  for (auto above = idle.end(); !fits(bytes) && above != idle.begin();) {
     buffer found;
     if (find_idle(std::prev(above)->first, found))
       gone.push_back(std::move(found));
@@ -160,8 +160,8 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
   {
     const std::lock_guard lock(shelf_->mutex);
     if (!shelf_->find_idle(bytes, *own)) {
-      if (shelf_->used.in_use + bytes <= shelf_->budget) gone = shelf_->make_room(bytes);
-      if (!shelf_->has_room(bytes)) {
+      if (shelf_->used.in_use + bytes <= shelf_->budget) gone = shelf_->drop_idle(bytes);
+      if (!shelf_->fits(bytes)) {
         ++shelf_->used.refused;
         return at::empty_strided(like.sizes(), like.strides(), options);
       }

@@ -21,7 +21,7 @@ namespace troupe::devices {
 /// A pool of page-locked host memory for copies between host and device. The pool reuses its buffers, because locking pages is
 /// slow and locked memory is scarce. While a copy still uses a buffer, the next tensor gets another buffer. It gets ordinary
 /// memory if the budget allows no further buffer.
-///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed to make room. A tensor that still
+///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed for new ones. A tensor that still
 ///         does not fit gets ordinary memory, so allocate() neither waits nor fails.
 ///   HB-2  a buffer holds one tensor at a time. The buffer becomes idle when the last reference to its tensor is dropped, on
 ///         any thread.

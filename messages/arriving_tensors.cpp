@@ -82,9 +82,9 @@ void arriving_tensors::end(const key& which) {
   if (const auto found = arrivals_.find(which); found != arrivals_.end()) end(found);
 }
 
-/// Whether the limits of a sender allow one more piece. A piece with offset 0 begins a transfer, so it needs room for a
+/// Whether the limits of a sender allow one more piece. A piece with offset 0 begins a transfer, so it needs space for a
 /// transfer too.
-bool arriving_tensors::has_room(const account& sender, const extent& piece) const {
+bool arriving_tensors::may_come(const account& sender, const extent& piece) const {
   if (sender.came > most_of_sender_ || piece.bytes > most_of_sender_ - sender.came) return false;
   if (piece.offset > 0) return true;
   const auto most_announced = announced_factor * most_of_sender_;
@@ -101,7 +101,7 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
     return refuse(which, "a piece is smaller than a page, and not the last one");
   if (piece.offset == 0) end(which);
   const auto sender = waiting_.find(which.first);
-  if (!has_room(sender == waiting_.end() ? account{} : sender->second, piece))
+  if (!may_come(sender == waiting_.end() ? account{} : sender->second, piece))
     return refuse(which, "more elements of its sender wait for their messages than this node keeps of one sender");
   if (piece.offset == 0) {
     auto elements = memory_.make(piece.total);  // first, because it may throw

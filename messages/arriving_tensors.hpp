@@ -90,7 +90,7 @@ class arriving_tensors {
   // the transfer is kept.
   const char* find_target(const key& which, const extent& piece, arrival*& target);
   const char* refuse(const key& which, const char* why);
-  bool has_room(const account& sender, const extent& piece) const;
+  bool may_come(const account& sender, const extent& piece) const;
 
   using found_arrival = std::map<key, arrival>::iterator;
   void came(const key& which, arrival& what, std::uint64_t bytes);

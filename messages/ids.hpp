@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Small types for ids, so that ids of different kinds can't be mixed up. Every room may include this header.
+/// Small types for ids, so that ids of different kinds can't be mixed up. Every folder may include this header.
 namespace troupe {
 
 /// One node of the cluster. The id is drawn at random when the node starts, so a restarted node has another id. 0 is no node.

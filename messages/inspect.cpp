@@ -79,7 +79,7 @@ std::uint64_t bytes_before(caf::serializer& sink) {
 
 // Grows the buffer by at least half. If the buffer grew by one message at a time, every message would move all messages before
 // it.
-void make_room(std::vector<char>& buffer, std::size_t bytes) {
+void reserve_more(std::vector<char>& buffer, std::size_t bytes) {
   const auto needed = buffer.size() + bytes;
   if (needed > buffer.capacity()) buffer.reserve(std::max(needed, buffer.capacity() + buffer.capacity() / 2));
 }
@@ -100,7 +100,7 @@ caf::error write_header(caf::serializer& sink, const Header& header, std::size_t
   header.SerializeWithCachedSizesToArray(buffer + prefix_bytes);
   if (payload > 4096) {
     // otherwise the buffer would grow in steps and copy the elements each time
-    if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) make_room(binary->buf(), bytes + payload + 64);
+    if (auto* binary = dynamic_cast<caf::binary_serializer*>(&sink)) reserve_more(binary->buf(), bytes + payload + 64);
   }
   return sink.apply_raw(bytes, buffer);
 }

@@ -44,8 +44,8 @@ std::size_t most_at_once() {
   return std::max<std::size_t>(1, std::min<std::size_t>(reception::most, limit.rlim_cur / 8));
 }
 
-std::string too_many(std::size_t room) {
-  return "more than " + std::to_string(room) +
+std::string too_many(std::size_t limit) {
+  return "more than " + std::to_string(limit) +
          " connections wait at the gate, most of them from this address, and it was the oldest";
 }
 
@@ -116,15 +116,15 @@ struct reception::state {
     }
     if (never_in > 0)
       to.refused({std::to_string(never_in) + " connections were closed unread: they came faster than the gate takes them in"});
-    make_room();
+    close_surplus();
     at_gate = guests.size();
   }
 
   /// Closes connections until the number of the connections is within the limit.
-  void make_room() {
-    for (const auto room = most_at_once(); guests.size() > room;) {
+  void close_surplus() {
+    for (const auto limit = most_at_once(); guests.size() > limit;) {
       const auto leaves = first_to_leave(guests);
-      refuse(*leaves, too_many(room));
+      refuse(*leaves, too_many(limit));
       guests.erase(leaves);
     }
   }

@@ -75,7 +75,7 @@ bool context_record::is_over(pass_number number) const {
   return released_ || number <= passes_.current || passes_.has_failed(number);
 }
 
-bool context_record::lacks_room_for(pass_number number) const {
+bool context_record::lacks_capacity_for(pass_number number) const {
   std::lock_guard lock(mutex_);
   return is_crowded() && !is_over(number);
 }

@@ -81,10 +81,10 @@ class context_record {
   /// earlier passes are not gathered yet.
   std::optional<start> begin(bool at_once);
   /// Takes part in a pass that another node started. Returns nothing if this node knows of this pass or of a later pass
-  /// already, if the pass has failed, after the release, or if lacks_room_for().
+  /// already, if the pass has failed, after the release, or if lacks_capacity_for().
   std::optional<start> follow(pass_number number);
   /// Whether this node does not take part in the pass because it has parts in too many others (CR-6).
-  bool lacks_room_for(pass_number number) const;
+  bool lacks_capacity_for(pass_number number) const;
   /// Adds the graph task of a pass that was begun or followed. Returns false after the release; the caller then has to close
   /// the task.
   bool set_task(pass_number number, contracts::graph_task_actor task);

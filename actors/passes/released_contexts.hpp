@@ -12,7 +12,7 @@ namespace troupe::passes {
 /// Remembers the contexts of other nodes that this node has released, so that a late call does not open such a context again.
 ///   RC-1  contains() is true for the newest contexts that were added, and false for a context that was not added.
 ///   RC-2  consecutive contexts of a node (a stretch) take the memory of one context, and there are never more than `limit`
-///         stretches. To make room, add() drops the oldest stretch of the same node. If that is the new stretch, add() drops
+///         stretches. To free memory, add() drops the oldest stretch of the same node. If that is the new stretch, add() drops
 ///         the oldest stretch of the node with the lowest id instead.
 class released_contexts {
  public:

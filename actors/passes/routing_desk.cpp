@@ -76,8 +76,8 @@ caf::result<discovered> routing_desk::walk(discover& question) {
     const auto why = contexts_.unknown(question.context);
     return make_error(why.code(), why.what());
   }
-  if (context.record->lacks_room_for(question.pass)) {
-    const auto why = without_room(question.context);
+  if (context.record->lacks_capacity_for(question.pass)) {
+    const auto why = no_capacity_text(question.context);
     refuse(why);
     return make_error(errc::refused, why);
   }
@@ -164,15 +164,15 @@ template <class Message>
 void routing_desk::to_pass(Message& message, const std::string& sender) {
   const auto context = contexts_.find(message.context);
   if (!context.record) return say_failed(message, sender, errc::unknown_context, contexts_.unknown(message.context).what());
-  if (context.record->lacks_room_for(message.pass)) {
-    const auto why = without_room(message.context);
+  if (context.record->lacks_capacity_for(message.pass)) {
+    const auto why = no_capacity_text(message.context);
     refuse(why);
     return say_failed(message, sender, errc::refused, why);
   }
   if (auto task = task_for(contexts_, context, message)) self_->send(task, std::move(message));
 }
 
-std::string routing_desk::without_room(const context_id& id) const {
+std::string routing_desk::no_capacity_text(const context_id& id) const {
   return "node '" + here_.self.name() + "' has " + std::to_string(context_record::most_parts) + " parts in passes of node '" +
          here_.directory.name(id.node) + "' whose gradients are not gathered, and takes part in no more; release some contexts";
 }

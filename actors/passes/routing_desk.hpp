@@ -62,7 +62,7 @@ class routing_desk {
   std::string why_not_from(const propagate_gradients& message);
   template <class Message>
   void to_pass(Message& message, const std::string& sender);
-  std::string without_room(const context_id& id) const;
+  std::string no_capacity_text(const context_id& id) const;
   template <class Message>
   void say_failed(const Message& message, const std::string& sender, errc code, const std::string& why);
   void refuse(const std::string& why) const;

@@ -37,7 +37,7 @@ class progress {
   /// Ends the current line; later output begins on the next line.
   void finish();
 
-  /// Returns the line for a report. On a terminal, the line has a bar if `columns` has room for it.
+  /// Returns the line for a report. On a terminal, the line has a bar if `columns` has space for it.
   static std::string line_of(const progress_report& now, std::size_t columns, bool terminal);
 
  private:

@@ -81,7 +81,7 @@ void chaos_world::start_training(bool resume) {
                     "--width", "64", "--heads", "2", "--context", "32", "--batch", "16", "--micro-batches", "4"});
   add(arguments, {"--verify-steps", "0", "--single-process-seconds", "0", "--sample", "0"});
   const auto& on = all_["driver"];
-  processes_["driver"].reset();  // the folder of the run has room for one
+  processes_["driver"].reset();  // the folder of the run has space for one
   processes_["driver"] = std::unique_ptr<hosts::program>(new hosts::program(on.troupe(arguments)));
 }
 

@@ -62,7 +62,7 @@ struct scale_effort {
   std::uint64_t seed = 1;
   std::vector<std::size_t> nodes{100, 1'000, 10'000};
   std::vector<std::string> shapes = shape_names();
-  network_costs network = network_costs::one_room();
+  network_costs network = network_costs::one_rack();
   pass_costs pass;
   double hours = 1'000;     // of the soak
   double hours_a_seed = 2;  // each seed is one cluster

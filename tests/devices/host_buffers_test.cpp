@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(what_is_locked_stays_within_the_budget) {  // HB-1
   BOOST_TEST(held.back().fill_(7)[0].item<int>() == 7);
 }
 
-BOOST_AUTO_TEST_CASE(idle_buffers_make_room_for_one_of_another_size) {  // HB-1
+BOOST_AUTO_TEST_CASE(idle_buffers_are_dropped_for_one_of_another_size) {  // HB-1
   const auto before = simulated::pinned_bytes();
   {
     const std::vector<at::Tensor> three{pool->allocate(bytes(page)), pool->allocate(bytes(page)), pool->allocate(bytes(page))};
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(idle_buffers_make_room_for_one_of_another_size) {  // HB-1
   BOOST_TEST(simulated::pinned_bytes() - before == 4 * page);
 }
 
-BOOST_AUTO_TEST_CASE(what_makes_room_is_freed_while_other_threads_use_the_pool) {  // HB-1
+BOOST_AUTO_TEST_CASE(dropped_buffers_are_freed_while_other_threads_use_the_pool) {  // HB-1
   { const auto all = pool->allocate(bytes(4 * page)); }
   std::vector<std::future<void>> users;
   int in_time = 0;
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(where_all_of_the_budget_is_being_filled_there_is_ordinary_m
   BOOST_TEST(pool->allocate(bytes(2 * page)).is_pinned());
 }
 
-BOOST_AUTO_TEST_CASE(a_buffer_that_makes_room_is_none_that_is_being_filled) {  // HB-4
+BOOST_AUTO_TEST_CASE(a_dropped_buffer_is_none_that_is_being_filled) {  // HB-4
   const auto before = simulated::pinned_bytes();
   auto done = pool->allocate(bytes(page));
   simulated::gate late(default_stream);

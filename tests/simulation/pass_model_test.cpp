@@ -54,7 +54,7 @@ struct simulated_pass {
   }
 };
 
-const network_costs in_a_room{.latency_ns = 10'000, .jitter_ns = 20'000};
+const network_costs in_a_rack{.latency_ns = 10'000, .jitter_ns = 20'000};
 
 }  // namespace
 
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_SUITE(pass_model_on_a_simulated_network)
 BOOST_AUTO_TEST_CASE(passes_over_all_shapes_succeed) {  // IN-1, PA-1, PU-1
   for (const auto& name : shape_names())
     for (const std::uint32_t nodes : {2u, 5u, 12u}) {
-      simulated_pass all(shape_of(name, nodes), in_a_room);
+      simulated_pass all(shape_of(name, nodes), in_a_rack);
       all.start();
       all.run();
       all.expect_success();
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(the_time_of_a_ring_is_that_of_its_functions_and_messages) {
 
 BOOST_AUTO_TEST_CASE(one_seed_gives_one_run) {  // PM-1
   const auto run = [](std::uint64_t seed) {
-    simulated_pass all(tree_shape(50), network_costs::one_room(), {}, seed);
+    simulated_pass all(tree_shape(50), network_costs::one_rack(), {}, seed);
     all.start();
     all.run();
     return std::tuple(all.clock.happened(), all.pass->result().time_ns, all.pass->result().largest_purse_bytes,
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(drawn_passes_with_unused_results_succeed_in_smart_mode_and_
   for (int i = 0; i < 300; ++i) {
     const auto shape = draw_shape(random, 2 + static_cast<std::uint32_t>(i % 5), 12, 4);
     for (const bool fast : {false, true}) {
-      simulated_pass all(shape, in_a_room, {.fast = fast}, static_cast<std::uint64_t>(i));
+      simulated_pass all(shape, in_a_rack, {.fast = fast}, static_cast<std::uint64_t>(i));
       all.start();
       all.run();
       BOOST_TEST_REQUIRE(all.pass->is_over());
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(drawn_passes_with_unused_results_succeed_in_smart_mode_and_
 BOOST_AUTO_TEST_CASE(a_function_that_throws_fails_the_pass_on_all_nodes) {  // IN-2, PA-3
   const auto shape = pipeline_shape(5);
   for (std::uint32_t f = 0; f < shape.home.size(); ++f) {
-    simulated_pass all(shape, in_a_room, {.throwing = f});
+    simulated_pass all(shape, in_a_rack, {.throwing = f});
     all.start();
     all.run(500 * ms);
     BOOST_TEST_REQUIRE(all.pass->is_over());
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_function_that_throws_fails_the_pass_on_all_nodes) {  // I
 BOOST_AUTO_TEST_CASE(a_node_that_ends_at_any_time_fails_the_pass_or_comes_too_late) {
   int failed = 0;
   for (std::int64_t at_us = 5; at_us < 1200; at_us += 25) {
-    simulated_pass all(tree_shape(6, 2), in_a_room, {.costs = {.function_ns = 50'000, .spread_percent = 0}});
+    simulated_pass all(tree_shape(6, 2), in_a_rack, {.costs = {.function_ns = 50'000, .spread_percent = 0}});
     all.start();
     all.run(at_us * 1000);
     all.end(3);
@@ -166,8 +166,8 @@ BOOST_AUTO_TEST_CASE(an_abort_without_an_answer_ends_after_a_second) {  // IN-2
 }
 
 BOOST_AUTO_TEST_CASE(a_message_holds_the_purse_that_it_has) {
-  simulated_pass small(tree_shape(10), in_a_room);
-  simulated_pass large(tree_shape(200), in_a_room);
+  simulated_pass small(tree_shape(10), in_a_rack);
+  simulated_pass large(tree_shape(200), in_a_rack);
   for (auto* each : {&small, &large}) {
     each->start();
     each->run();

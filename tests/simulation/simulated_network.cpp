@@ -8,7 +8,7 @@
 
 namespace troupe::simulation {
 
-network_costs network_costs::one_room() {
+network_costs network_costs::one_rack() {
   // A small call between processes takes about 25 us on one machine (`small_call`): two messages, each sent and received. Between
   // hosts a call took 55 us (`tls_small_call` without TLS), of which two ways.
   return {.latency_ns = 12'000,

@@ -28,8 +28,8 @@ struct network_costs {
   std::uint64_t envelope_bytes = 0;  // of a message on the wire, beside its structs
   std::size_t cores = 0;  // that all nodes share for messages, as processes of one machine do; 0: each node has its own
 
-  /// A cluster whose nodes stand in one room, with what troupe's messages cost on the machine of docs/measurements.md.
-  static network_costs one_room();
+  /// A cluster whose nodes stand in one rack, with what troupe's messages cost on the machine of docs/measurements.md.
+  static network_costs one_rack();
   /// "latency 25 us, ...", for people.
   std::string text() const;
 };

@@ -263,17 +263,17 @@ BOOST_AUTO_TEST_CASE(a_node_takes_part_in_so_many_passes_of_another_one) {
   BOOST_TEST(second.follow({1}).has_value());
   second.set_task({1}, task());
   for (auto* each : {&of_other, &second}) {
-    BOOST_TEST((each->lacks_room_for({2}) && !each->follow({2}).has_value()));
-    BOOST_TEST(!each->lacks_room_for({1}));  // this pass has its part
+    BOOST_TEST((each->lacks_capacity_for({2}) && !each->follow({2}).has_value()));
+    BOOST_TEST(!each->lacks_capacity_for({1}));  // this pass has its part
   }
   of_other.learn({1}, {});
   BOOST_TEST((of_other.next_to_gather() != nullptr));
-  BOOST_TEST(!second.lacks_room_for({2}));
+  BOOST_TEST(!second.lacks_capacity_for({2}));
   BOOST_TEST(second.follow({2}).has_value());
   second.set_task({2}, task());
-  BOOST_TEST(of_other.lacks_room_for({2}));
+  BOOST_TEST(of_other.lacks_capacity_for({2}));
   second.skip({2});
-  BOOST_TEST(!of_other.lacks_room_for({2}));
+  BOOST_TEST(!of_other.lacks_capacity_for({2}));
   second.release();
   BOOST_TEST(*parts == context_record::most_parts - 2);
 }

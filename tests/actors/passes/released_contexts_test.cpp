@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(what_was_released_is_known_and_nothing_else) {
 }
 
 // RC-2
-BOOST_AUTO_TEST_CASE(contexts_one_after_another_take_the_room_of_one) {
+BOOST_AUTO_TEST_CASE(contexts_one_after_another_take_the_memory_of_one) {
   troupe::passes::released_contexts released(4);
   for (std::uint64_t number = 1; number <= 100'000; ++number) {
     released.add({a, number});

@@ -100,7 +100,7 @@ struct way {
   double most_wanted() const { return holds() + in_bytes(2 * piece_window::most_wait_ns) + least(); }
 };
 
-/// Two nodes that always have more to send to each other. A way takes one piece at a time. An answer takes no room, and waits behind the
+/// Two nodes that always have more to send to each other. A way takes one piece at a time. An answer takes no space, and waits behind the
 /// pieces of its way. The second node begins a second later.
 struct two_ways {
   struct one_way {

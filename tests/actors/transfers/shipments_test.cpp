@@ -396,7 +396,7 @@ struct simulated_shipping {
       for (std::size_t b = 0; b < a; ++b) network.connect(a, b);
   }
   static simulation::network_costs costs(std::int64_t latency_ns) {
-    auto result = simulation::network_costs::one_room();
+    auto result = simulation::network_costs::one_rack();
     result.latency_ns = latency_ns;
     result.jitter_ns = 0;  // messages of one connection arrive in the order in which they left
     return result;
@@ -468,7 +468,7 @@ struct simulated_shipping {
 
 }  // namespace
 
-// Two ways: between hosts in one room, and between hosts 20 ms apart. On each way the window grows to what the way holds.
+// Two ways: between hosts in one rack, and between hosts 20 ms apart. On each way the window grows to what the way holds.
 BOOST_AUTO_TEST_CASE(ship_at_the_rate_of_the_way, *boost::unit_test::label("explored")) {  // WD-2
   const std::vector<std::tuple<std::int64_t, std::int64_t, std::uint64_t>> ways{{12'000, 600, 8}, {20'000'000, 1200, 64}};
   for (const auto& [latency_ns, most_ms, most_mb] : ways) {

@@ -282,7 +282,7 @@ class Pages(Folder):
         for each in (r'aria-label="a\d \g&lt;x&gt;"', r">$\frac$ of $x$</text>"):
             self.assertIn(each, text)
 
-    def test_a_name_of_a_default_without_room_is_in_the_legend(self):
+    def test_a_name_of_a_default_without_space_is_in_the_legend(self):
         self.assertIn(">default of short: 4 KiB</text>", self.page_with(default_name="short"))
         text = self.page_with(default_name="middleman.max-consecutive-reads-of-a-connection")
         self.assertIn(">default: 4 KiB</text>", text)

@@ -58,8 +58,8 @@ BOOST_AUTO_TEST_CASE(rows_compare_many_nodes_with_a_hundred) {
 }
 
 BOOST_AUTO_TEST_CASE(membership_of_more_nodes_knows_as_soon_and_sends_as_much) {
-  const auto small = simulate_membership(50, network_costs::one_room(), 1, [](const auto&) {});
-  const auto large = simulate_membership(200, network_costs::one_room(), 1, [](const auto&) {});
+  const auto small = simulate_membership(50, network_costs::one_rack(), 1, [](const auto&) {});
+  const auto large = simulate_membership(200, network_costs::one_rack(), 1, [](const auto&) {});
   BOOST_TEST(large.messages < 1.2 * small.messages);
   BOOST_TEST(large.bytes < 1.2 * small.bytes);
   BOOST_TEST(small.bytes > 50 * small.messages);  // messages have bytes

@@ -84,9 +84,10 @@ class peer {
 
   /// For programs that send messages to actors of the peer. CAF stores any number of messages in memory until the peer reads
   /// them; a program that waits for this future limits them. The future completes once CAF has written all messages that the
-  /// calling thread sent before send_capacity(), and less than settings::send_limit bytes wait to leave for the peer. Calls and passes
-  /// need no send_capacity(): they limit their bytes themselves. With settings::network `caf`, the future does not wait until bytes
-  /// leave: it completes once CAF has written the messages into its buffer. Fails with deadline_passed or peer_down.
+  /// calling thread sent before send_capacity(), and less than settings::send_limit bytes wait to leave for the peer. Calls and
+  /// passes need no send_capacity(): they limit their bytes themselves. With settings::network `caf`, the future does not wait
+  /// until bytes leave: it completes once CAF has written the messages into its buffer. Fails with deadline_passed or
+  /// peer_down.
   future<done> send_capacity(std::optional<std::chrono::milliseconds> deadline = {}) const;
 
   /// What the peer does now and has done so far. The peer answers even while all its workers compute. Blocks; throws

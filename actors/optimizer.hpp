@@ -29,8 +29,8 @@ namespace troupe {
 ///   OM-4  a run that loads a checkpoint goes on with the same bits as the run that saved it. A checkpoint therefore has the
 ///         buffers of the modules too and, for the process of each node, the state of libtorch's default generator on the CPU.
 ///   OM-5  gathered gradients serve one step: the step drops them on every node, also if the step throws, unless it throws
-///         unsure_step or the error of a save. A gather that fails and a load drop them too. Gradients are summed in the order of
-///         the calls of gather().
+///         unsure_step or the error of a save. A gather that fails and a load drop them too. Gradients are summed in the order
+///         of the calls of gather().
 ///   OM-7  step() throws unsure_step if this node can't find out whether a node has made the step. No node makes a step twice:
 ///         a second try, or another change, completes the step on all nodes, gives up a step that no node has made, or names
 ///         the nodes that have made it. A late message of an earlier step or load changes nothing.

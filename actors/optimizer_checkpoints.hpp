@@ -16,8 +16,8 @@ namespace troupe {
 
 class optimizer_parts;
 
-/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_disk_space() and load(). One save or load of the
-/// parts runs at a time.
+/// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_disk_space() and load(). One save or load of
+/// the parts runs at a time.
 ///   OK-1  a save that fails leaves no part and no snapshot on any node that can be reached.
 ///   OK-2  after a save, the parts of earlier saves are gone from `folder` and from the folders on the nodes.
 ///   OK-3  while an optimizer lives, no other optimizer of this process saves to a folder that the first one has saved to or

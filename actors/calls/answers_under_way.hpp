@@ -14,8 +14,8 @@ namespace troupe::calls {
 /// Counts, for each caller, the bytes of answers that this node has sent and that the caller has not taken yet. After an answer
 /// this node may send the caller a question (see worker_desk). When the caller answers the question, it has taken all answers
 /// that left before the question. One question may follow several small answers.
-///   AU-1  a caller has credit while less than `limit` bytes are under way to it. Calls of a caller without credit do not start. So
-///         only the answers of calls that ran already can exceed `limit`.
+///   AU-1  a caller has credit while less than `limit` bytes are under way to it. Calls of a caller without credit do not
+///         start. So only the answers of calls that ran already can exceed `limit`.
 ///   AU-2  a question follows as soon as `step()` bytes have left since the last question. So fewer than `step()` bytes still
 ///         count although the caller has taken them. `step()` is at most `limit`.
 class answers_under_way {

@@ -119,8 +119,8 @@ struct gradients_wish {
 };
 using gradients_wish_ptr = std::shared_ptr<gradients_wish>;
 
-/// A request of peer::send_capacity(), which is fulfilled once few bytes wait to leave for the peer. The destructor fails a request that
-/// was not fulfilled.
+/// A request of peer::send_capacity(), which is fulfilled once few bytes wait to leave for the peer. The destructor fails a
+/// request that was not fulfilled.
 struct capacity_wish {
   node_id to;
   std::int64_t until_ns = 0;                    // steady clock: the deadline

@@ -50,8 +50,8 @@ class reception {
   reception(std::shared_ptr<const credentials> own, receivers to);
   ~reception();
 
-  /// Hands an accepted connection to the reception's thread. `listener`: a number that the owner chooses, and gets again with the
-  /// proven connection. Any thread may call it. Throws std::system_error if the system gives no thread.
+  /// Hands an accepted connection to the reception's thread. `listener`: a number that the owner chooses, and gets again with
+  /// the proven connection. Any thread may call it. Throws std::system_error if the system gives no thread.
   void admit(support::owned_descriptor socket, std::uint64_t listener);
   /// How many connections the thread serves. For tests.
   std::size_t open_handshakes() const;

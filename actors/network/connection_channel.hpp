@@ -26,7 +26,8 @@ namespace troupe::network {
 ///   open       the two ends share memory                           cut(): cut
 ///   cut        one end has left: memory can be read, not written   none
 ///
-/// A listener is a Unix socket of the calling end. The called end connects to the listener and passes the memory (see channel_listener).
+/// A listener is a Unix socket of the calling end. The called end connects to the listener and passes the memory (see
+/// channel_listener).
 ///
 /// At first the bytes of each direction go by TCP. In the states open and cut, a direction moves to memory once, and stays in
 /// memory:

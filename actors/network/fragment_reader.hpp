@@ -51,8 +51,8 @@ class fragment_reader {
   }
   /// Whether the next bytes are of a fragment, or of a payload whose first bytes came in fragments.
   bool has_wish() const noexcept { return state_ == state::fragment || ahead_of_payload_; }
-  /// Puts the bytes that came in fragments at the beginning of `part`, and makes space behind them for the bytes that come next.
-  /// Returns how many bytes came in fragments. Pre: has_wish().
+  /// Puts the bytes that came in fragments at the beginning of `part`, and makes space behind them for the bytes that come
+  /// next. Returns how many bytes came in fragments. Pre: has_wish().
   std::size_t prepare(std::vector<char>& part);
   /// Whether the other end has said that it reads fragments.
   bool other_end_reads() const noexcept { return other_end_reads_; }

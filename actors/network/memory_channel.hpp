@@ -50,18 +50,18 @@ struct channel_with_bell {
 /// The process at the other end of a bell; 0 if the kernel does not name this process.
 std::uint64_t process_beyond(const support::owned_descriptor& bell);
 
-/// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a listener: a
-/// Unix socket whose abstract name holds both addresses of the connection. The called end connects to the listener and passes the
-/// memory. If there is no listener, the connection stays with TCP.
+/// How the two ends of a TCP connection get a channel without sending a byte on the connection. The calling end opens a
+/// listener: a Unix socket whose abstract name holds both addresses of the connection. The called end connects to the listener
+/// and passes the memory. If there is no listener, the connection stays with TCP.
 ///   LD-1  a channel is made only if both ends are on loopback, in one network namespace, and run as one user.
 ///   LD-2  no end waits for the other end. Nothing is left on the system, however an end closes or dies.
 class channel_listener {
  public:
-  /// Opens the listener of a connection at its calling end. Returns nothing if the connection is not on loopback, or if the process
-  /// has few descriptors left.
+  /// Opens the listener of a connection at its calling end. Returns nothing if the connection is not on loopback, or if the
+  /// process has few descriptors left.
   static std::optional<channel_listener> open(int connection);
-  /// Returns the channel once the other end has connected to the listener and has passed the memory. An empty result: call answer()
-  /// again later.
+  /// Returns the channel once the other end has connected to the listener and has passed the memory. An empty result: call
+  /// answer() again later.
   channel_with_bell answer();
 
   /// For the called end: connects to the listener and passes the memory. The result has no channel if there is no listener.

@@ -239,8 +239,8 @@ class walk {
   std::size_t parts_ = 0;
 };
 
-/// Whether a name with a forbidden beginning follows a plus sign. Reads the bytes only once, because the sender chooses how many there are
-/// and this thread serves all connections.
+/// Whether a name with a forbidden beginning follows a plus sign. Reads the bytes only once, because the sender chooses how
+/// many there are and this thread serves all connections.
 bool has_forbidden_name(std::string_view bytes) noexcept {
   for (auto at = bytes.find('+'); at != std::string_view::npos; at = bytes.find('+')) {
     bytes.remove_prefix(std::min(bytes.size(), bytes.find_first_not_of('+', at)));

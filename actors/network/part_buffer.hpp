@@ -20,14 +20,14 @@ namespace troupe::network {
 ///   complete  enough bytes have come                              take(), then want_next() or want_rest(): any
 ///
 ///   BU-1  bytes leave in the parts in the order in which they came, each once.
-///   BU-2  a part takes at most `first_capacity` bytes of memory, or twice the bytes that have come, however many bytes the broker
-///         wants.
+///   BU-2  a part takes at most `first_capacity` bytes of memory, or twice the bytes that have come, however many bytes the
+///         broker wants.
 ///   BU-3  memory that a large part took is freed once many smaller parts have passed.
 class part_buffer {
  public:
   static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-  /// `first_capacity`: for how many bytes a part has space at first. `most_reserved`: how many bytes of memory may be reserved for a
-  /// part before its bytes have come.
+  /// `first_capacity`: for how many bytes a part has space at first. `most_reserved`: how many bytes of memory may be reserved
+  /// for a part before its bytes have come.
   static constexpr std::size_t first_capacity = std::size_t{1} << 20;
   static constexpr std::size_t most_reserved = std::size_t{64} << 20;
   /// Memory is freed only if its capacity is more than twice this many bytes, however small the parts are.

@@ -339,8 +339,8 @@ void tcp_scribe::stream::end_for_memory(bool is_fragment) {
   end_wrong("a message of " + std::to_string(parts.wished()) + " bytes, for which there is no memory");
 }
 
-/// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_capacity` bytes do not
-/// count, because each connection has space for them anyway.
+/// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_capacity` bytes do
+/// not count, because each connection has space for them anyway.
 void tcp_scribe::stream::note_unfinished() {
   const auto bytes = parts.part().size();
   if (!messages.may_hold(bytes > part_buffer::first_capacity ? bytes : 0))

@@ -54,8 +54,8 @@ class transfer_desk {
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
 
-  /// Fulfils a wish for send capacity (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the senders when
-  /// to wait.
+  /// Fulfils a wish for send capacity (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the
+  /// senders when to wait.
   void wish(const contracts::capacity_wish_ptr& what);
 
   void went_down(node_id who);

@@ -95,7 +95,9 @@ class message_rules {
   std::size_t owed() const noexcept { return owed_; }
 
  private:
-  static constexpr std::size_t owed_for_monitor = 64;  // the news that the monitored actor has ended
+  static constexpr std::size_t reason_bytes = 15;  // why an actor has ended, without a text
+  // The news that the monitored actor has ended.
+  static constexpr std::size_t owed_for_monitor = message_head::bytes + 2 * message_outline::node_bytes + reason_bytes;
   static constexpr std::size_t owed_for_request = 128;
   static constexpr std::size_t owed_for_status = std::size_t{32} << 10;
 

@@ -70,7 +70,7 @@ class function_table {
   std::vector<std::string> names() const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards functions_
   std::unordered_map<std::string, function> functions_;
 };
 

@@ -89,7 +89,7 @@ class process_group {
   const line_sink sink_;
   const line_sink errors_;
   support::owned_descriptor wake_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards tasks_, children_, ended_ and leaving_
   std::condition_variable changed_;
   std::deque<std::packaged_task<pid_t()>*> tasks_;
   std::vector<child> children_;

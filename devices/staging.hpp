@@ -88,7 +88,7 @@ class staging {
   host_buffers& buffers(c10::DeviceType type);
 
   const std::size_t budget_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;             // guards buffers_
   std::optional<host_buffers> buffers_;  // made for the first tensor of an accelerator
 };
 

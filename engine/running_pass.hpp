@@ -25,8 +25,8 @@ struct graph_task_settings;
 struct pass_notes {
   void queue(std::function<void()> callback);
 
-  std::atomic<std::int64_t> id{-1};  // drawn at the first request
-  std::mutex queueing;
+  std::atomic<std::int64_t> id{-1};              // drawn at the first request
+  std::mutex queueing;                           // guards callbacks while functions of the pass run
   std::vector<std::function<void()>> callbacks;  // run when the pass has finished
   bool has_functions_away = false;               // whether functions of the pass wait or run in lanes
   std::uint64_t made_from = 0;                   // in anomaly mode: the sequence number when the running function began

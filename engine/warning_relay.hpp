@@ -22,7 +22,7 @@ class warning_relay final : public c10::WarningHandler {
   void replay_and_rethrow(std::exception_ptr failure);
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards held_
   std::vector<c10::Warning> held_;
 };
 

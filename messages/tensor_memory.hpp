@@ -38,7 +38,7 @@ class tensor_memory {
     std::size_t bytes() const;
 
    private:
-    mutable std::mutex mutex_;
+    mutable std::mutex mutex_;   // guards blocks_ and bytes_
     std::deque<block*> blocks_;  // the last freed block is at the back
     std::size_t bytes_ = 0;
   };

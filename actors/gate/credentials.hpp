@@ -127,7 +127,8 @@ class credentials {
   watched_file revoked_;
   certificates::identity own_;
 
-  mutable std::mutex mutex_;  // guards all from state_ to proven_, and kit_ and revoked_ except their paths
+  // mutex_ guards state_, warning_, sessions_, sessions_here_, by_name_ and proven_, and kit_ and revoked_ except their paths.
+  mutable std::mutex mutex_;
   std::shared_ptr<const state> state_;
   std::string warning_;                                   // the last warning
   mutable std::map<std::string, kept_session> sessions_;  // of connections that this node made, by `whom`

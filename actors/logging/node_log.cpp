@@ -126,7 +126,7 @@ struct logs_with_files {
     std::weak_ptr<void> log;
     std::function<void()> reopen;
   };
-  std::mutex mutex;
+  std::mutex mutex;  // guards entries
   std::list<entry> entries;
 
   static logs_with_files& of_process() {

@@ -57,7 +57,7 @@ class quiet_clock final : public caf::detail::thread_safe_actor_clock {
   }
 
   caf::actor_clock& real_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards with_timeouts_
   std::unordered_set<actor*> with_timeouts_;
 };
 

@@ -126,7 +126,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
     std::unordered_map<std::uint64_t, doorman*> all;
     silent_connections silent;  // used by the leader thread only
   } doormen_;
-  std::optional<gate::reception> reception_;  // with certificates; uses all members above
+  std::optional<gate::reception> reception_;  // with certificates; its thread calls post() and refuse()
   std::atomic<caf::actor_id> unordered_{0};
   const std::shared_ptr<network_threads> threads_;
   std::function<void()> idle_work_;

@@ -56,7 +56,7 @@ class deadline_clock {
   void run();
   void ring_first(std::unique_lock<std::mutex>& lock);
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards alarms_, last_, wakes_, stands_at_ and stopped_
   std::condition_variable sooner_;
   std::map<alarm, std::function<void()>> alarms_;
   std::uint64_t last_ = 0;

@@ -21,7 +21,7 @@ class span_collector {
   std::vector<trace_span> take();
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards spans_
   std::vector<trace_span> spans_;
 };
 using span_collector_ptr = std::shared_ptr<span_collector>;

@@ -65,7 +65,7 @@ class turns {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards next_, failed_ and failure_
   std::condition_variable changed_;
   std::size_t next_ = 0;
   bool failed_ = false;

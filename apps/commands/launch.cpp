@@ -187,7 +187,7 @@ class cluster {
   std::optional<launch_certificates> certificates_;
   const stop_signal& stop_;
   process_group::line_sink lines_ = lines_with_names();
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards addresses_
   std::map<std::string, std::string> addresses_;
   std::map<std::string, pid_t> pids_;
   std::vector<support::owned_descriptor> signs_of_life_;  // write ends of the stdin of nodes on other hosts

@@ -96,11 +96,11 @@ class installed_engine final : public Engine {
   }
 
   Engine& libtorch_;
-  std::mutex sharing_;
+  std::mutex sharing_;  // held while the threads and queues of one engine are given to the other
   std::atomic<bool> are_shared_{false};
 };
 
-std::mutex installing;
+std::mutex installing;             // guards ours
 installed_engine* ours = nullptr;  // made once and never destroyed, because passes may run until the process ends
 
 Engine& stub_of_ours() { return *ours; }

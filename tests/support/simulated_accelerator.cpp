@@ -60,7 +60,7 @@ struct questions {
     changed.wait(lock, [&] { return is_asked; });
   }
 
-  std::mutex mutex;  // guards the members below
+  std::mutex mutex;  // guards is_stuck and is_asked
   std::condition_variable changed;
   bool is_stuck = false;
   bool is_asked = false;

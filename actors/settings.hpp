@@ -130,9 +130,9 @@ struct settings {
   /// Reads the options of a node, which docs/options.md lists: `--name=stage1 --port=4001 --join=h1:4001`. A value may also be
   /// the next argument. Throws troupe::error (misuse) for anything else.
   settings(int argc, char** argv);
-  /// For a program with options of its own: reads the options above and takes them out of `argv`, with their values. The other
-  /// arguments stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and all arguments after it
-  /// stay.
+  /// For a program with options of its own: reads the options of a node and takes them out of `argv`, with their values. The
+  /// other arguments stay in `argv`, in their order, and `argc` becomes their number. An argument "--" and all arguments after
+  /// it stay.
   static settings take(int& argc, char** argv);
 
  private:

@@ -27,7 +27,7 @@ namespace troupe::devices {
 ///   SO-4  a sum is never made in memory that another stream may still read.
 ///   SO-5  at the end of the pass, also after an error, the caller's current streams wait for every stream that the pass used.
 ///   SO-6  if all work is on one stream, no event is recorded.
-///   SO-7  the promises above also hold for a function that a lane runs on another thread. The function's consumers wait for
+///   SO-7  SO-1 to SO-6 also hold for a function that a lane runs on another thread. The function's consumers wait for
 ///         the work of the function. They do not wait for later work of the lane on the same stream.
 ///   SO-8  if a leaf's gradient is made on one stream and accumulated on another, the process prints one warning. libtorch
 ///         prints the same warning (at::Context::setWarnOnAccumulateGradStreamMismatch).

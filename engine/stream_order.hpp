@@ -49,8 +49,8 @@ class stream_order {
   /// caller.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) = 0;
 
-  /// As add() above, but calls `sum` to add `value`. `sum` runs on the stream on which `consumer` will run. That stream waits
-  /// for `value` first.
+  /// As the other add(), but calls `sum` to add `value`. `sum` runs on the stream on which `consumer` will run. That stream
+  /// waits for `value` first.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) = 0;
 
   /// To be called for each tensor that the caller of the pass gets. The entered function has made or received the tensor.

@@ -14,7 +14,7 @@
 
 /// Arithmetic on float32 whose results have the same bits on a GPU and on the host.
 ///   FB-1  each operation is rounded once, to nearest even. No compiler joins a product and a sum to one operation (fma): on a
-///         GPU the intrinsic functions below prevent it, on the host the option -ffp-contract=off (messages/CMakeLists.txt).
+///         GPU intrinsic functions prevent it, on the host the option -ffp-contract=off (messages/CMakeLists.txt).
 ///   FB-2  denormal numbers keep their values, unless a thread of the host flushes them to zero.
 /// The bits of a NaN that an operation makes may differ between a GPU and the host. So no result takes its bits from such a
 /// NaN.

@@ -11,8 +11,8 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
 
-/// What a call can ask of a node: to run a function that a user has registered, or one of the requests below, which modules,
-/// optimizers, checkpoints and traces make. Tensors and the user's values travel beside the request, in call_request.
+/// What a call can ask of a node: to run a function that a user has registered, or one of the requests of this file, which
+/// modules, optimizers, checkpoints and traces make. Tensors and the user's values travel beside the request, in call_request.
 namespace troupe::requests {
 
 /// Asks to run the user's function with this name.

@@ -78,8 +78,8 @@ const fixed* find_in(const Range& all, std::string_view type) noexcept {
   return found == all.end() ? nullptr : &*found;
 }
 
-/// Whether a type is none of CAF's, if it is in none of the tables above. The names of CAF's types have an @, except the names
-/// in this function.
+/// Whether a type is none of CAF's, if it is in none of the tables of types. The names of CAF's types have an @, except the
+/// names in this function.
 bool is_own_type(std::string_view type) noexcept {
   return type.find('@') == std::string_view::npos && type != "settings" && !type.starts_with("stream<") &&
          !type.starts_with(begin_of_vectors);

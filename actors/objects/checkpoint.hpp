@@ -111,7 +111,7 @@ void remove_own_parts(const support::open_folder& folder, const std::string& nod
 /// written to `folder`.
 ///   XR-1  nothing is left on the disk: if there is no such folder, the folder in which it would be made is checked.
 void expect_disk_space(const std::string& folder, std::uint64_t bytes);
-/// As above, for a folder that another node names. `there`: the folder, or the last one on the way to it that is there.
+/// The same for a folder that another node names. `there`: the folder, or the last one on the way to it that is there.
 void expect_disk_space(const std::string& folder, const support::open_folder& there, std::uint64_t bytes);
 
 /// The bytes of a part of a checkpoint, while the part is sent in pieces to another node or is received from there. One thread

@@ -4,7 +4,7 @@
 
 #include <troupe/actors/services/uses.hpp>
 
-// The parts of a node that passes use. Each list below includes the list above it.
+// The parts of a node that passes use.
 namespace troupe::passes {
 
 using burst_parts = uses<with_self, with_directory, with_clock, with_actors, with_gradient_credits, with_pass_workers,

@@ -27,8 +27,8 @@ def options():
         prog="make mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="example: make mutate FILES='engine/*.cpp engine/*.hpp' N=100 SEED=1")
     parser.add_argument("--files", nargs="+", required=True, help="sources or patterns of them, relative to the project's folder")
-    parser.add_argument("--count", type=int, default=20, help="mutants to draw from each room: the top folders, and engine/protocol (default: 20)")
-    parser.add_argument("--together", action="store_true", help="--count is for all files together, not for each room")
+    parser.add_argument("--count", type=int, default=20, help="mutants to draw from each folder: the top folders, and engine/protocol (default: 20)")
+    parser.add_argument("--together", action="store_true", help="--count is for all files together, not for each folder")
     parser.add_argument("--seed", type=int, default=1, help="which are drawn (default: 1)")
     parser.add_argument("--folder", type=pathlib.Path, default=root / "build/mutate", help="where the faulty tree is built")
     parser.add_argument("--torch", type=pathlib.Path, help="libtorch's folder (default: as the project's build)")
@@ -109,19 +109,19 @@ def draw(given, source, build):
     found, unread = collect(build, [os.path.realpath(source / path) for path in given.sources])
     for path in unread:
         say(f"mutate: {os.path.relpath(path, source)} holds no code that a unit of the build reads")
-    taken, rooms = {}, {}
+    taken, folders = {}, {}
     random.Random(given.seed).shuffle(found)
     for each in found:
         places = taken.setdefault(each.path, [])
         if all(each.end <= begin or end <= each.begin for begin, end in places):
             places.append((each.begin, each.end))
-            rooms.setdefault(room_of(given, each, source), []).append(each)
+            folders.setdefault(folder_of(given, each, source), []).append(each)
     say(f"mutate: {len(found)} candidates in {len(given.sources)} files, drawn with seed {given.seed}: " +
-        ", ".join(f"{min(given.count, len(those))} in {room}" for room, those in sorted(rooms.items())))
-    return rooms
+        ", ".join(f"{min(given.count, len(those))} in {folder}" for folder, those in sorted(folders.items())))
+    return folders
 
 
-def room_of(given, candidate, source):
+def folder_of(given, candidate, source):
     if given.together:
         return "all files"
     name = os.path.relpath(candidate.path, source)
@@ -149,9 +149,9 @@ def mutated(source, mutants, tree):
 
 def build_all(given, source, build, drawn, tree):
     """Builds the tree with as many mutants as were asked for; those that the compiler refuses are left out."""
-    numbered = {room: list(enumerate(those, 1000 * place)) for place, (room, those) in enumerate(sorted(drawn.items()))}
+    numbered = {folder: list(enumerate(those, 1000 * place)) for place, (folder, those) in enumerate(sorted(drawn.items()))}
     mutants = {number: each for those in numbered.values() for number, each in those[:given.count]}
-    spare = {room: those[given.count:] for room, those in numbered.items()}
+    spare = {folder: those[given.count:] for folder, those in numbered.items()}
     main_file = tree["tests/support/main.cpp"] + b'#include "' + os.fsencode(tools / "case_marks.hpp") + b'"\n'
     for _ in range(12):
         write_tree(source, {**tree, **mutated(source, mutants, tree), "tests/support/main.cpp": main_file})
@@ -166,7 +166,7 @@ def build_all(given, source, build, drawn, tree):
         if not refused:
             sys.exit(f"mutate: the tree with mutants can't be built:\n{done.stdout[-5000:]}")
         for number in refused:
-            others = spare[room_of(given, mutants.pop(number), source)]
+            others = spare[folder_of(given, mutants.pop(number), source)]
             if others:
                 mutants.update([others.pop(0)])
         say(f"mutate: {len(refused)} can't be compiled, others take their places")
@@ -245,14 +245,14 @@ def run_tests(given, source, build, mutants):
 
 
 def report(given, source, found, mutants):
-    rows = [{"room": room_of(given, mutants[number], source), "file": os.path.relpath(mutants[number].path, source),
+    rows = [{"folder": folder_of(given, mutants[number], source), "file": os.path.relpath(mutants[number].path, source),
              "line": mutants[number].line, "change": mutants[number].what, "outcome": outcome} for number, outcome in sorted(found.items())]
     say(f"\nnoticed, of those that are not equivalent (seed {given.seed}):")
-    for room in sorted({row["room"] for row in rows}):
-        outcomes = [row["outcome"] for row in rows if row["room"] == room]
+    for folder in sorted({row["folder"] for row in rows}):
+        outcomes = [row["outcome"] for row in rows if row["folder"] == folder]
         different = [each for each in outcomes if each != "equivalent"]
         noticed = sum(each.startswith("noticed") for each in different)
-        say(f"  {room:<16} {noticed} of {len(different)}" +
+        say(f"  {folder:<16} {noticed} of {len(different)}" +
             (f", {len(outcomes) - len(different)} equivalent" if len(outcomes) > len(different) else ""))
     survived = [row for row in rows if row["outcome"].startswith("SURVIVED")]
     say("\nno test notices:" if survived else "")

@@ -82,17 +82,17 @@ class MutateTest(unittest.TestCase):
     def test_leaves_alone_what_the_compiler_computes(self):
         self.assertFalse([each for each in self.found if "3 + 4" in each.what])
 
-    def test_draws_from_each_room_or_from_all_files_together(self):
+    def test_draws_from_each_folder_or_from_all_files_together(self):
         for folder in ("engine", "messages"):
             (self.folder / folder).mkdir()
             (self.folder / folder / "part.cpp").write_text(PROGRAM)
         (self.folder / "compile_commands.json").write_text(json.dumps([{
             "directory": str(self.folder), "file": str(self.folder / folder / "part.cpp"),
             "command": f"clang++ -std=c++20 -o part.o -c {folder}/part.cpp"} for folder in ("engine", "messages")]))
-        for together, rooms in ((False, ["engine", "messages"]), (True, ["all files"])):
+        for together, folders in ((False, ["engine", "messages"]), (True, ["all files"])):
             given = argparse.Namespace(together=together, seed=1, count=3, sources=["engine/part.cpp", "messages/part.cpp"])
             drawn = mutate.draw(given, self.folder, self.folder)
-            self.assertEqual(sorted(drawn), rooms)
+            self.assertEqual(sorted(drawn), folders)
         paths = {os.path.relpath(each.path, self.folder) for each in drawn["all files"]}
         self.assertEqual(paths, {"engine/part.cpp", "messages/part.cpp"})
 

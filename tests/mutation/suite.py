@@ -25,7 +25,7 @@ class Test:
     environment: dict
     kind: str
     limit: float
-    room: str
+    tests_of: str
     cases: list = dataclasses.field(default_factory=list)
 
 
@@ -73,9 +73,9 @@ def tests_of(build):
         values = {one["name"]: one["value"] for one in each.get("properties", [])}
         environment = dict(pair.split("=", 1) for pair in values.get("ENVIRONMENT", []))
         folder = values.get("WORKING_DIRECTORY", str(build))
-        room = os.path.relpath(folder, build / "tests")
+        tests_of = os.path.relpath(folder, build / "tests")
         found.append(Test(each["name"], each["command"], folder, environment, (values.get("LABELS") or ["engine"])[0],
-                          float(values.get("TIMEOUT", 180)), room))
+                          float(values.get("TIMEOUT", 180)), tests_of))
     return found
 
 
@@ -152,7 +152,7 @@ class Suite:
             test.cases = [Case("", time.monotonic() - begun, reached)]
         return True
 
-    def trials(self, mutant, room):
+    def trials(self, mutant, folder):
         """What to run with a mutant, the likeliest first: tests, names of their cases and the seconds these take."""
         found = []
         for test in self.tests:
@@ -161,12 +161,12 @@ class Suite:
             for part in (quick, concerned[len(quick):]):
                 if part:
                     found.append((test, [case.name for case in part if case.name], sum(case.seconds for case in part)))
-        return sorted(found, key=lambda trial: (not f"{room}/".startswith(f"{trial[0].room}/"), trial[0].kind in ("cluster", "timed"), trial[2]))
+        return sorted(found, key=lambda trial: (not f"{folder}/".startswith(f"{trial[0].tests_of}/"), trial[0].kind in ("cluster", "timed"), trial[2]))
 
-    def notice(self, mutant, room, patience):
+    def notice(self, mutant, folder, patience):
         """The first test that fails with the mutant, or None; and whether any runs into it. What would take longer than `patience`,
         in seconds and without a fault, together with what was run before, is left out."""
-        trials = self.trials(mutant, room)
+        trials = self.trials(mutant, folder)
         for test, cases, seconds in trials:
             patience -= seconds
             if patience < 0:

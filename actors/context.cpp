@@ -63,7 +63,7 @@ passes::open_context found(nodes::node_link& link, const context_id& id) {
 
 }  // namespace
 
-context::context(node& here, wire_format format) : here_(company_of(here).link()) {
+context::context(node& here, wire_format format) : here_(runtime_of(here).link()) {
   if (auto open = support::call_scope::context(); open && !support::call_scope::runs_pass())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
   id_ = nodes::visit(*here_)->parts().contexts.open().record->id();
@@ -90,14 +90,14 @@ context::branch::branch(node& here) {
   const auto id = current();
   if (!id)
     refuse("context::branch: no context is open on this thread; make the branch where it is, and give it to the other thread");
-  company_of(here).check_running();
+  runtime_of(here).check_running();
   using scope = support::call_scope;
   if (const auto expected = scope::here(); expected != here.id())
     refuse("context::branch: ", to_string(id), " is open for node '", here.name_of(expected), "' on this thread, got node '",
            here.name(), "'; give the node whose program or function runs here");
   auto record = parts_of(here).contexts.find(id).record;
   if (!record) throw parts_of(here).contexts.unknown(id);
-  state_.reset(new state{company_of(here).link(), std::move(record), scope::next_place(), scope::calls(),
+  state_.reset(new state{runtime_of(here).link(), std::move(record), scope::next_place(), scope::calls(),
                          scope::current_bounds(), scope::format()});
 }
 

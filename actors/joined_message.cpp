@@ -107,9 +107,9 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 }
 
 joined_scope::joined_scope(node& here, autograd_message message)
-    : here_(company_of(here).link()),
+    : here_(runtime_of(here).link()),
       from_(message.message.node),
-      scope_(company_of(here).parts().self.id(), message.context, message.place, {}, bounds_of(message.modes), message.format),
+      scope_(runtime_of(here).parts().self.id(), message.context, message.place, {}, bounds_of(message.modes), message.format),
       modes_(message.modes == compute_modes{} ? support::modes_of_thread(false) : message.modes),
       tensors_(tensors_of(here, std::move(message))) {}
 

@@ -12,8 +12,8 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
-#include <troupe/actors/nodes/company.hpp>
 #include <troupe/actors/nodes/node_pages.hpp>
+#include <troupe/actors/nodes/node_runtime.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/ends_by.hpp>
 #include <troupe/actors/support/logger_release.hpp>
@@ -102,8 +102,8 @@ using support::within_bounds;
 
 }  // namespace
 
-node::node(settings options) : company_(std::make_shared<nodes::company>(*this, std::move(options))) {
-  construct(*company_->link(), [this] {
+node::node(settings options) : runtime_(std::make_shared<nodes::node_runtime>(*this, std::move(options))) {
+  construct(*runtime_->link(), [this] {
     start();
     join_seeds();
     if (pages_) pages_->serves();
@@ -111,17 +111,17 @@ node::node(settings options) : company_(std::make_shared<nodes::company>(*this, 
 }
 
 node::node(settings options, caf::actor_system& host)
-    : company_(std::make_shared<nodes::company>(*this, std::move(options), &host)) {
-  construct(*company_->link(), [this] {
+    : runtime_(std::make_shared<nodes::node_runtime>(*this, std::move(options), &host)) {
+  construct(*runtime_->link(), [this] {
     start();
     if (pages_) pages_->serves();
   });
 }
 
 void node::start() {
-  auto& parts = company_->parts();
+  auto& parts = runtime_->parts();
   const auto& with = options();
-  if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*company_);
+  if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*runtime_);
   if (!with.until_left.empty())
     parts.news.on_left.set([&parts, name = with.until_left](const std::string& who, const std::string&) {
       if (who == name) parts.end.ask();
@@ -134,7 +134,7 @@ void node::start() {
 // NOLINTNEXTLINE(bugprone-exception-escape)
 node::~node() {
   const auto until = std::chrono::steady_clock::now() + options().stop_limit;
-  const bool has_own_system = company_->has_own_system();
+  const bool has_own_system = runtime_->has_own_system();
   bool is_late = false;
   try {
     stop();
@@ -143,54 +143,54 @@ node::~node() {
     is_late = true;
   }
   pages_ = nullptr;
-  company_->link()->forget_node();
+  runtime_->link()->forget_node();
   if (!has_own_system) return;
   support::let_go_of_logger();  // this thread may have made actors of the node's system
-  const auto log = company_->parts().log;
+  const auto log = runtime_->parts().log;
   const auto with = options();
-  if (!support::ends_by(until, [last = std::exchange(company_, nullptr)]() mutable { last.reset(); }) && !is_late)
+  if (!support::ends_by(until, [last = std::exchange(runtime_, nullptr)]() mutable { last.reset(); }) && !is_late)
     static_cast<void>(late_end(log, with, {}));
 }
 
-const std::string& node::name() const noexcept { return company_->parts().self.name(); }
+const std::string& node::name() const noexcept { return runtime_->parts().self.name(); }
 
-node_id node::id() const noexcept { return company_->parts().self.id(); }
+node_id node::id() const noexcept { return runtime_->parts().self.id(); }
 
-std::string node::name_of(node_id who) const { return company_->parts().directory.name(who); }
+std::string node::name_of(node_id who) const { return runtime_->parts().directory.name(who); }
 
-const settings& node::options() const noexcept { return company_->parts().options; }
+const settings& node::options() const noexcept { return runtime_->parts().options; }
 
-std::uint16_t node::port() const noexcept { return company_->parts().self.port(); }
+std::uint16_t node::port() const noexcept { return runtime_->parts().self.port(); }
 
 std::uint16_t node::metrics_port() const noexcept { return pages_ ? pages_->port() : 0; }
 
 std::string node::data_path(const std::string& path) const {
-  const auto& data = company_->parts().data;
+  const auto& data = runtime_->parts().data;
   const auto bounds = support::call_scope::current_bounds();
   const bool of_itself = bounds.depth > 0 && !bounds.for_peer;
   return !data && of_itself ? path : data.path_of(path);
 }
 
-function_table& node::functions() noexcept { return company_->parts().functions; }
+function_table& node::functions() noexcept { return runtime_->parts().functions; }
 
-caf::actor_system& node::system() noexcept { return *company_->parts().actors.system; }
+caf::actor_system& node::system() noexcept { return *runtime_->parts().actors.system; }
 
 void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
   if (!actor) throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
-  company_->parts().published.add(std::move(name), actor);
+  runtime_->parts().published.add(std::move(name), actor);
 }
 
-objects::object_store& node::objects() noexcept { return company_->parts().objects; }
+objects::object_store& node::objects() noexcept { return runtime_->parts().objects; }
 
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
-  company_->check_running();
+  runtime_->check_running();
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->parts().actors.system};
   std::string result;
   self
-    ->request(company_->parts().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
+    ->request(runtime_->parts().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
               static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
@@ -198,8 +198,8 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              });
   // The directory learns of nodes from the messages peer_up and peer_down, which may come after join() has returned. This
   // look-up updates the directory at once, so that the name of a restarted node means the new node.
-  self->request(company_->parts().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
-    .receive([&](const contracts::peer_up& found) { company_->parts().directory.add(found.who, found.gateway, found.period); },
+  self->request(runtime_->parts().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
+    .receive([&](const contracts::peer_up& found) { runtime_->parts().directory.add(found.who, found.gateway, found.period); },
              [](const caf::error&) {});
   return result;
 }
@@ -208,11 +208,11 @@ void node::join_seeds() {
   const auto& with = options();
   if (with.join.empty()) return;
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->parts().actors.system};
   std::string seeds;
   for (const auto& each : with.join) seeds += (seeds.empty() ? "" : ", ") + each;
   self
-    ->request(company_->parts().actors.membership, caf::infinite, support::join_atom::value, with.join,
+    ->request(runtime_->parts().actors.membership, caf::infinite, support::join_atom::value, with.join,
               std::int64_t{std::chrono::nanoseconds(with.join_wait).count()})
     .receive([](const member&) {},
              [&](const caf::error& reason) { throw to_exception(reason, "joining " + seeds + " from node '" + name() + "'"); });
@@ -220,19 +220,19 @@ void node::join_seeds() {
 
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
-  company_->check_running();
-  if (const auto known = company_->parts().directory.find(name)) return troupe::peer(*this, name, *known);
+  runtime_->check_running();
+  if (const auto known = runtime_->parts().directory.find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->parts().actors.system};
   std::optional<troupe::peer> result;
   self
-    ->request(company_->parts().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
+    ->request(runtime_->parts().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const contracts::peer_up& found) {
-        company_->parts().directory.add(found.who, found.gateway, found.period);
+        runtime_->parts().directory.add(found.who, found.gateway, found.period);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -242,49 +242,49 @@ troupe::peer node::peer(const std::string& name, std::optional<std::chrono::mill
 troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
 node_status node::status() const {
-  company_->check_running();
-  company_->parts().contexts.release_closed();
-  auto& here = company_->parts();
+  runtime_->check_running();
+  runtime_->parts().contexts.release_closed();
+  auto& here = runtime_->parts();
   return ask<node_status>(here, here.actors.gateway, within_bounds(options().deadline), "the status of node '" + name() + "'",
                           support::status_atom::value);
 }
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
-  for (const auto& each : company_->parts().directory.members())
+  for (const auto& each : runtime_->parts().directory.members())
     if (each.id != id()) result.push_back(each.name);
   return result;
 }
 
 void node::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
-  company_->parts().news.on_peer_down.set(std::move(notify));
+  runtime_->parts().news.on_peer_down.set(std::move(notify));
 }
 
 void node::on_peer_gone(std::function<void(const std::string&, const std::string&)> notify) {
-  company_->parts().news.on_peer_gone.set(std::move(notify));
+  runtime_->parts().news.on_peer_gone.set(std::move(notify));
 }
 
 void node::on_peer_up(std::function<void(const std::string&)> notify) {
-  if (!notify) return company_->parts().news.on_peer_up.set(nullptr);
-  company_->parts().news.on_peer_up.set(
+  if (!notify) return runtime_->parts().news.on_peer_up.set(nullptr);
+  runtime_->parts().news.on_peer_up.set(
     [notify = std::move(notify)](const std::string& name, const std::string&) { notify(name); });
 }
 
 void node::trace(const std::string& name, const std::string& category, std::int64_t begin_ns, std::int64_t end_ns) {
-  company_->parts().recorder.record(name, category, begin_ns, end_ns);
+  runtime_->parts().recorder.record(name, category, begin_ns, end_ns);
 }
 
-void node::set_tracing(bool on) { company_->parts().recorder.enable(on); }
+void node::set_tracing(bool on) { runtime_->parts().recorder.enable(on); }
 
-void node::set_profiling(bool on) { company_->parts().recorder.profile(on); }
+void node::set_profiling(bool on) { runtime_->parts().recorder.profile(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
-  company_->check_running();
+  runtime_->check_running();
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
-  caf::scoped_actor self{*company_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->parts().actors.system};
   std::vector<tracing::node_trace> nodes{{name(), 0, {}}};
-  self->request(company_->parts().actors.tracer, collect_deadline, support::collect_atom::value)
+  self->request(runtime_->parts().actors.tracer, collect_deadline, support::collect_atom::value)
     .receive([&](tracing::trace_log& log) { nodes.front().spans = std::move(log.spans); },
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
@@ -292,7 +292,7 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
     auto spans =
       tracing::unpack(get<std::string>(who.ask_for(requests::trace{}).get().values, "spans"), tracing::most_of_node).spans;
     std::int64_t offset = 0;
-    self->request(company_->parts().actors.membership, collect_deadline, support::clock_atom::value, who.id())
+    self->request(runtime_->parts().actors.membership, collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
                [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
@@ -300,15 +300,15 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
   return tracing::chrome_trace(nodes);
 }
 
-void node::introduce(node& other) { company_->introduce(*other.company_); }
+void node::introduce(node& other) { runtime_->introduce(*other.runtime_); }
 
 void node::reload() {
-  company_->check_running();
-  if (const auto problem = company_->reload(); !problem.empty()) throw error(errc::misuse, problem);
+  runtime_->check_running();
+  if (const auto problem = runtime_->reload(); !problem.empty()) throw error(errc::misuse, problem);
 }
 
 void node::serve() {
-  company_->parts().end.wait([this] { static_cast<void>(company_->reload()); });
+  runtime_->parts().end.wait([this] { static_cast<void>(runtime_->reload()); });
   stop();
 }
 
@@ -316,26 +316,26 @@ void node::stop() {
   if (pages_) pages_->stops();
   bool is_first = false;
   try {
-    is_first = company_->begin_end();
+    is_first = runtime_->begin_end();
   } catch (...) {
     if (pages_) pages_->serves();
     throw;
   }
   bool has_ended = true;
-  if (!company_->has_own_system()) {
-    if (is_first) company_->end();  // on the caller's system: without a limit of time
+  if (!runtime_->has_own_system()) {
+    if (is_first) runtime_->end();  // on the caller's system: without a limit of time
   } else if (is_first) {
-    has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = company_] { which->end(); });
+    has_ended = support::ends_by(std::chrono::steady_clock::now() + options().stop_limit, [which = runtime_] { which->end(); });
   }
   if (pages_) pages_->end();
   std::optional<error> late;
-  auto& here = company_->parts();
+  auto& here = runtime_->parts();
   if (!has_ended) late = late_end(here.log, here.options, here.running.text(support::steady_ns()));
-  company_->parts().end.ask();  // ends the waiting in serve(), whose thread may then destroy the node
+  runtime_->parts().end.ask();  // ends the waiting in serve(), whose thread may then destroy the node
   if (late) throw *late;
 }
 
-peer::peer(node& here, std::string name, node_id id) : here_(here.company_->link()), name_(std::move(name)), id_(id) {}
+peer::peer(node& here, std::string name, node_id id) : here_(here.runtime_->link()), name_(std::move(name)), id_(id) {}
 
 node& peer::here() const { return here_->here(); }
 

@@ -28,7 +28,7 @@ class actor_system;
 
 namespace troupe::nodes {
 
-class company;
+class node_runtime;
 class node_link;
 class node_pages;
 
@@ -233,7 +233,7 @@ class node {
   void start();
   void join_seeds();
 
-  std::shared_ptr<nodes::company> company_;
+  std::shared_ptr<nodes::node_runtime> runtime_;
   std::unique_ptr<nodes::node_pages> pages_;  // null without settings::metrics
 };
 

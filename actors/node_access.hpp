@@ -6,13 +6,13 @@
 #include <utility>
 
 #include <troupe/actors/node.hpp>
-#include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/node_runtime.hpp>
 
 namespace troupe {
 
 /// Gives the classes of the public API, and tests, access to the actors behind a node.
 struct node_access {
-  static nodes::company& company_of(node& which) noexcept { return *which.company_; }
+  static nodes::node_runtime& runtime_of(node& which) noexcept { return *which.runtime_; }
   static const std::shared_ptr<nodes::node_link>& link_of(const peer& which) noexcept { return which.here_; }
   static peer peer_by(std::shared_ptr<nodes::node_link> link, std::string name, node_id id) {
     return {std::move(link), std::move(name), id};
@@ -24,9 +24,9 @@ struct node_access {
   }
 };
 
-inline nodes::company& company_of(node& which) noexcept { return node_access::company_of(which); }
+inline nodes::node_runtime& runtime_of(node& which) noexcept { return node_access::runtime_of(which); }
 /// The link to the node that made the peer object.
 inline nodes::node_link& link_of(const peer& which) noexcept { return *node_access::link_of(which); }
-inline nodes::node_parts& parts_of(node& which) noexcept { return company_of(which).parts(); }
+inline nodes::node_parts& parts_of(node& which) noexcept { return runtime_of(which).parts(); }
 
 }  // namespace troupe

@@ -127,7 +127,7 @@ class page_server::implementation {
       acceptor_.open(where.protocol());
       acceptor_.set_option(tcp::acceptor::reuse_address(port != 0));
       acceptor_.bind(where);
-      acceptor_.set_option(tcp::acceptor::reuse_address(true));  // for port 0 too: see company::listen()
+      acceptor_.set_option(tcp::acceptor::reuse_address(true));  // for port 0 too: see node_runtime::listen()
       acceptor_.listen();
       port_ = acceptor_.local_endpoint().port();
     } catch (const boost::system::system_error& problem) {

@@ -17,17 +17,17 @@ class node;
 
 namespace troupe::nodes {
 
-class company;
+class node_runtime;
 
 /// Connects the objects that a node has handed out (peers, contexts, modules, optimizers) with the node. The link outlives the
 /// node. Any thread may use a link.
 ///   LK-1  after close() no visit begins: objects that the node has handed out fail with `stopping`.
-///   LK-2  while a visit lasts, the company of the node is not destroyed: drain() waits for all visits.
+///   LK-2  while a visit lasts, the runtime of the node is not destroyed: drain() waits for all visits.
 ///   LK-3  here() gives the node until forget_node(), and then throws troupe::error (stopping).
 class node_link {
  public:
-  node_link(node& here, company& all, node_id id, std::string name)
-      : here_(&here), all_(all), id_(id), name_(std::move(name)) {}
+  node_link(node& here, node_runtime& runtime, node_id id, std::string name)
+      : here_(&here), runtime_(runtime), id_(id), name_(std::move(name)) {}
   node_link(const node_link&) = delete;
   node_link& operator=(const node_link&) = delete;
 
@@ -50,14 +50,14 @@ class node_link {
   friend class visit;
 
   std::atomic<node*> here_;
-  company& all_;
+  node_runtime& runtime_;
   const node_id id_;
   const std::string name_;
   std::atomic<bool> closed_{false};
   std::atomic<std::size_t> visits_{0};
 };
 
-/// While a visit lasts, the company of its node is not destroyed. The link has to outlive the visit.
+/// While a visit lasts, the runtime of its node is not destroyed. The link has to outlive the visit.
 class visit {
  public:
   explicit visit(node_link& by) noexcept : by_(by) {
@@ -74,9 +74,9 @@ class visit {
   /// False if the node had begun to end before the visit began.
   explicit operator bool() const noexcept { return begun_; }
   /// Throws troupe::error (stopping) if the node had begun to end before.
-  company* operator->() const {
+  node_runtime* operator->() const {
     if (!begun_) throw by_.has_ended();
-    return &by_.all_;
+    return &by_.runtime_;
   }
 
  private:

@@ -7,14 +7,14 @@
 
 #include <troupe/actors/membership/member_table.hpp>
 #include <troupe/actors/metrics/metrics_text.hpp>
-#include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/node_runtime.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::nodes {
 
-node_pages::node_pages(company& of) : of_(of) {
+node_pages::node_pages(node_runtime& of) : of_(of) {
   auto& parts = of_.parts();
   const auto [host, port] = parse_page_address(parts.options.metrics);
   server_ = std::make_unique<metrics::page_server>(host, port, [this](const std::string& path) { return make(path); });

@@ -14,7 +14,7 @@
 
 namespace troupe::nodes {
 
-class company;
+class node_runtime;
 
 /// The pages of a node at settings::metrics: /healthz for probes, /metrics for Prometheus.
 ///   NP-1  /healthz has status 200 while the node serves and its gateway answers, and otherwise 503 with the reason: the node
@@ -27,7 +27,7 @@ class node_pages {
 
   /// Throws troupe::error (misuse) if the server can't listen at the address. Until serves() is called, /healthz says that the
   /// node starts.
-  explicit node_pages(company& of);
+  explicit node_pages(node_runtime& of);
   ~node_pages();
 
   std::uint16_t port() const noexcept { return port_; }
@@ -46,7 +46,7 @@ class node_pages {
   const node_status& status();
   std::string why_not() const;
 
-  company& of_;
+  node_runtime& of_;
   std::atomic<state> state_{state::starts};
   // last_, problem_ and asked_ are used only by the thread of the server.
   node_status last_;

@@ -105,7 +105,7 @@ TROUPE_PART(published, published_actors);
 TROUPE_PART(news, const peer_news);
 
 /// The list of all parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors
-/// to their end. Desks and actors get only the parts that they use (services/uses.hpp). The company, the node's pages, the
+/// to their end. Desks and actors get only the parts that they use (services/uses.hpp). The runtime, the node's pages, the
 /// public API and the handlers of requests get all parts.
 struct node_parts {
   /// `handle`: the node, for calls that run here; null in tests in which no call runs. `tidy`: see garbage.

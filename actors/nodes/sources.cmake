@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 add_room(nodes
   checkpoint_requests.cpp
-  company.cpp
   node_pages.cpp
   node_parts.cpp
+  node_runtime.cpp
   object_requests.cpp
   pass_workers.cpp
   gateway_actor.cpp

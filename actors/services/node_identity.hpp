@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/nodes/company_test.cpp, tests/actors/networks_test.cpp
+// Tests: tests/actors/nodes/node_runtime_test.cpp, tests/actors/networks_test.cpp
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/nodes/company_test.cpp
+// Tests: tests/actors/nodes/node_runtime_test.cpp
 #pragma once
 
 #include <caf/logger.hpp>

@@ -88,7 +88,7 @@ class stay {
     bool is_late = false;
     {
       const std::lock_guard lock(mutex_);
-      link_ = company_of(made).link();
+      link_ = runtime_of(made).link();
       is_late = is_hung_up_;
     }
     if (is_late) on_hangup();

@@ -100,8 +100,8 @@ class remote_scissors {
 
 /// The signals and functions that the three processes share. A global fixture, because the nursery has to be forked before this
 /// process starts a second thread.
-struct company_of_three {
-  company_of_three() { here = this; }
+struct three_nodes {
+  three_nodes() { here = this; }
 
   /// Waits, in a call or a backward hook, until the test lets it go on.
   void hold() {
@@ -134,7 +134,7 @@ struct company_of_three {
       [&] { scissors.at(name).serve(); });
   }
 
-  static inline company_of_three* here = nullptr;
+  static inline three_nodes* here = nullptr;
   shared_signal reached;
   shared_signal opened;
   std::map<std::string, remote_scissors> scissors = [] {
@@ -302,7 +302,7 @@ class table {
     if (now.lives_on()) BOOST_TEST(cluster.left_on(now.name()) == "");
   }
 
-  company_of_three& shared = *company_of_three::here;
+  three_nodes& shared = *three_nodes::here;
   troupe::test::process_cluster cluster{shared.processes, settings_of("driver"), {"b", "c"}};
   troupe::node& driver = cluster.driver();
   at::Tensor x = torch::ones({2}, torch::requires_grad());
@@ -319,7 +319,7 @@ struct with_table {
 
 }  // namespace
 
-BOOST_TEST_GLOBAL_FIXTURE(company_of_three);
+BOOST_TEST_GLOBAL_FIXTURE(three_nodes);
 
 BOOST_AUTO_TEST_SUITE(cells, *boost::unit_test::fixture<with_table>())
 

@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_a_device_does_not_answer) {
   simulated::gate late(default_stream);
   auto reply = a.peer("b").call("where", {at::ones({2}, at::device(first))});
   auto stopped = std::async(std::launch::async, [this] { a.stop(); });
-  const bool in_time = stopped.wait_for(nodes::company::device_patience + 4s) == std::future_status::ready;
+  const bool in_time = stopped.wait_for(nodes::node_runtime::device_patience + 4s) == std::future_status::ready;
   BOOST_TEST(in_time);
   if (!in_time) late.open();
   BOOST_CHECK_EXCEPTION(reply.get(10s), error, [](const error& failed) { return failed.code() == errc::stopping; });
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_in_time_though_the_device_of_its_result_does_n
   auto reply = a.peer("b").call("late");
   runs.get_future().wait();
   auto stopped = std::async(std::launch::async, [this] { b.stop(); });
-  const bool in_time = stopped.wait_for(nodes::company::device_patience + 4s) == std::future_status::ready;
+  const bool in_time = stopped.wait_for(nodes::node_runtime::device_patience + 4s) == std::future_status::ready;
   BOOST_TEST(in_time);
   if (!in_time) late.open();
   BOOST_CHECK_THROW(reply.get(10s), error);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include <troupe/actors/node.hpp>
-#include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/node_runtime.hpp>
 
 namespace links_of_nodes {
 
@@ -19,12 +19,12 @@ using namespace troupe;
 namespace {
 
 struct linked {
-  // The tests use only the addresses of a node and of a company.
+  // The tests use only the addresses of a node and of a runtime.
   alignas(node) std::array<std::byte, sizeof(node)> node_place{};
-  alignas(nodes::company) std::array<std::byte, sizeof(nodes::company)> company_place{};
+  alignas(nodes::node_runtime) std::array<std::byte, sizeof(nodes::node_runtime)> runtime_place{};
   node& here = *reinterpret_cast<node*>(node_place.data());
-  nodes::company& all = *reinterpret_cast<nodes::company*>(company_place.data());
-  nodes::node_link link{here, all, node_id{7}, "stage1"};
+  nodes::node_runtime& runtime = *reinterpret_cast<nodes::node_runtime*>(runtime_place.data());
+  nodes::node_link link{here, runtime, node_id{7}, "stage1"};
 };
 
 bool says_stopping(const error& said) {
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(no_visit_begins_once_the_node_ends) {  // LK-1
   {
     const nodes::visit inside(link);
     BOOST_TEST(static_cast<bool>(inside));
-    BOOST_TEST(inside.operator->() == &all);
+    BOOST_TEST(inside.operator->() == &runtime);
   }
   link.close();
   const nodes::visit late(link);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/node_runtime.hpp>
 
 #include <algorithm>
 #include <future>
@@ -91,7 +91,7 @@ settings checked(settings options) {
 
 }  // namespace
 
-company::company(node& handle, settings options, caf::actor_system* host)
+node_runtime::node_runtime(node& handle, settings options, caf::actor_system* host)
     : parts_(&handle, checked(std::move(options)), [this] { tidy(); }),
       link_(std::make_shared<node_link>(handle, *this, parts_.self.id(), parts_.self.name())) {
   const support::logger_release lets_go;
@@ -113,7 +113,7 @@ company::company(node& handle, settings options, caf::actor_system* host)
   }
 }
 
-void company::start_system() {
+void node_runtime::start_system() {
   try {
     try_threads(starting_threads);  // CAF crashes or waits for ever if it gets no thread
   } catch (const std::system_error& refused) {
@@ -135,7 +135,7 @@ void company::start_system() {
   live_on(parts_, *own_system_, network_, &config_->arriving());
 }
 
-void company::start() {
+void node_runtime::start() {
   const auto& options = parts_.options;
   const auto& tracer = parts_.actors.tracer = tracing::spawn_tracer(*parts_.actors.system);
   parts_.recorder = tracing::trace_recorder(tracer, options.trace);
@@ -161,7 +161,7 @@ void company::start() {
 
 /// Starts the threads of the node, even threads that are not needed yet. If the system refuses a thread now, the user gets the
 /// error; later a network thread would get the error.
-void company::start_threads() {
+void node_runtime::start_threads() {
   try {
     const bool may_wait = parts_.options.pass_workers > 0 && devices::accelerator_count() > 0;
     parts_.actors.continuation = passes::spawn_cpu_continuation(parts_);
@@ -173,7 +173,7 @@ void company::start_threads() {
   }
 }
 
-void company::start_pass_workers() {
+void node_runtime::start_pass_workers() {
   const auto count = parts_.options.pass_workers;
   if (count == 0) return;
   try {
@@ -184,14 +184,14 @@ void company::start_pass_workers() {
 }
 
 /// Reads the files of certificates again when they change, for as long as the node runs.
-void company::watch_certificates() {
+void node_runtime::watch_certificates() {
   parts_.deadlines.set(between_looks, [this] {
     watch_certificates();  // sets the next alarm first, because this look may fail
     look_at_certificates();
   });
 }
 
-void company::look_at_certificates() {
+void node_runtime::look_at_certificates() {
   const auto& log = parts_.log;
   const std::lock_guard lock(looking_);
   try {
@@ -208,7 +208,7 @@ void company::look_at_certificates() {
   }
 }
 
-std::string company::reload() noexcept {
+std::string node_runtime::reload() noexcept {
   logging::reopen_logs();
   if (network_ != nullptr && network_->gate().proof()) look_at_certificates();
   const auto policy = network_ != nullptr ? network_->gate().policy() : nullptr;
@@ -226,14 +226,14 @@ std::string company::reload() noexcept {
   }
 }
 
-void company::warn_of_roles_that_save() {
+void node_runtime::warn_of_roles_that_save() {
   const auto& policy = parts_.network.peers.policy;
   if (policy == nullptr || !parts_.options.data_dir.empty()) return;
   for (const auto& role : policy->now().roles_that_save()) parts_.log.warn("nodes", [&] { return no_folder_for(role); });
 }
 
 /// Starts the membership. It greets nobody and joins nobody before the node listens.
-contracts::membership_host company::start_membership(const std::string& loopback) {
+contracts::membership_host node_runtime::start_membership(const std::string& loopback) {
   const auto& options = parts_.options;
   membership::membership_options how;
   how.self = parts_.self.as_member();
@@ -255,7 +255,7 @@ contracts::membership_host company::start_membership(const std::string& loopback
   return result;
 }
 
-void company::listen(const std::string& loopback) {
+void node_runtime::listen(const std::string& loopback) {
   const auto& options = parts_.options;
   // After a node has ended, its connections keep the port busy for a minute. With `reuse` (SO_REUSEADDR) a new node can listen
   // at this port at once; two living nodes still can't. For port 0 `reuse` is false here, because the system could give two
@@ -278,19 +278,19 @@ void company::listen(const std::string& loopback) {
 // In a call, a burst or a continuation begin_end() throws, because the node would have to wait for the calling thread. The
 // exception leaves this destructor, so the process ends with the text of the error.
 // NOLINTNEXTLINE(bugprone-exception-escape)
-company::~company() {
+node_runtime::~node_runtime() {
   if (begin_end()) end();
   link_->drain();
   let_go();
 }
 
 /// Drops all handles of actors of the system, and stops waiting for elements from devices.
-void company::let_go() {
+void node_runtime::let_go() {
   parts_.departures.reset();
   parts_.actors = {parts_.actors.system};
 }
 
-bool company::begin_end() {
+bool node_runtime::begin_end() {
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return false;
@@ -313,7 +313,7 @@ bool company::begin_end() {
   return true;
 }
 
-void company::end() noexcept {
+void node_runtime::end() noexcept {
   TROUPE_EXPECT(parts_.is_ending);
   const auto garbage = parts_.garbage.stop();  // destroyed last
   end_actors();
@@ -324,7 +324,7 @@ void company::end() noexcept {
   if (parts_.self.port() != 0) parts_.log.info("nodes", [] { return "stopped"; });  // otherwise the node never listened
 }
 
-void company::end_actors() {
+void node_runtime::end_actors() {
   parts_.contexts.release_closed();
   parts_.calls.stop();
   parts_.gradient_credits.stop();
@@ -357,17 +357,17 @@ void company::end_actors() {
   pass_workers_.reset();  // no burst runs any more
 }
 
-void company::check_running() const {
+void node_runtime::check_running() const {
   std::lock_guard lock(mutex_);
   if (stopped_) throw link_->has_ended();
 }
 
-void company::tidy() {
+void node_runtime::tidy() {
   parts_.contexts.release_closed();
   parts_.garbage.free_all();
 }
 
-void company::introduce(company& other) {
+void node_runtime::introduce(node_runtime& other) {
   const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(other.parts_.actors.gateway);
   parts_.directory.add(other.parts_.self.as_member(), gateway);
   caf::anon_send(parts_.actors.gateway, contracts::peer_up{other.parts_.self.as_member(), gateway});

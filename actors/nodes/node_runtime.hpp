@@ -24,21 +24,21 @@ class shared_multiplexer;
 
 namespace troupe::nodes {
 
-/// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use a company.
-///   CM-1  after begin_end() and end() no actor of the node lives. On an actor system without threads, each actor has only been
+/// The actors behind a node. Starts the actors, listens for other nodes, and stops the actors. Any thread may use a runtime.
+///   RU-1  after begin_end() and end() no actor of the node lives. On an actor system without threads, each actor has only been
 ///         told to end. end() waits for functions that run, and at most `device_patience` for elements that a device has not
 ///         computed yet.
-class company {
+class node_runtime {
  public:
   static constexpr std::chrono::seconds device_patience{1};
 
   /// With `host` the actors live on that actor system. introduce() makes the nodes of one system known to each other. If the
   /// system has no threads (support/thread_actor.hpp), the node's clock of deadlines stands still, and end() waits for no
   /// actor. Throws troupe::error (misuse) if the system has no middleman.
-  company(node& handle, settings options, caf::actor_system* host = nullptr);
-  ~company();  // NOLINT(bugprone-exception-escape)
-  company(const company&) = delete;
-  company& operator=(const company&) = delete;
+  node_runtime(node& handle, settings options, caf::actor_system* host = nullptr);
+  ~node_runtime();  // NOLINT(bugprone-exception-escape)
+  node_runtime(const node_runtime&) = delete;
+  node_runtime& operator=(const node_runtime&) = delete;
 
   /// Begins the end of the node. Returns false if begin_end() was called before. Throws troupe::error (misuse) on a thread of a
   /// call, a burst or a continuation, because end() would wait for that thread.
@@ -49,7 +49,7 @@ class company {
   /// Throws troupe::error (stopping) after begin_end().
   void check_running() const;
 
-  /// Whether the company has made the actor system of its actors. Only such a system connects to nodes of other systems.
+  /// Whether the runtime has made the actor system of its actors. Only such a system connects to nodes of other systems.
   bool has_own_system() const noexcept { return own_system_ != nullptr; }
   node_parts& parts() noexcept { return parts_; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }
@@ -59,7 +59,7 @@ class company {
   std::string reload() noexcept;
 
   /// Tells this node that another node on the same actor system is up.
-  void introduce(company& other);
+  void introduce(node_runtime& other);
 
  private:
   void start_system();

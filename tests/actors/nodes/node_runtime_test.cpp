@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/company.hpp>
+#include <troupe/actors/nodes/node_runtime.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(says_what_a_system_of_the_callers_lacks) {
   });
 }
 
-BOOST_AUTO_TEST_CASE(leaves_none_of_its_actors_on_a_system_of_the_callers) {  // CM-1
+BOOST_AUTO_TEST_CASE(leaves_none_of_its_actors_on_a_system_of_the_callers) {  // RU-1
   troupe::test::deterministic_system all;
   auto& system = all.system;
   const auto before = system.registry().running();
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(leaves_none_of_its_actors_on_a_system_of_the_callers) {  //
   BOOST_TEST(system.registry().running() == before);
 }
 
-BOOST_AUTO_TEST_CASE(waits_for_the_functions_that_run) {  // CM-1
+BOOST_AUTO_TEST_CASE(waits_for_the_functions_that_run) {  // RU-1
   std::promise<void> begun;
   std::promise<void> failed;
   std::atomic<bool> ended{false};

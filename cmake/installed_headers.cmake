@@ -21,7 +21,7 @@ set(troupe_needed_headers
   # What this API takes and returns.
   devices/device_map.hpp messages/attributes.hpp messages/errors.hpp messages/ids.hpp messages/wire_format.hpp
   # The messages of own actors and the status of a node, with the list of all messages and the fields of these.
-  messages/compute_modes.hpp messages/inspect.hpp messages/messages.hpp messages/purse.hpp messages/requests.hpp
+  messages/compute_modes.hpp messages/inspect.hpp messages/messages.hpp messages/requests.hpp messages/weight_share.hpp
   # What the template `future` calls, and what `joined_scope` holds.
   actors/support/blocking_observer.hpp actors/support/call_scope.hpp actors/support/lost_exception.hpp
   actors/support/spin_pause.hpp actors/support/thread_modes.hpp engine/recordings.hpp engine/surroundings.hpp

@@ -12,8 +12,8 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/compute_modes.hpp>
 #include <troupe/messages/ids.hpp>
-#include <troupe/messages/purse.hpp>
 #include <troupe/messages/requests.hpp>
+#include <troupe/messages/weight_share.hpp>
 #include <troupe/messages/wire_format.hpp>
 
 /// The typed messages between nodes. Each struct is one CAF message type. On the wire a struct is a protobuf header and the
@@ -200,7 +200,7 @@ struct propagate_gradients {
   pass_number pass;
   message_id message;
   std::vector<at::Tensor> gradients;
-  purse carried;
+  weight_share carried;
   bool keep_graph = false;
   bool create_graph = false;
   std::string from;                 // name of the sending node
@@ -217,13 +217,13 @@ struct propagate_gradients {
   std::vector<bool> unreached;              // one per gradient, or empty: whether nothing of the pass leads to the tensor
 };
 
-/// The sender has nothing left to run in the pass for now. It gives its purse to the node that called it first in the context,
+/// The sender has nothing left to run in the pass for now. It gives its weight to the node that called it first in the context,
 /// or to the initiator.
 struct participant_quiet {
   context_id context;
   pass_number pass;
   node_id from;
-  purse carried;  // without weight if `answers` is not 0 and the sender has none
+  weight_share carried;  // without weight if `answers` is not 0 and the sender has none
   std::uint32_t answers =
     0;  // how many messages with gradients of the receiver are answered, since the pass began; 0 to the initiator
 };
@@ -258,7 +258,7 @@ struct prune {
   context_id context;
   pass_number pass;
   std::vector<message_id> live;  // all sends of the receiver that will get gradients
-  purse carried;
+  weight_share carried;
   bool keep_graph = false;
   bool create_graph = false;
 };

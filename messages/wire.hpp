@@ -250,8 +250,8 @@ void fields(auto& a, is<call_result> auto& x) {
   a(x.is_child, &h::is_child, &h::set_is_child);
 }
 
-void fields(auto& a, is<purse> auto& x) {
-  using h = wire::Purse;
+void fields(auto& a, is<weight_share> auto& x) {
+  using h = wire::WeightShare;
   a(x.weight, &h::weight, &h::mutable_weight);
   a(x.begun, &h::begun, &h::set_begun);
   a(x.settled, &h::settled, &h::set_settled);
@@ -288,10 +288,10 @@ void fields(A& a, is<participant_quiet> auto& x) {
   pass(a, x);
   a(x.from, &h::from, &h::set_from);
   a(x.answers, &h::answers, &h::set_answers);
-  const bool has_purse = A::reads ? a.header.has_carried() || x.answers == 0 : !x.carried.weight.empty();
-  if (has_purse) a(x.carried, &h::carried, &h::mutable_carried);
+  const bool has_weight = A::reads ? a.header.has_carried() || x.answers == 0 : !x.carried.weight.empty();
+  if (has_weight) a(x.carried, &h::carried, &h::mutable_carried);
   if constexpr (A::reads)
-    if (!has_purse) x.carried = {};
+    if (!has_weight) x.carried = {};
 }
 
 void fields(auto& a, is<participant_failed> auto& x) {

@@ -218,13 +218,13 @@ inline complaint parse(const RepeatedPtrField<wire::Attribute>& from, attributes
   return nullptr;
 }
 
-/// Returns why no purse can have this weight; null if a purse can have it.
+/// Returns why no node makes this weight; null if a node can make it.
 inline complaint why_not(const std::vector<std::uint32_t>& weight) {
   constexpr std::uint32_t deepest = std::uint32_t{1} << 31;  // no weight is halved this often
-  if (weight.empty()) return "a purse without weight";
+  if (weight.empty()) return "a message of a pass without weight";
   for (std::size_t i = 0; i < weight.size(); ++i)
     if (weight[i] > deepest || (i > 0 && weight[i] <= weight[i - 1]))
-      return "the weight of a purse is not in ascending order, or too small";
+      return "the weight of a message is not in ascending order, or too small";
   return nullptr;
 }
 

@@ -75,9 +75,9 @@ class gradient_outlet : public engine::outlet {
     if (staged.events.empty()) make_ready(parts_, message, to, from.back);
     auto credit = take_credit(to, message.gradients);
     message.format = from.back.format;
-    auto part = work_->share.give(to, more);
-    message.carried = std::move(part.carried);
-    message.answers = part.answers;
+    auto given = work_->share.give(to, more);
+    message.carried = std::move(given.carried);
+    message.answers = given.answers;
     message.keep_graph = work_->keep_graph;
     message.create_graph = work_->create_graph;
     message.from = peers_.name(own_id_);

@@ -18,7 +18,7 @@
 #include <troupe/actors/support/work_times.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 namespace troupe::passes {
 

@@ -28,7 +28,7 @@
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/work_times.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::passes {
@@ -60,7 +60,7 @@ graph_task_desk::~graph_task_desk() {
   if (terms_->outcome) terms_->outcome->fail(error(errc::stopping, "this node stopped during backward"));
 }
 
-void graph_task_desk::start() { act(part_.start(protocol::whole_purse())); }
+void graph_task_desk::start() { act(part_.start(protocol::whole_weight())); }
 
 void graph_task_desk::gradients(propagate_gradients& message) {
   const auto from = sender_of(message);

@@ -14,7 +14,7 @@
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 namespace troupe::passes {
 
@@ -28,7 +28,7 @@ void start_pass(const context_parts& here, const contracts::context_record_ptr& 
   }
   const auto number = start->number;
   auto terms = make_terms(here, record, *job, std::move(*start));
-  auto first = terms->part->start(protocol::whole_purse());
+  auto first = terms->part->start(protocol::whole_weight());
   auto work = make_burst(*terms, burst::kind::run, std::move(std::get<protocol::participant::run_burst>(first.front()).share));
   // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as
   // the alarm rings.

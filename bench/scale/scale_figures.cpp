@@ -47,7 +47,7 @@ pass_figures simulate_pass(const std::string& name, std::size_t nodes, const net
   result.shape = name;
   result.nodes = nodes;
   result.time_ms = static_cast<double>(pass->result().time_ns) / 1e6;
-  result.largest_purse = pass->result().largest_purse_bytes;
+  result.largest_weight = pass->result().largest_weight_bytes;
   for (std::size_t node = 0; node < nodes; ++node) {
     const auto& each = network.counts(node);
     const auto messages = each.sent + each.received;
@@ -171,14 +171,14 @@ std::string scale_figures::text() const {
   if (!passes_.empty()) {
     result += "network: " + how_.network.text() + "\npasses: " + how_.pass.text() + "\n\n";
     result += format("%-17s %7s  %10s  %9s %9s  %10s  %11s  %11s\n", "shape", "nodes", "pass, ms", "messages", "busiest",
-                     "its CPU, ms", "purse, B", "received, B");
+                     "its CPU, ms", "weight, B", "received, B");
     for (const auto& name : how_.shapes)
       for (const auto& [key, each] : passes_)
         if (key.first == name)
-          result +=
-            format("%-17s %7zu  %10.3f  %9.1f %9llu  %11.3f  %11llu  %11llu\n", name.c_str(), each.nodes, each.time_ms,
-                   each.messages, static_cast<unsigned long long>(each.busiest_messages), each.busiest_cpu_ms,
-                   static_cast<unsigned long long>(each.largest_purse), static_cast<unsigned long long>(each.largest_received));
+          result += format("%-17s %7zu  %10.3f  %9.1f %9llu  %11.3f  %11llu  %11llu\n", name.c_str(), each.nodes, each.time_ms,
+                           each.messages, static_cast<unsigned long long>(each.busiest_messages), each.busiest_cpu_ms,
+                           static_cast<unsigned long long>(each.largest_weight),
+                           static_cast<unsigned long long>(each.largest_received));
     result +=
       "(messages: sent and received by a node; busiest: by the node that has the most; received: by the node that gets the "
       "most bytes)\n\n";
@@ -206,7 +206,7 @@ std::string scale_figures::json() const {
                              {"busiest", each.busiest},
                              {"busiest_messages", each.busiest_messages},
                              {"busiest_cpu_ms", each.busiest_cpu_ms},
-                             {"largest_purse_bytes", each.largest_purse},
+                             {"largest_weight_bytes", each.largest_weight},
                              {"largest_received_bytes", each.largest_received}});
   all["compared"] = nlohmann::json::array();
   for (const auto& each : compared_)

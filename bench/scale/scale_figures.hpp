@@ -38,7 +38,7 @@ struct pass_figures {
   std::uint64_t busiest_messages = 0;  // sent and received
   double busiest_cpu_ms = 0;           // of messages, without functions
   double messages = 0;                 // of a node, on the average
-  std::uint64_t largest_purse = 0;     // bytes
+  std::uint64_t largest_weight = 0;    // bytes
   std::uint64_t largest_received = 0;  // bytes that came to one node
 };
 
@@ -118,7 +118,7 @@ struct scale_row {
 /// All rows, in their order.
 std::vector<scale_row> scale_rows();
 
-/// Curves over the count of nodes: time, messages at the busiest node and purse of a pass by shape, and what membership costs. Plots of what
+/// Curves over the count of nodes: time, messages at the busiest node and weight in a message of a pass by shape, and what membership costs. Plots of what
 /// was not simulated are left out.
 std::vector<plot> plots_of(const scale_figures& from);
 

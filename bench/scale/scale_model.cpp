@@ -68,7 +68,7 @@ int measure_scale(choice& from, const bench_choice& asked) {
   measured found;
   std::string broken;
   for (const auto& each : chosen) {
-    const bool is_pass = each.name == "scale_busiest" || each.name == "scale_purse";
+    const bool is_pass = each.name == "scale_busiest" || each.name == "scale_weight";
     for (const auto nodes : how.nodes) {
       if (each.name == "scale_membership") figures.membership(nodes);
       for (const auto& shape : how.shapes)
@@ -94,7 +94,7 @@ constexpr const char* what_it_does =
   "and those of membership. The network and its costs are simulated (docs/scale.md).";
 constexpr const char* examples =
   "Examples:\n"
-  "  scale_model --nodes 100,1000 --shape tree,pipeline --only scale_busiest scale_purse\n"
+  "  scale_model --nodes 100,1000 --shape tree,pipeline --only scale_busiest scale_weight\n"
   "  scale_model --only soak_hours --hours 100000\n"
   "  scale_model --seed 17 --until 410377     what led to a broken promise\n\n"
   "10,000 nodes take half a minute for the passes, a minute for membership, and 8 GB of memory.";

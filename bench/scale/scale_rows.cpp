@@ -18,18 +18,18 @@ row busiest(scale_figures& from) {
   return {{small, messages, 0}, messages / small, "node " + std::to_string(large.busiest)};
 }
 
-row purse_bytes(scale_figures& from) {
+row weight_bytes(scale_figures& from) {
   const pass_figures* worst = nullptr;
   double small = 0;
   for (const auto& shape : from.how().shapes) {
-    small = std::max(small, static_cast<double>(from.pass(shape, few).largest_purse));
+    small = std::max(small, static_cast<double>(from.pass(shape, few).largest_weight));
     if (!scale_figures::too_large(shape, many(from)).empty()) continue;
     const auto& each = from.pass(shape, many(from));
-    if (worst == nullptr || each.largest_purse > worst->largest_purse) worst = &each;
+    if (worst == nullptr || each.largest_weight > worst->largest_weight) worst = &each;
   }
   if (worst == nullptr)
-    throw std::runtime_error("scale_purse: expected a shape of " + std::to_string(many(from)) + " nodes in --shape, got none");
-  const auto bytes = static_cast<double>(worst->largest_purse);
+    throw std::runtime_error("scale_weight: expected a shape of " + std::to_string(many(from)) + " nodes in --shape, got none");
+  const auto bytes = static_cast<double>(worst->largest_weight);
   return {{small, bytes, 0}, bytes, worst->shape};
 }
 
@@ -65,7 +65,7 @@ std::vector<scale_row> scale_rows() {
      error_of_model},
     {"scale_busiest", "messages", at_most(3),
      "Messages at the busiest node of a simulated tree of 10,000 nodes, by those at 100.", busiest},
-    {"scale_purse", "B", at_most(512), "Bytes of the purse in a message among 10,000 participants.", purse_bytes},
+    {"scale_weight", "B", at_most(512), "Bytes of the weight in a message among 10,000 participants.", weight_bytes},
     {"scale_membership", "1/s", at_most(1.2), "Messages of membership a second and node, 10,000 nodes by 100.", membership},
     {"soak_hours", "h", at_least(1'000), "Hours of simulated clusters under faults, with no promise broken.", soak_hours},
   };
@@ -110,10 +110,10 @@ std::vector<plot> plots_of(const scale_figures& from) {
                                 "Lower is better. A flat line means that no node gets more work in a larger cluster.",
                                 {"messages of a pass", "", true}));
     add_shapes(all.back(), from, [](const pass_figures& each) { return each.busiest_messages; });
-    all.push_back(plot_by_nodes("purse_by_nodes", "Simulated: largest purse in a message",
-                                "Lower is better. The purse is what a message carries of the count of a pass.",
-                                {"bytes of the purse", "bytes", true}));
-    add_shapes(all.back(), from, [](const pass_figures& each) { return each.largest_purse; });
+    all.push_back(plot_by_nodes("weight_by_nodes", "Simulated: largest weight in a message",
+                                "Lower is better. The weight of a message says when a pass is complete.",
+                                {"bytes of the weight", "bytes", true}));
+    add_shapes(all.back(), from, [](const pass_figures& each) { return each.largest_weight; });
   }
   if (!from.memberships().empty()) {
     all.push_back(plot_by_nodes("membership_by_nodes", "Simulated: messages of membership",

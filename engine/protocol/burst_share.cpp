@@ -5,10 +5,10 @@
 
 namespace troupe::protocol {
 
-burst_share::part burst_share::give(node_id to, bool more) {
-  part result;
+burst_share::message_share burst_share::give(node_id to, bool more) {
+  message_share result;
   if (more) {
-    result.carried = parts.split(carried);
+    result.carried = given.split(carried);
   } else {
     if (settles) ++carried.settled;
     result.carried = take(carried);

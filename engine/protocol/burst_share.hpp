@@ -9,10 +9,10 @@
 
 #include <boost/container/flat_set.hpp>
 
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
-#include <troupe/messages/purse.hpp>
+#include <troupe/messages/weight_share.hpp>
 
 namespace troupe::protocol {
 
@@ -31,27 +31,27 @@ struct call_tree_place {
 };
 using call_tree_place_ptr = std::shared_ptr<const call_tree_place>;
 
-/// The purse that a burst carries, and the parts that the burst has given to its messages.
-///   BS-1  the purses of the burst's messages and the rest in the burst add up to the purse with which the burst began (PU-1).
+/// The weight that a burst carries, and the shares that the burst has given to its messages.
+///   BS-1  the shares of the burst's messages and the rest in the burst add up to the weight with which the burst began (WG-1).
 ///         The last message carries the whole rest.
 ///   BS-2  a message answers the parent only if it is the last message of the burst, goes to the parent, and no child has to
 ///         answer this node. Then the subtree of this node has nothing to run for now.
 struct burst_share {
-  purse carried;
+  weight_share carried;
   bool settles = false;       // no send is waiting: the node is settled if the burst leaves nothing to run
   std::uint32_t answers = 0;  // how many messages of the parent the burst may answer; 0 if a child has to answer first
   call_tree_place_ptr place;
   std::map<node_id, std::uint32_t> sent = {};  // number of messages with gradients to each node
   bool answered = false;                       // whether a message of the burst has answered the parent
-  splitter parts = {};                         // of `carried`
+  splitter given = {};                         // from `carried`
 
-  /// The part of the purse that one message takes along.
-  struct part {
-    purse carried;
+  /// The share that one message takes along.
+  struct message_share {
+    weight_share carried;
     std::uint32_t answers = 0;
   };
-  /// Takes a part of the purse for a message with gradients to node `to`. `more`: whether other messages will follow.
-  part give(node_id to, bool more);
+  /// Takes a share for a message with gradients to node `to`. `more`: whether other messages will follow.
+  message_share give(node_id to, bool more);
 };
 
 }  // namespace troupe::protocol

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 namespace troupe::protocol {
 
@@ -12,7 +12,7 @@ initiator::initiator(node_id here, std::set<node_id> participants, bool prunes)
   participants_.insert(here);
 }
 
-initiator::effects initiator::quiet(purse carried) {
+initiator::effects initiator::quiet(weight_share carried) {
   if (phase_ != phase::running && phase_ != phase::pruned) return {};
   merge(home_, std::move(carried));
   if (!is_whole(home_)) return {};
@@ -46,11 +46,13 @@ initiator::effects initiator::after_found() {
   if (!prunes_) return {name_unused{{unsettled_.begin(), unsettled_.end()}}};
   phase_ = phase::pruned;
   effects result;
-  splitter parts;
+  splitter shares;
   for (auto left = unsettled_.size(); const auto who : std::exchange(unsettled_, {})) {
     const auto& sends = live_[who];
-    result.emplace_back(send_prune{
-      who, {sends.begin(), sends.end()}, --left == 0 ? purse{.weight = std::exchange(home_.weight, {})} : parts.split(home_)});
+    result.emplace_back(
+      send_prune{who,
+                 {sends.begin(), sends.end()},
+                 --left == 0 ? weight_share{.weight = std::exchange(home_.weight, {})} : shares.split(home_)});
   }
   return result;
 }

@@ -14,14 +14,14 @@
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
-#include <troupe/messages/purse.hpp>
+#include <troupe/messages/weight_share.hpp>
 
 namespace troupe::protocol {
 
 /// The initiator's part in a distributed pass: decides when the pass is complete, when to look for unused sends, and when to
 /// abort the pass.
 ///
-/// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see purse.hpp).
+/// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see weight_throwing.hpp).
 /// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
 /// will never come. The initiator then starts a discovery. The initiator asks this node to which recvs the roots of the pass
 /// lead. For each recv that is found, the initiator asks the node that sent the tensors to which recvs this send leads, and so
@@ -53,7 +53,7 @@ class initiator {
   struct send_prune {
     node_id who;
     std::vector<message_id> live;
-    purse carried;
+    weight_share carried;
   };
   /// Ask node `who` to abort, then call aborted() with the answer.
   struct ask_abort {
@@ -74,7 +74,7 @@ class initiator {
   /// on this node.
   using effects = boost::container::small_vector<effect, 1>;
 
-  effects quiet(purse carried);
+  effects quiet(weight_share carried);
   /// An answer of node `from` to walk_roots or to one ask_discover. `settled`: no send of that node waits.
   effects found(node_id from, const std::vector<message_id>& recvs, bool settled);
   effects failed(node_id from, errc code, std::string text);
@@ -107,7 +107,7 @@ class initiator {
   node_id here_;
   std::set<node_id> participants_;
   bool prunes_;
-  purse home_;
+  weight_share home_;
   phase phase_ = phase::running;
   std::map<node_id, std::set<message_id>> live_;
   // In a discovery: the nodes that have said that a send waits. In an abort: the asked nodes that have not said that they are

@@ -4,23 +4,23 @@
 #include <algorithm>
 #include <utility>
 
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 #include <troupe/messages/expect.hpp>
 
 namespace troupe::protocol {
 
 participant::participant(std::set<message_id> sends, call_tree_place_ptr place, bool leads)
     : sends_(std::move(sends)), waiting_(sends_), place_(std::move(place)), leads_(leads) {
-  purse_.begun = 1;  // leaves this node with the first weight
+  weight_.begun = 1;  // leaves this node with the first weight
 }
 
-participant::effects participant::start(purse all) {
-  merge(purse_, std::move(all));
+participant::effects participant::start(weight_share all) {
+  merge(weight_, std::move(all));
   work_ = true;
   return go_on();
 }
 
-participant::effects participant::gradients(message_id send, purse carried, sender from) {
+participant::effects participant::gradients(message_id send, weight_share carried, sender from) {
   if (from.node != node_id{}) heard_from_.insert(from.node);
   if (over()) return {};
   if (waiting_.erase(send) == 0) {
@@ -31,15 +31,15 @@ participant::effects participant::gradients(message_id send, purse carried, send
   }
   if (place_ && from.node == place_->parent && from.node != node_id{}) ++from_parent_;
   note_answer(from);
-  merge(purse_, std::move(carried));
+  merge(weight_, std::move(carried));
   work_ = true;
   return go_on();
 }
 
-participant::effects participant::reported(purse carried, sender from) {
+participant::effects participant::reported(weight_share carried, sender from) {
   if (over()) return {};
   note_answer(from);
-  merge(purse_, std::move(carried));
+  merge(weight_, std::move(carried));
   return go_on();
 }
 
@@ -55,13 +55,13 @@ void participant::change(node_id child, std::uint32_t sent, std::uint32_t answer
   if (now.is_open()) ++open_;
 }
 
-participant::effects participant::prune(const std::set<message_id>& live, purse carried) {
+participant::effects participant::prune(const std::set<message_id>& live, weight_share carried) {
   if (over()) return {};
   std::erase_if(waiting_, [&](message_id send) {
     if (!live.contains(send)) drops_.push_back(send);
     return !live.contains(send);
   });
-  merge(purse_, std::move(carried));
+  merge(weight_, std::move(carried));
   work_ = true;
   return go_on();
 }
@@ -125,7 +125,7 @@ participant::effects participant::returned(burst_share back, std::optional<failu
   if (place_)
     for (const auto& [who, count] : back.sent)
       if (place_->children.contains(who)) change(who, count, 0);
-  merge(purse_, std::move(back.carried));
+  merge(weight_, std::move(back.carried));
   return go_on();
 }
 
@@ -171,7 +171,7 @@ void participant::set_out(effects& result) {
   } else if (work_) {
     work_ = false;
     outside_ = outside::burst;
-    result.emplace_back(run_burst{{.carried = take(purse_),
+    result.emplace_back(run_burst{{.carried = take(weight_),
                                    .settles = waiting_.empty() && !settled_,
                                    .answers = open_ == 0 ? from_parent_ : 0,
                                    .place = place_},
@@ -182,13 +182,13 @@ void participant::set_out(effects& result) {
 }
 
 void participant::be_quiet(effects& result) {
-  if (open_ > 0 || (is_empty(purse_) && answered_ == from_parent_)) return;
-  if (!is_empty(purse_) && waiting_.empty() && !settled_) {
-    ++purse_.settled;
+  if (open_ > 0 || (is_empty(weight_) && answered_ == from_parent_)) return;
+  if (!is_empty(weight_) && waiting_.empty() && !settled_) {
+    ++weight_.settled;
     settled_ = true;
   }
   answered_ = from_parent_;
-  result.emplace_back(report_quiet{take(purse_), from_parent_ > 0, from_parent_});
+  result.emplace_back(report_quiet{take(weight_), from_parent_ > 0, from_parent_});
 }
 
 }  // namespace troupe::protocol

@@ -15,7 +15,7 @@
 
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/ids.hpp>
-#include <troupe/messages/purse.hpp>
+#include <troupe/messages/weight_share.hpp>
 
 namespace troupe::protocol {
 
@@ -30,12 +30,12 @@ enum class walk_from { roots, sends };
 /// the report, the node waits for the answers of its children, so one report stands for a whole subtree. In a cluster where
 /// each node calls a few others, no node gets more than a few reports. A tree has no cycle, so the lowest node that waits gets
 /// all its answers.
-///   PA-1  weight that the node has got is in its purse, with its burst, on its way to a peer, or reported. Weight is never
+///   PA-1  weight that the node has got is with the node, with its burst, on its way to a peer, or reported. Weight is never
 ///         lost and never made.
 ///   PA-2  a send gets its gradients at most once, and never after it was pruned.
 ///   PA-3  after a failure or an abort no burst starts. An abort is answered as soon as neither a burst nor a walk is away.
 ///   PA-4  a node counts itself as settled once, when none of its sends waits. If none waits when the node's last burst ends,
-///         the purse that leaves the node then counts the node.
+///         the weight that leaves the node then counts the node.
 ///   PA-5  a walk starts only when no burst is away. The initiator may ask for a walk earlier, because a burst's weight may
 ///         reach the initiator before the burst comes back.
 ///   PA-6  a quiet node keeps weight only while a child has not answered all gradients that the node sent to the child. A quiet
@@ -59,7 +59,7 @@ class participant {
   struct stop_burst {};
   /// Report that this node is quiet. Without weight the report only answers the parent.
   struct report_quiet {
-    purse carried;
+    weight_share carried;
     bool to_parent = false;     // whether the report goes to the parent, if it is up; otherwise it goes to the initiator
     std::uint32_t answers = 0;  // how many messages with gradients of the parent are answered so far, in this pass
   };
@@ -105,14 +105,14 @@ class participant {
   explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
-  effects start(purse all);
+  effects start(weight_share all);
   /// Gradients for a send of this node have come, and wait for the next burst. If the part is over() after the call, nobody
   /// needs these gradients.
-  effects gradients(message_id send, purse carried, sender from);
+  effects gradients(message_id send, weight_share carried, sender from);
   /// A child in the tree of calls reports to this node that the child is quiet.
-  effects reported(purse carried, sender from);
+  effects reported(weight_share carried, sender from);
   /// The discovery has ended. Of the sends that still wait, only those in `live` will get gradients.
-  effects prune(const std::set<message_id>& live, purse carried);
+  effects prune(const std::set<message_id>& live, weight_share carried);
   /// The burst that was away came back. `why`: why the burst failed, if it did. A walk that failed comes back in this way too,
   /// with an empty share.
   effects returned(burst_share back, std::optional<failure> why = {});
@@ -139,7 +139,7 @@ class participant {
 
   /// All state that decisions depend on: two participants of equal state behave alike. Used by explorations in tests.
   auto state() const noexcept {
-    return std::tie(waiting_, purse_, outside_, work_, drops_, asks_roots_, questions_, walk_sends_, walking_, phase_, leads_,
+    return std::tie(waiting_, weight_, outside_, work_, drops_, asks_roots_, questions_, walk_sends_, walking_, phase_, leads_,
                     aborts_, gathers_, settled_, from_parent_, answered_, children_, sent_to_, heard_from_, down_);
   }
 
@@ -166,7 +166,7 @@ class participant {
   std::set<message_id> sends_;
   std::set<message_id> waiting_;
   call_tree_place_ptr place_;
-  purse purse_;
+  weight_share weight_;
   phase phase_ = phase::running;
   outside outside_ = outside::nothing;
   bool leads_;                     // this node has started the pass

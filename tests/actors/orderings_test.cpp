@@ -20,7 +20,7 @@
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/support/broker_mailbox.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/troupe.hpp>
@@ -43,7 +43,7 @@ troupe::propagate_gradients gradients_for(const at::Tensor& y, troupe::context_i
   result.pass = {1};
   result.message = recv->message;
   result.gradients = {torch::ones({2})};
-  result.carried = troupe::protocol::whole_purse();
+  result.carried = troupe::protocol::whole_weight();
   return result;
 }
 

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(have_the_bits_of_serial_ones) {
   BOOST_TEST(compared > 200);  // which programs throw depends on the order in which the compiler evaluates arguments
 }
 
-// The last gradient of a burst carries the rest of the purse, so the outlet has to know that it is the last.
+// The last gradient of a burst carries the rest of the weight, so the outlet has to know that it is the last.
 BOOST_AUTO_TEST_CASE(say_that_no_more_follows_only_with_the_last_gradient) {
   threads some(2);
   for (int round = 0; round < 200; ++round) {

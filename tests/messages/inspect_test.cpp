@@ -40,15 +40,15 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(an_empty_message_comes_back_empty, T, testing::mes
   BOOST_TEST(testing::same(sent, received));
 }
 
-BOOST_AUTO_TEST_CASE(a_purse_that_no_node_makes_is_refused) {
+BOOST_AUTO_TEST_CASE(a_weight_that_no_node_makes_is_refused) {
   for (const auto& weight : std::vector<std::vector<std::uint32_t>>{{}, {3, 3}, {4, 2}, {0xffffffff}}) {
     participant_quiet sent;
     sent.carried.weight = weight;
     participant_quiet received;
-    BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)), weight.size() << " parts");
-    sent.answers = 1;  // only then may the purse be without weight
+    BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)), weight.size() << " powers");
+    sent.answers = 1;  // only then may the weight be missing
     BOOST_TEST(static_cast<bool>(testing::decode(testing::encoded(sent), received)) == !weight.empty(), weight.size()
-                                                                                                          << " parts");
+                                                                                                          << " powers");
   }
 }
 

@@ -12,7 +12,7 @@
 
 #include <troupe/engine/protocol/initiator.hpp>
 #include <troupe/engine/protocol/participant.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 #include <troupe/messages/ids.hpp>
 
 /// What simulations share.
@@ -48,7 +48,7 @@ struct event {
   std::uint8_t pass = 0;
   message_id send = {};      // for `gradients`
   std::uint8_t reached = 0;  // for `gradients`: tensors of the send that functions of the pass lead to, as bits
-  purse carried = {};
+  weight_share carried = {};
   std::vector<message_id> ids = {};
   std::vector<node_id> sent_to = {};  // for `aborted`
   std::uint32_t answers = 0;

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <tuple>
 
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 #include "wire_bytes.hpp"
 
@@ -36,7 +36,7 @@ pass_model::pass_model(simulated_network& network, std::shared_ptr<const pass_sh
     numbers_[id_of(n)] = n;
     if (const auto parent = shape_->parent(n); parent != pass_shape::none) children_[parent].push_back(n);
   }
-  empty_purse_bytes_ = wire_bytes(participant_quiet{how_.context, the_pass, id_of(0), {}});
+  weightless_bytes_ = wire_bytes(participant_quiet{how_.context, the_pass, id_of(0), {}});
   propagate_gradients sample;
   sample.context = how_.context;
   sample.pass = the_pass;
@@ -47,17 +47,17 @@ pass_model::pass_model(simulated_network& network, std::shared_ptr<const pass_sh
 
 std::uint64_t pass_model::bytes_of(const event& what) {
   const auto& context = how_.context;
-  std::uint64_t purse_bytes = 0;
+  std::uint64_t weight_bytes = 0;
   if (!protocol::is_empty(what.carried))
-    purse_bytes = wire_bytes(participant_quiet{context, the_pass, id_of(0), what.carried}) - empty_purse_bytes_;
-  largest_purse_ = std::max(largest_purse_, purse_bytes);
+    weight_bytes = wire_bytes(participant_quiet{context, the_pass, id_of(0), what.carried}) - weightless_bytes_;
+  largest_weight_ = std::max(largest_weight_, weight_bytes);
   switch (what.what) {
     case kind::gradients:
-      return gradient_bytes_ + purse_bytes;
+      return gradient_bytes_ + weight_bytes;
     case kind::quiet:
-      return empty_purse_bytes_ + purse_bytes;
+      return weightless_bytes_ + weight_bytes;
     case kind::prune:
-      return wire_bytes(troupe::prune{context, the_pass, what.ids, {}}) + purse_bytes;
+      return wire_bytes(troupe::prune{context, the_pass, what.ids, {}}) + weight_bytes;
     case kind::discover:
       return wire_bytes(troupe::discover{context, the_pass, what.ids});
     case kind::found:
@@ -109,7 +109,7 @@ void pass_model::start(std::function<void(const pass_result&)> ended) {
   begin(0);
   parts_[0].roots_due = true;
   later(how_.deadline_ns);
-  act(0, 0, parts_[0].protocol->start(protocol::whole_purse()));
+  act(0, 0, parts_[0].protocol->start(protocol::whole_weight()));
 }
 
 void pass_model::begin(number node) {
@@ -195,7 +195,7 @@ void pass_model::complete(pass_index, const std::vector<node_id>&) {
   if (result_) return found_wrong("IN-1: the pass ends twice");
   auto& how = result_.emplace();
   how.time_ns = network_.clock().now_ns() - begun_ns_;
-  how.largest_purse_bytes = largest_purse_;
+  how.largest_weight_bytes = largest_weight_;
   how.succeeded = !lead_->result();
   if (const auto& failure = lead_->result()) {
     how.code = failure->code;
@@ -211,7 +211,7 @@ void pass_model::complete(pass_index, const std::vector<node_id>&) {
   if (ended_) ended_(how);
 }
 
-pass_model::weight pass_model::weight_of(const purse& carried) const {
+pass_model::weight pass_model::weight_of(const weight_share& carried) const {
   weight sum = 0;
   if (!how_.checks_weight) return sum;
   for (const auto exponent : carried.weight)
@@ -224,7 +224,7 @@ std::string pass_model::wrong() const {
   auto sum = flying_ + weight_of(std::get<1>(lead_->state()));
   for (const auto& each : parts_)
     if (each.protocol) sum += weight_of(std::get<1>(each.protocol->state()));
-  return sum == weight{1} << finest ? std::string() : "PU-1, PA-1: weight of the pass is lost or made";
+  return sum == weight{1} << finest ? std::string() : "WG-1, PA-1: weight of the pass is lost or made";
 }
 
 void pass_model::found_wrong(const std::string& what) {

@@ -98,12 +98,12 @@ struct pass_result {
   errc code = errc::none;
   std::string error;
   std::int64_t time_ns = 0;
-  std::uint64_t largest_purse_bytes = 0;
+  std::uint64_t largest_weight_bytes = 0;
 };
 
 /// One context and one backward pass over a shape, on the nodes of a simulated network. The decisions are those of the classes
 /// of engine/protocol; simulation::pass_carrier does what graph tasks, context records and gateways do around them. Messages hold real
-/// purses and have the bytes of real messages.
+/// weights and have the bytes of real messages.
 ///   PM-1  with one seed and the same calls the pass is the same, event by event.
 class pass_model : public std::enable_shared_from_this<pass_model>,
                    private simulation::pass_carrier<pass_model, pass_shape::number> {
@@ -221,7 +221,7 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   protocol::call_tree_place_ptr place_in_calls(number node) const;
   void close(number node);
   void found_wrong(const std::string& what);
-  weight weight_of(const purse& carried) const;
+  weight weight_of(const weight_share& carried) const;
 
   simulated_network& network_;
   std::shared_ptr<const pass_shape> shape_;
@@ -237,8 +237,8 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   std::vector<bool> delivered_;  // of each send
   std::vector<bool> dropped_;    // of each send
   std::int64_t begun_ns_ = 0;
-  std::uint64_t largest_purse_ = 0;
-  std::uint64_t empty_purse_bytes_ = 0;
+  std::uint64_t largest_weight_ = 0;
+  std::uint64_t weightless_bytes_ = 0;
   std::uint64_t gradient_bytes_ = 0;
   std::optional<pass_result> result_;
   std::function<void(const pass_result&)> ended_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 #include "pass_model.hpp"
 
@@ -80,14 +80,14 @@ bool pass_model::emit(burst& work, number send, bool more) {
   const auto to = shape_->sends[send].node;
   if (!reaches(from, to)) return false;
   flying_ -= weight_of(work.share.carried);
-  auto part = work.share.give(id_of(to), more);
+  auto given = work.share.give(id_of(to), more);
   flying_ += weight_of(work.share.carried);
   post({.what = kind::gradients,
         .from = from,
         .to = to,
         .send = message_of(send),
-        .carried = std::move(part.carried),
-        .answers = part.answers});
+        .carried = std::move(given.carried),
+        .answers = given.answers});
   return true;
 }
 

@@ -60,7 +60,7 @@ const network_costs in_a_rack{.latency_ns = 10'000, .jitter_ns = 20'000};
 
 BOOST_AUTO_TEST_SUITE(pass_model_on_a_simulated_network)
 
-BOOST_AUTO_TEST_CASE(passes_over_all_shapes_succeed) {  // IN-1, PA-1, PU-1
+BOOST_AUTO_TEST_CASE(passes_over_all_shapes_succeed) {  // IN-1, PA-1, WG-1
   for (const auto& name : shape_names())
     for (const std::uint32_t nodes : {2u, 5u, 12u}) {
       simulated_pass all(shape_of(name, nodes), in_a_rack);
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(the_time_of_a_ring_is_that_of_its_functions_and_messages) {
   all.start();
   all.run();
   all.expect_success();
-  // Five functions and four messages. The purses come to the initiator with the last gradients or before.
+  // Five functions and four messages. All weight comes to the initiator with the last gradients or before.
   BOOST_TEST(all.pass->result().time_ns == 5 * 10'000 + 4 * 1000);
 }
 
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(one_seed_gives_one_run) {  // PM-1
     simulated_pass all(tree_shape(50), network_costs::one_rack(), {}, seed);
     all.start();
     all.run();
-    return std::tuple(all.clock.happened(), all.pass->result().time_ns, all.pass->result().largest_purse_bytes,
+    return std::tuple(all.clock.happened(), all.pass->result().time_ns, all.pass->result().largest_weight_bytes,
                       all.network.counts(0).bytes_received);
   };
   BOOST_TEST((run(7) == run(7)));
@@ -165,14 +165,14 @@ BOOST_AUTO_TEST_CASE(an_abort_without_an_answer_ends_after_a_second) {  // IN-2
   BOOST_TEST((all.pass->result().code == errc::deadline_passed));
 }
 
-BOOST_AUTO_TEST_CASE(a_message_holds_the_purse_that_it_has) {
+BOOST_AUTO_TEST_CASE(a_message_holds_the_weight_that_it_has) {
   simulated_pass small(tree_shape(10), in_a_rack);
   simulated_pass large(tree_shape(200), in_a_rack);
   for (auto* each : {&small, &large}) {
     each->start();
     each->run();
     each->expect_success();
-    BOOST_TEST(each->pass->result().largest_purse_bytes > 10u);
+    BOOST_TEST(each->pass->result().largest_weight_bytes > 10u);
     BOOST_TEST(each->network.counts(0).sent > 0u);
   }
   // Subtrees report together: the initiator hears no more of 200 nodes than of 10.

@@ -43,8 +43,8 @@ BOOST_AUTO_TEST_CASE(a_broken_promise_is_found_and_names_seed_and_event) {
   soak broken(5);
   broken.spoil([](const pass_model& which) { return which.number_of_context() == 7; });
   const auto report = broken.run(1);
-  BOOST_TEST(report.wrong.find("PU-1, PA-1") != std::string::npos, report.wrong);
-  BOOST_TEST(report.text().find("seed 5, event " + std::to_string(report.events) + ": PU-1") == 0u);
+  BOOST_TEST(report.wrong.find("WG-1, PA-1") != std::string::npos, report.wrong);
+  BOOST_TEST(report.text().find("seed 5, event " + std::to_string(report.events) + ": WG-1") == 0u);
   BOOST_TEST(!report.last.empty());
   soak again(5);
   again.spoil([](const pass_model& which) { return which.number_of_context() == 7; });

@@ -32,7 +32,7 @@
 #include <troupe/actors/optimizer.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/script_module.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/registration.hpp>
 #include <troupe/troupe.hpp>
@@ -445,14 +445,14 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   // Who may not even call this node in the context says that it holds a part of it.
   const auto host = caf::actor_cast<caf::actor>(parts_of(mallory).directory.gateway(all.host.id()));
   caf::anon_send(host, context_joined{pass.id(), mallory.id()});
-  caf::anon_send(host, participant_quiet{pass.id(), {1}, mallory.id(), protocol::whole_purse()});
+  caf::anon_send(host, participant_quiet{pass.id(), {1}, mallory.id(), protocol::whole_weight()});
   caf::anon_send(host,
                  participant_failed{pass.id(), {1}, mallory.id(), static_cast<std::uint8_t>(errc::function_failed), "lie"});
   propagate_gradients gradients;
   gradients.context = pass.id();
   gradients.pass = {1};
   gradients.from = "mallory";
-  gradients.carried = protocol::whole_purse();
+  gradients.carried = protocol::whole_weight();
   caf::anon_send(host, gradients);
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 6; }));
   goes_on.set_value();
@@ -505,7 +505,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   auto y = all.there().call("forward", {x}).get().tensor(0);
   propagate_gradients gradients;
   gradients.context = pass.id();
-  gradients.carried = protocol::whole_purse();
+  gradients.carried = protocol::whole_weight();
   gradients.from = "mallory";
   gradients.pass = {1};
   // This node has a certificate, and has not introduced itself.
@@ -545,7 +545,7 @@ BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-
   all.there().call("forward", {at::ones({2}).requires_grad_()}).get();
   const auto host = caf::actor_cast<caf::actor>(parts_of(all.guest).directory.gateway(all.host.id()));
   for (std::uint64_t number = 1; number <= most_parts + 3; ++number) {
-    caf::anon_send(host, prune{pass.id(), {number}, {}, protocol::whole_purse(), false, false});
+    caf::anon_send(host, prune{pass.id(), {number}, {}, protocol::whole_weight(), false, false});
     if (number % 512 == 0) all.there().call("forward", {at::ones({1})}).get();  // the host keeps up, and is up for the guest
   }
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 3; }));

@@ -16,7 +16,7 @@
 
 #include <troupe/actors/passes/burst.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 #include "actors/lone_parts.hpp"
 
@@ -39,7 +39,7 @@ struct fixture : test::lone_parts {
     auto work = std::make_shared<passes::burst>();
     work->context = record->id();
     work->pass = pass_number{1};
-    work->share.carried = protocol::whole_purse();
+    work->share.carried = protocol::whole_weight();
     work->state = std::make_unique<passes::pass_task>();
     work->state->record = record;
     work->state->settings.roots = {torch::autograd::impl::gradient_edge(root)};

@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(a_pass_is_simulated_once_and_gives_the_same_figures_again) 
   BOOST_TEST(scale_figures(small_effort(told)).pass("tree", 100).busiest_messages == first.busiest_messages);
   BOOST_TEST(first.busiest_messages >= 16u);  // to each of its children and from it
   BOOST_TEST(first.messages >= 2 * 2.0 * 99 / 100);
-  BOOST_TEST(first.largest_purse > 0u);
+  BOOST_TEST(first.largest_weight > 0u);
   BOOST_TEST(figures.text().find("\ntree ") != std::string::npos);
   BOOST_TEST(figures.json().find("\"shape\": \"tree\"") != std::string::npos);
 }
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(what_was_simulated_has_a_point_at_its_count_of_nodes) {
   BOOST_TEST(passes[0].curves[1].points[1].x == 20);
   BOOST_TEST(passes[0].curves[1].points[1].y == many.time_ms);
   BOOST_TEST(passes[1].curves[1].points[0].y == static_cast<double>(few.busiest_messages));
-  BOOST_TEST(passes[2].curves[1].points[0].y == static_cast<double>(few.largest_purse));
+  BOOST_TEST(passes[2].curves[1].points[0].y == static_cast<double>(few.largest_weight));
   const auto members = figures.membership(10);
   const auto all = plots_of(figures);
   BOOST_REQUIRE(all.size() == 5);

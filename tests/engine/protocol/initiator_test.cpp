@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/protocol/initiator.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 using namespace troupe;
 using namespace troupe::protocol;
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(the_first_failure_wins_and_the_pass_ends_when_all_that_were
   BOOST_TEST(all_of<initiator::await_aborts>(steps).size() == 1U);
   BOOST_TEST(!completes(steps));
   for (const auto& later :
-       {lead.failed(a, errc::deadline_passed, "too late"), lead.quiet(whole_purse()), lead.aborted(a, {c}, true)})
+       {lead.failed(a, errc::deadline_passed, "too late"), lead.quiet(whole_weight()), lead.aborted(a, {c}, true)})
     BOOST_TEST(!completes(later));
   BOOST_TEST(lead.aborting());
   BOOST_TEST(!completes(lead.aborted(b, {}, true)));  // c, to which a had sent, has yet to answer
@@ -56,12 +56,12 @@ BOOST_AUTO_TEST_CASE(the_first_failure_wins_and_the_pass_ends_when_all_that_were
 // IN-1
 BOOST_AUTO_TEST_CASE(nothing_changes_the_end_of_a_pass_once_it_is_complete) {
   initiator lead(a, {a});
-  auto all = whole_purse();
+  auto all = whole_weight();
   all.begun = all.settled = 1;
   BOOST_TEST(completes(lead.quiet(std::move(all))));
   for (const auto& later :
        {lead.failed(a, errc::function_failed, "late"), lead.peer_down(a, "late"), lead.deadline_passed("late"),
-        lead.aborted(a, {}, true), lead.found(a, {}, true), lead.quiet(whole_purse())})
+        lead.aborted(a, {}, true), lead.found(a, {}, true), lead.quiet(whole_weight())})
     BOOST_TEST(later.empty());
   BOOST_TEST(!lead.result().has_value());
 }
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(aborts_that_nobody_answers_end_the_pass_at_their_deadline) 
 // IN-4
 BOOST_AUTO_TEST_CASE(fast_mode_finds_those_whose_sends_wait_and_prunes_nothing) {
   initiator lead(a, {a, b}, false);
-  auto all = whole_purse();
+  auto all = whole_weight();
   all.begun = 2;
   all.settled = 1;
   BOOST_TEST(all_of<initiator::walk_roots>(lead.quiet(std::move(all))).size() == 1U);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(fast_mode_finds_those_whose_sends_wait_and_prunes_nothing) 
 // IN-3: only nodes that say that they are not settled get weight to go on with.
 BOOST_AUTO_TEST_CASE(a_discovery_prunes_on_those_nodes_that_are_not_settled) {
   initiator lead(a, {a});
-  auto all = whole_purse();
+  auto all = whole_weight();
   all.begun = 3;
   all.settled = 1;
   lead.quiet(std::move(all));
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_discovery_prunes_on_those_nodes_that_are_not_settled) {
 // Only a node that lies about its count leads here.
 BOOST_AUTO_TEST_CASE(counts_that_no_node_explains_fail_the_pass) {
   initiator lead(a, {a});
-  auto all = whole_purse();
+  auto all = whole_weight();
   all.begun = 2;
   all.settled = 1;
   lead.quiet(std::move(all));

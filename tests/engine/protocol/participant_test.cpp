@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <troupe/engine/protocol/participant.hpp>
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 #include "support/stderr_of_process.hpp"
 
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_SUITE(participants)
 // PA-2
 BOOST_AUTO_TEST_CASE(gradients_that_come_twice_fail_the_pass_and_start_no_burst) {
   participant part({first, second});
-  auto all = whole_purse();
+  auto all = whole_weight();
   part.returned(burst_of(part.gradients(first, split(all), {})));
   auto again = part.gradients(first, split(all), {});
   const auto* failure = one<report_failure>(again);
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(a_part_that_is_over_is_asked_no_question) {
 BOOST_AUTO_TEST_CASE(gradients_for_a_send_that_was_pruned_or_never_made_fail_the_pass) {
   for (const auto& send : {second, message_id{3, here}}) {
     participant part({first, second});
-    auto all = whole_purse();
+    auto all = whole_weight();
     part.returned(burst_of(part.start(split(all))));
     auto pruned = part.prune({first}, split(all));
     BOOST_TEST((one<run_burst>(pruned)->drops == std::vector<message_id>{second}));
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(gradients_for_a_send_that_was_pruned_or_never_made_fail_the
 // PA-3
 BOOST_AUTO_TEST_CASE(an_abort_that_is_asked_twice_is_answered_each_time) {
   participant part({first}, nullptr, true);
-  auto all = whole_purse();
+  auto all = whole_weight();
   auto share = burst_of(part.start(split(all)));
   auto asked = part.abort();
   BOOST_TEST(one<answer_abort>(asked) == nullptr);
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(an_abort_that_is_asked_twice_is_answered_each_time) {
 BOOST_AUTO_TEST_CASE(a_part_that_is_aborted_or_closed_ends_when_its_burst_is_back) {
   for (const bool closes : {false, true}) {
     participant part({first});
-    auto share = burst_of(part.gradients(first, whole_purse(), {node_id{2}}));
+    auto share = burst_of(part.gradients(first, whole_weight(), {node_id{2}}));
     share.give(node_id{3}, true);
     auto asked = closes ? part.close(false) : part.abort();
     BOOST_TEST(one<participant::end>(asked) == nullptr);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_goes_down_fails_the_pass_where_gradients_were_s
   const node_id other{3};
   for (const bool sends : {false, true}) {
     participant part({first, second});
-    auto all = whole_purse();
+    auto all = whole_weight();
     auto share = burst_of(part.gradients(first, split(all), {}));
     if (sends) share.give(other, true);
     BOOST_TEST(part.peer_down(other, "it died").empty());  // the burst is away
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_goes_down_fails_the_pass_where_gradients_were_s
 
 BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_when_the_burst_is_back_and_none_of_a_part_that_is_closed) {
   participant part({first}, nullptr, true);
-  auto share = burst_of(part.start(whole_purse()));
+  auto share = burst_of(part.start(whole_weight()));
   BOOST_TEST(part.gather().empty());
   auto back = part.returned(std::move(share));
   BOOST_TEST(one<participant::hand_out>(back) != nullptr);
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_when_the_burst_is_back_a
 // Effects that come later may begin a burst at once, which takes the gradients of the leaves along.
 BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_before_anything_new_begins) {
   participant part({first}, nullptr, true);
-  auto share = burst_of(part.start(whole_purse()));
+  auto share = burst_of(part.start(whole_weight()));
   BOOST_TEST(part.walk_roots().empty());
   auto walk = part.returned(std::move(share));
   BOOST_TEST(one<participant::run_walk>(walk) != nullptr);
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(the_part_of_the_initiator_lives_until_it_is_closed_also_if_
 // PA-5, PA-7: each question gets an answer, and a question that comes during a walk waits for the next one.
 BOOST_AUTO_TEST_CASE(walks_wait_for_a_burst_and_answer_the_questions_that_came_before) {
   participant part({first, second});
-  auto share = burst_of(part.gradients(first, whole_purse(), {}));
+  auto share = burst_of(part.gradients(first, whole_weight(), {}));
   BOOST_TEST(part.discover({first}).empty());
   BOOST_TEST(part.discover({second}).empty());
   auto back = part.returned(std::move(share));
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_f
   const node_id parent{2};
   const node_id child{3};
   participant part({first, second}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
-  auto all = whole_purse();
+  auto all = whole_weight();
   auto down = burst_of(part.gradients(first, split(all), {parent}));
   BOOST_TEST(down.answers == 1U);
   const auto to_child = down.give(child, false);
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_node_without_weight_answers_its_parent_when_its_child_is_
   const node_id parent{2};
   const node_id child{3};
   participant part({first}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
-  auto down = burst_of(part.gradients(first, whole_purse(), {parent}));
+  auto down = burst_of(part.gradients(first, whole_weight(), {parent}));
   down.give(child, false);
   part.returned(std::move(down));
   auto done = part.reported({}, {child, 1});
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(a_node_without_weight_answers_its_parent_when_its_child_is_
 BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
   const node_id child{3};
   participant part({first, second}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
-  auto down = burst_of(part.gradients(first, whole_purse(), {node_id{7}}));
+  auto down = burst_of(part.gradients(first, whole_weight(), {node_id{7}}));
   auto to_child = down.give(child, true);
   part.reported(std::move(to_child.carried), {child, 1});
   auto back = part.returned(std::move(down));
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
 BOOST_AUTO_TEST_CASE(a_node_waits_only_for_answers_of_its_children) {
   const node_id child{3};
   participant part({first}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
-  auto down = burst_of(part.gradients(first, whole_purse(), {node_id{7}}));
+  auto down = burst_of(part.gradients(first, whole_weight(), {node_id{7}}));
   down.give(child, true);
   BOOST_TEST(part.returned(std::move(down)).empty());
   BOOST_TEST(part.reported({}, {node_id{7}, 9}).empty());

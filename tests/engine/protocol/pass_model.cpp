@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include <troupe/engine/protocol/purse.hpp>
+#include <troupe/engine/protocol/weight_throwing.hpp>
 
 namespace troupe::model {
 
@@ -218,7 +218,7 @@ void world::start_pass() {
   begin(0, number);
   auto& mine = part_of(0, number);
   mine.roots_due = true;
-  act(0, number, mine.protocol->start(protocol::whole_purse()));
+  act(0, number, mine.protocol->start(protocol::whole_weight()));
 }
 
 void world::begin(std::uint8_t node, std::uint8_t number) {
@@ -350,15 +350,15 @@ void world::run(std::uint8_t node, std::uint8_t number, protocol::participant::r
       back.why = protocol::failure{errc::peer_down, ""};
       break;
     }
-    auto part = share.give(id_of_node(to), done + 1 < recvs.size());
+    auto given = share.give(id_of_node(to), done + 1 < recvs.size());
     post({.what = kind::gradients,
           .from = node,
           .to = to,
           .pass = number,
           .send = id_of_send(recvs[done].first),
           .reached = recvs[done].second,
-          .carried = std::move(part.carried),
-          .answers = part.answers});
+          .carried = std::move(given.carried),
+          .answers = given.answers});
   }
   back.share = std::move(share);
   now.lossy |= back.why && (number != 0 || left_.throwing == graph::none);
@@ -583,7 +583,7 @@ class digest {
  public:
   template <class T>
   digest& operator<<(const T& value) {
-    if constexpr (std::is_same_v<T, purse>)
+    if constexpr (std::is_same_v<T, weight_share>)
       add(value);
     else if constexpr (requires { value.has_value(); })
       value ? *this << true << *value : *this << false;
@@ -615,9 +615,9 @@ class digest {
     for (const auto& each : all) sum += (digest() << each).value();
     word(sum);
   }
-  // The digest uses only whether the purse has weight. How the weight was split has no effect on what follows. Whether the
+  // The digest uses only whether the share has weight. How the weight was split has no effect on what follows. Whether the
   // whole weight is there follows from the rest of the world.
-  void add(const purse& from) {
+  void add(const weight_share& from) {
     word(from.weight.empty() ? 0 : 1);
     word(from.begun);
     word(from.settled);
@@ -663,26 +663,26 @@ void add_in_order(digest& into, const counts& all, std::size_t size) {
 
 constexpr auto to_digest = [](const auto& value) { return digest_of(value); };
 
-// The parts of a pass's weight, counted by exponent.
+// The powers of two in a pass's weight, counted by exponent.
 class weight_sum {
  public:
-  void add(const purse& part) {
-    for (const auto exponent : part.weight) {
-      if (exponent >= parts_.size()) parts_.resize(exponent + 1);
-      ++parts_[exponent];
+  void add(const weight_share& share) {
+    for (const auto exponent : share.weight) {
+      if (exponent >= powers_.size()) powers_.resize(exponent + 1);
+      ++powers_[exponent];
     }
   }
-  // Two equal parts make one part of twice the weight.
+  // Two equal powers make one power of twice the weight.
   bool is_whole() {
-    for (auto exponent = parts_.size() - 1; exponent > 0; --exponent) {
-      if (parts_[exponent] % 2 != 0) return false;
-      parts_[exponent - 1] += parts_[exponent] / 2;
+    for (auto exponent = powers_.size() - 1; exponent > 0; --exponent) {
+      if (powers_[exponent] % 2 != 0) return false;
+      powers_[exponent - 1] += powers_[exponent] / 2;
     }
-    return parts_[0] == 1;
+    return powers_[0] == 1;
   }
 
  private:
-  std::vector<std::size_t> parts_ = std::vector<std::size_t>(16);
+  std::vector<std::size_t> powers_ = std::vector<std::size_t>(16);
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include <troupe/actors/network/write_lanes.hpp>
+#include <troupe/actors/network/write_scheduler.hpp>
 
 namespace troupe::network {
 
@@ -41,13 +41,13 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   const auto came = message_head::read(head);
   next_ = came.payload;
   if (came.operation == message_head::fragment) {
-    const bool fits = next_ > 0 && next_ <= write_lanes::fragment_bytes && ahead_.size() + next_ < most_payload;
+    const bool fits = next_ > 0 && next_ <= write_scheduler::fragment_bytes && ahead_.size() + next_ < most_payload;
     if (fits) state_ = state::fragment;
     return fits ? outcome::kept : wrong("a fragment of " + std::to_string(next_) + " bytes");
   }
   if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;
   if ((came.note & message_head::follows_fragments) != 0) {
-    if (ahead_.empty() || ahead_.size() >= next_ || next_ - ahead_.size() > write_lanes::fragment_bytes)
+    if (ahead_.empty() || ahead_.size() >= next_ || next_ - ahead_.size() > write_scheduler::fragment_bytes)
       return wrong("a message of " + std::to_string(next_) + " bytes after " + std::to_string(ahead_.size()) + " in fragments");
     ahead_of_payload_ = true;
   }

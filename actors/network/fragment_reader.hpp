@@ -11,7 +11,7 @@
 
 namespace troupe::network {
 
-/// Puts together the payload of large messages that come in fragments (see write_lanes). The broker of BASP, CAF's protocol
+/// Puts together the payload of large messages that come in fragments (see write_scheduler). The broker of BASP, CAF's protocol
 /// between nodes, wants a header, then the payload that the header announces. The reader looks at each header first. It stores
 /// the fragments, so the broker never sees them.
 ///
@@ -23,12 +23,12 @@ namespace troupe::network {
 ///   payload   the broker's payload comes next                    head
 ///   fragment  the payload of a fragment comes next               head
 ///
-///   FR-1  the broker gets the bytes of all messages that write_lanes got at the other end. A large message takes the place of
-///         its last fragment in the order.
+///   FR-1  the broker gets the bytes of all messages that write_scheduler got at the other end. A large message takes the place
+///         of its last fragment in the order.
 ///   FR-2  fragments take memory only for bytes that have come.
-///   FR-3  a fragment is wrong if it has more than `write_lanes::fragment_bytes` bytes, or makes a payload longer than a header
-///         can announce. A message is wrong if its fragments are missing, hold its whole payload, or leave more of it than one
-///         fragment may have. The broker gets nothing of a wrong message.
+///   FR-3  a fragment is wrong if it has more than `write_scheduler::fragment_bytes` bytes, or makes a payload longer than a
+///         header can announce. A message is wrong if its fragments are missing, hold its whole payload, or leave more of it
+///         than one fragment may have. The broker gets nothing of a wrong message.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };

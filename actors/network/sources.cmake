@@ -20,5 +20,5 @@ add_room(network
   transport.cpp
   waiting_bytes.cpp
   watched_connections.cpp
-  write_lanes.cpp
+  write_scheduler.cpp
   )

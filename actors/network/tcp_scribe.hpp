@@ -19,7 +19,7 @@
 #include <troupe/actors/network/peer_messages.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
 #include <troupe/actors/network/transport.hpp>
-#include <troupe/actors/network/write_lanes.hpp>
+#include <troupe/actors/network/write_scheduler.hpp>
 
 namespace troupe::network {
 
@@ -29,9 +29,10 @@ class connection_host;
 /// three calls to read and four to write. The event loop tells the broker of data and of failures, as CAF's does.
 /// CAF's setting `middleman.max-consecutive-reads` has no effect here. The scribe moves bytes between the event loop and a
 /// stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` collects the bytes that the broker wants
-/// next. `write_lanes` decides which bytes leave next. `peer_messages` decides which messages may come, and from whom. If the
-/// other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share (`connection_channel`).
-/// It moves once TCP has taken all bytes that were sent before. From then on TCP only says when the connection is over.
+/// next. `write_scheduler` decides which bytes leave next. `peer_messages` decides which messages may come, and from whom. If
+/// the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share
+/// (`connection_channel`). It moves once TCP has taken all bytes that were sent before. From then on TCP only says when the
+/// connection is over.
 ///   TS-1  flushed bytes leave in order. As many as the system takes leave before the multiplexer waits for an event, and the
 ///         rest when the system takes more. A connection that the broker closes ends after its last byte has left.
 ///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker
@@ -43,7 +44,7 @@ class connection_host;
 ///   TS-6  a scribe with a channel is watched, or has asked the other end to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 ///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments. Small messages of other senders
-///         leave between two fragments (see `write_lanes`). A connection on which a wrong fragment comes is over.
+///         leave between two fragments (see `write_scheduler`). A connection on which a wrong fragment comes is over.
 ///   TS-9  with TLS, at most 64 KiB of bytes are encrypted before the system takes them. So small messages can still overtake
 ///         the other bytes that wait. Bytes in shared memory are not encrypted.
 ///   TS-10 a connection is over if a message of BASP comes that breaks message_rules. The broker gets nothing of the message.
@@ -156,7 +157,7 @@ class tcp_scribe final : public caf::io::scribe {
     transport path;
     part_buffer parts;
     peer_messages messages;
-    write_lanes leaving;
+    write_scheduler leaving;
 
    private:
     enum class reading { halted, wanted, wrong };

@@ -31,36 +31,36 @@ struct decoding {
   std::uint64_t count;
 };
 
-// A warp handles one block of elements. Each thread of the warp is a lane and handles two quads of the block. Neighbouring
-// lanes handle neighbouring quads.
-inline constexpr std::uint32_t lanes = 32;
-inline constexpr std::uint32_t quads_of_lane = block_elements / lanes / quad_elements;
+// A warp handles one block of elements. Each thread of the warp handles two quads of the block. Neighbouring threads
+// handle neighbouring quads.
+inline constexpr std::uint32_t threads_in_warp = 32;
+inline constexpr std::uint32_t quads_of_thread = block_elements / threads_in_warp / quad_elements;
 
 TROUPE_HOST_DEVICE constexpr std::uint64_t codec_blocks(std::uint64_t count) {
-  return parts_of(count, std::uint64_t{block_elements} * (threads_in_block / lanes));
+  return parts_of(count, std::uint64_t{block_elements} * (threads_in_block / threads_in_warp));
 }
 
 /// Returns the number of the block of elements that the warp of this thread handles.
 TROUPE_HOST_DEVICE inline std::uint64_t block_of(thread_place at) {
-  return at.block * (threads_in_block / lanes) + at.thread / lanes;
+  return at.block * (threads_in_block / threads_in_warp) + at.thread / threads_in_warp;
 }
 
 /// Returns the index of the first element in quad `number` (0 or 1) of this thread.
 TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_place at, std::uint32_t number) {
-  return block_of(at) * block_elements + std::uint64_t{number * lanes + at.thread % lanes} * quad_elements;
+  return block_of(at) * block_elements + std::uint64_t{number * threads_in_warp + at.thread % threads_in_warp} * quad_elements;
 }
 
 /// The elements of one thread, with their residuals added. Positions after the last element have the value 0.
-struct lane_elements {
-  quad<float> sums[quads_of_lane];
+struct thread_elements {
+  quad<float> sums[quads_of_thread];
   std::uint32_t largest = 0;  // the bits of the largest absolute value
 };
 
-/// The first half of encoding: reads the elements of a thread. The kernel then computes the maximum of `largest` over all lanes
-/// of the warp.
-TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread_place at) {
-  lane_elements own;
-  for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
+/// The first half of encoding: reads the elements of a thread. The kernel then computes the maximum of `largest` over all
+/// threads of the warp.
+TROUPE_HOST_DEVICE inline thread_elements gather_part(const encoding& what, thread_place at) {
+  thread_elements own;
+  for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
     const std::uint64_t element = first_element(at, i);
     const std::uint32_t left = left_in_quad(element, what.count);
     own.sums[i] = read_quad(what.elements + element, left);
@@ -78,11 +78,11 @@ TROUPE_HOST_DEVICE inline lane_elements gather_part(const encoding& what, thread
   return own;
 }
 
-/// The second half of encoding: writes codes, residuals and the scale. `largest`: the maximum over all lanes of the warp.
-TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elements& own, std::uint32_t largest,
+/// The second half of encoding: writes codes, residuals and the scale. `largest`: the maximum over all threads of the warp.
+TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const thread_elements& own, std::uint32_t largest,
                                            thread_place at) {
   const float scale = element_formats::scale_of(largest);
-  for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
+  for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
     const std::uint64_t element = first_element(at, i);
     const std::uint32_t left = left_in_quad(element, what.count);
     if (left == 0) break;
@@ -97,7 +97,7 @@ TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const lane_elem
     }
   }
   const std::uint64_t block = block_of(at);
-  if (at.thread % lanes == 0 && block * block_elements < what.count)
+  if (at.thread % threads_in_warp == 0 && block * block_elements < what.count)
     element_formats::scales_in(what.bytes, what.count)[block] = scale;
 }
 
@@ -105,7 +105,7 @@ TROUPE_HOST_DEVICE inline void decode_part(const decoding& what, thread_place at
   const std::uint64_t block = block_of(at);
   if (block * block_elements >= what.count) return;
   const float scale = element_formats::scales_in(what.bytes, what.count)[block];
-  for (std::uint32_t i = 0; i < quads_of_lane; ++i) {
+  for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
     const std::uint64_t element = first_element(at, i);
     const std::uint32_t left = left_in_quad(element, what.count);
     const quad<std::int8_t> codes = read_quad(what.bytes + element, left);

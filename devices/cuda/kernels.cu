@@ -26,7 +26,7 @@ __global__ void convert_kernel(const From* from, To* to, std::uint64_t count) {
 }
 
 __global__ void encode_kernel(encoding what) {
-  const lane_elements own = gather_part(what, own_place());
+  const thread_elements own = gather_part(what, own_place());
   encode_part(what, own, __reduce_max_sync(0xffffffffU, own.largest), own_place());
 }
 

@@ -5,7 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <troupe/actors/network/write_lanes.hpp>
+#include <troupe/actors/network/write_scheduler.hpp>
 
 #include "actors/network/basp_messages.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 using troupe::network::fragment_reader;
 using troupe::network::message_head;
-using troupe::network::write_lanes;
+using troupe::network::write_scheduler;
 using troupe::test::basp_message;
 using troupe::test::broker_at_the_end;
 
@@ -54,12 +54,12 @@ BOOST_AUTO_TEST_CASE(a_payload_is_put_together_while_other_messages_come) {
 BOOST_AUTO_TEST_CASE(a_fragment_takes_memory_for_its_own_bytes_alone) {
   fragment_reader reader;
   reader.begin();
-  const auto head = fragment(write_lanes::fragment_bytes, "");
+  const auto head = fragment(write_scheduler::fragment_bytes, "");
   std::vector<char> part(head.begin(), head.end());
   BOOST_TEST((reader.sort(part) == fragment_reader::outcome::kept));
   BOOST_TEST(reader.has_wish());
   BOOST_TEST(reader.prepare(part) == 0U);
-  BOOST_TEST(part.size() == write_lanes::fragment_bytes);
+  BOOST_TEST(part.size() == write_scheduler::fragment_bytes);
 }
 
 // FR-3
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(wrong_fragments_are_refused) {
   const auto payload = message.substr(message_head::bytes);
   const auto refuses = [](const std::string& bytes) { return !broker_at_the_end().feed(bytes); };
   BOOST_TEST(refuses(fragment(0, "")));
-  BOOST_TEST(refuses(fragment(write_lanes::fragment_bytes + 1, "")));
+  BOOST_TEST(refuses(fragment(write_scheduler::fragment_bytes + 1, "")));
   BOOST_TEST(refuses(rest_of(message, 0)));                                 // no fragment came
   BOOST_TEST(refuses(fragment(payload) + rest_of(message, 10)));            // nothing is left for the message
   BOOST_TEST(refuses(fragment(payload + payload) + rest_of(message, 10)));  // more than the message has

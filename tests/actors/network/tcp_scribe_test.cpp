@@ -21,7 +21,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/actors/network/message_head.hpp>
-#include <troupe/actors/network/write_lanes.hpp>
+#include <troupe/actors/network/write_scheduler.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
 #include <troupe/troupe.hpp>
 
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(a_connection_with_a_wrong_fragment_is_over) {
 
 // TS-11
 BOOST_AUTO_TEST_CASE(a_connection_ends_for_whose_fragments_there_is_no_memory) {
-  constexpr std::size_t fragment_bytes = troupe::network::write_lanes::fragment_bytes;
+  constexpr std::size_t fragment_bytes = troupe::network::write_scheduler::fragment_bytes;
   troupe::node here(loopback_settings("here"));
   const int socket = called_on_loopback(here.port());
   std::string fragment(troupe::network::message_head::bytes + fragment_bytes, '\0');

@@ -42,8 +42,8 @@ struct result {
   std::vector<float> decoded;
 };
 
-/// Runs the kernels' bodies over their grids. Without `residual`, none is given to them. The elements begin `shift` elements behind a
-/// place that is aligned for quads.
+/// Runs the kernels' bodies over their grids. Without `residual`, none is given to them. The elements begin `shift` elements
+/// behind a place that is aligned for quads.
 result over_the_grid(const std::vector<float>& elements, const std::vector<float>* residual, unsigned seed = 1,
                      std::size_t shift = 0) {
   const std::size_t count = elements.size();
@@ -60,15 +60,16 @@ result over_the_grid(const std::vector<float>& elements, const std::vector<float
                                          bytes.data() + margin, count};
   const std::uint64_t blocks = devices::cuda::codec_blocks(count);
   for (std::uint64_t block = 0; block < blocks; ++block) {
-    std::vector<devices::cuda::lane_elements> own(devices::cuda::threads_in_block);
-    std::vector<std::uint32_t> of_warp(devices::cuda::threads_in_block / devices::cuda::lanes, 0);
+    std::vector<devices::cuda::thread_elements> own(devices::cuda::threads_in_block);
+    std::vector<std::uint32_t> of_warp(devices::cuda::threads_in_block / devices::cuda::threads_in_warp, 0);
     for_each_thread(1, seed, [&](auto at) {
       own[at.thread] = devices::cuda::gather_part(encoding, {block, at.thread});
-      auto& largest = of_warp[at.thread / devices::cuda::lanes];
+      auto& largest = of_warp[at.thread / devices::cuda::threads_in_warp];
       largest = std::max(largest, own[at.thread].largest);
     });
     for_each_thread(1, seed + 1, [&](auto at) {
-      devices::cuda::encode_part(encoding, own[at.thread], of_warp[at.thread / devices::cuda::lanes], {block, at.thread});
+      devices::cuda::encode_part(encoding, own[at.thread], of_warp[at.thread / devices::cuda::threads_in_warp],
+                                 {block, at.thread});
     });
   }
   const devices::cuda::decoding decoding{bytes.data() + margin, decoded.data() + begin, count};

@@ -58,18 +58,19 @@ class kernels_on_host {
     return run(devices::cuda::conversion_blocks(count),
                [=](auto at) { devices::cuda::convert_part<Convert>(from, to, count, at); });
   }
-  /// The lanes of a warp tell each other the largest magnitude.
+  /// The threads of a warp tell each other the largest magnitude.
   static int encode(const devices::cuda::encoding* what, void*) {
     using namespace devices::cuda;
-    std::vector<lane_elements> own(lanes);
+    std::vector<thread_elements> own(threads_in_warp);
     for (std::uint64_t block = 0; block < codec_blocks(what->count); ++block)
-      for (std::uint32_t warp = 0; warp < threads_in_block; warp += lanes) {
+      for (std::uint32_t warp = 0; warp < threads_in_block; warp += threads_in_warp) {
         std::uint32_t largest = 0;
-        for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-          own[lane] = gather_part(*what, {block, warp + lane});
-          largest = std::max(largest, own[lane].largest);
+        for (std::uint32_t thread = 0; thread < threads_in_warp; ++thread) {
+          own[thread] = gather_part(*what, {block, warp + thread});
+          largest = std::max(largest, own[thread].largest);
         }
-        for (std::uint32_t lane = 0; lane < lanes; ++lane) encode_part(*what, own[lane], largest, {block, warp + lane});
+        for (std::uint32_t thread = 0; thread < threads_in_warp; ++thread)
+          encode_part(*what, own[thread], largest, {block, warp + thread});
       }
     return 0;
   }

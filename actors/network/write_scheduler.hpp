@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/network/write_lanes_test.cpp, tests/actors/network/write_queue_test.cpp
+// Tests: tests/actors/network/write_scheduler_test.cpp, tests/actors/network/write_queue_test.cpp
 #pragma once
 
 #include <algorithm>
@@ -69,18 +69,18 @@ class write_queue {
   support::recent_peak peak_;
 };
 
-/// Decides in which order bytes leave by a connection. A connection of BASP has two lanes once the other end reads fragments. A
-/// large message goes to the bulk lane and leaves in fragments. Between two fragments the messages of the prompt lane leave. So
-/// a heartbeat never waits for a whole large message.
-///   LA-1  before split_large(), all bytes leave unchanged, in the order in which they were added.
-///   LA-2  a message whose payload has more than `most_whole` bytes leaves in fragments. A smaller message leaves whole, by the
-///         bulk lane if LA-3 needs that. After each fragment or whole message of the bulk lane, the first block of the prompt
-///         lane's write_queue leaves, if messages wait there.
-///   LA-3  messages of one sender to one receiver leave in the order in which they were added, as CAF promises to actors. A
+/// Decides in which order bytes leave by a connection. A connection of BASP has two queues once the other end reads fragments.
+/// A large message goes to the bulk queue and leaves in fragments. Between two fragments the messages of the prompt queue
+/// leave. So a heartbeat never waits for a whole large message.
+///   WS-1  before split_large(), all bytes leave unchanged, in the order in which they were added.
+///   WS-2  a message whose payload has more than `most_whole` bytes leaves in fragments. A smaller message leaves whole, by the
+///         bulk queue if WS-3 needs that. After each fragment or whole message of the bulk queue, the first block of the prompt
+///         queue's write_queue leaves, if messages wait there.
+///   WS-3  messages of one sender to one receiver leave in the order in which they were added, as CAF promises to actors. A
 ///         message to CAF's broker leaves after all earlier messages of its sender. Messages of the sender `unordered` have no
 ///         order, because their receivers take them in any order.
-///   LA-4  the last bytes of a large message leave after all bytes that were added to the prompt lane before this message.
-class write_lanes {
+///   WS-4  the last bytes of a large message leave after all bytes that were added to the prompt queue before this message.
+class write_scheduler {
  public:
   /// The most payload that one fragment has.
   static constexpr std::size_t fragment_bytes = std::size_t{256} << 10;
@@ -90,7 +90,7 @@ class write_lanes {
   /// Makes the next message that is added say that this end reads fragments. No effect after the first call. Pre: all bytes are
   /// BASP messages.
   void announce_reading() noexcept;
-  /// Makes large messages that are added from now on leave in fragments. `unordered`: see LA-3. Pre: all bytes are BASP
+  /// Makes large messages that are added from now on leave in fragments. `unordered`: see WS-3. Pre: all bytes are BASP
   /// messages.
   void split_large(std::uint64_t unordered) noexcept;
 
@@ -116,16 +116,16 @@ class write_lanes {
   /// Says that the first `bytes` bytes of front() have left.
   void pop(std::size_t bytes);
 
-  /// Memory that the lanes hold, in bytes.
+  /// Memory that the queues hold, in bytes.
   std::size_t held() const noexcept { return prompt_.held() + bulk_.held(); }
 
  private:
-  enum class lane { prompt, bulk };
+  enum class queue { prompt, bulk };
   using sender_and_receiver = std::pair<std::uint64_t, std::uint64_t>;
   struct message {
     sender_and_receiver between;
     std::size_t bytes;
-    std::uint64_t after;  // bytes that leave by the prompt lane before the end of this message
+    std::uint64_t after;  // bytes that leave by the prompt queue before the end of this message
   };
 
   message_head head_at(std::size_t place);
@@ -141,17 +141,17 @@ class write_lanes {
   std::optional<std::uint64_t> unordered_;                                         // once large messages leave in fragments
 
   write_queue prompt_;
-  std::size_t sorted_ = 0;         // bytes of prompt_.open() whose lane is decided
-  std::uint64_t prompt_left_ = 0;  // bytes that have left by the prompt lane
+  std::size_t sorted_ = 0;         // bytes of prompt_.open() whose queue is decided
+  std::uint64_t prompt_left_ = 0;  // bytes that have left by the prompt queue
   write_queue bulk_;               // whole messages, header and payload
   std::deque<message> in_bulk_;
   std::map<sender_and_receiver, std::size_t> ordered_in_bulk_;  // how many messages, without those of unordered_
 
   using head_bytes = std::array<char, message_head::bytes>;
-  /// The bytes of one lane that leave before the other lane has its turn.
+  /// The bytes of one queue that leave before the other queue has its turn.
   struct {
-    lane of = lane::prompt;     // of this unit or, before it has begun, of the last unit
-    std::size_t left = 0;       // bytes of the lane that have not left; 0: no unit has begun
+    queue of = queue::prompt;   // of this unit or, before it has begun, of the last unit
+    std::size_t left = 0;       // bytes of the queue that have not left; 0: no unit has begun
     head_bytes head{};          // leaves ahead of these bytes
     std::size_t head_left = 0;  // bytes of `head` that have not left
   } unit_;

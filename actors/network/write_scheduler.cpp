@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/write_lanes.hpp>
+#include <troupe/actors/network/write_scheduler.hpp>
 
 #include <cassert>
 
@@ -80,15 +80,15 @@ void write_queue::shrink() {
     if (each->capacity() > 2 * needed) *each = std::vector<char>();
 }
 
-void write_lanes::announce_reading() noexcept {
+void write_scheduler::announce_reading() noexcept {
   if (announcement_ == announcement::none) announcement_ = announcement::due;
 }
 
-void write_lanes::split_large(std::uint64_t unordered) noexcept {
+void write_scheduler::split_large(std::uint64_t unordered) noexcept {
   if (!unordered_) unordered_ = unordered;
 }
 
-void write_lanes::seal() {
+void write_scheduler::seal() {
   if (announcement_ == announcement::due && open().size() - sorted_ >= message_head::bytes) {
     announcement_ = announcement::made;
     message_head::set_note(open().data() + sorted_, message_head::reads_fragments);
@@ -99,13 +99,13 @@ void write_lanes::seal() {
 }
 
 /// The header at this position of the open block.
-message_head write_lanes::head_at(std::size_t place) {
+message_head write_scheduler::head_at(std::size_t place) {
   const auto result = message_head::read(open().data() + place);
   assert(result.operation <= static_cast<std::uint8_t>(caf::io::basp::message_type::heartbeat));  // it is a message of BASP
   return result;
 }
 
-void write_lanes::sort_messages() {
+void write_scheduler::sort_messages() {
   while (open().size() - sorted_ >= message_head::bytes) {
     const auto head = head_at(sorted_);
     const auto before = prompt_left_ + prompt_.waiting() - (open().size() - sorted_);
@@ -118,14 +118,14 @@ void write_lanes::sort_messages() {
   }
 }
 
-bool write_lanes::belongs_in_bulk(const message_head& head) const {
+bool write_scheduler::belongs_in_bulk(const message_head& head) const {
   if (head.payload > most_whole) return true;
   if (head.target != 0) return ordered_in_bulk_.contains({head.source, head.target});
   const auto found = ordered_in_bulk_.lower_bound({head.source, 0});
   return found != ordered_in_bulk_.end() && found->first.first == head.source;
 }
 
-void write_lanes::move_to_bulk(std::size_t at, const message& which) {
+void write_scheduler::move_to_bulk(std::size_t at, const message& which) {
   in_bulk_.push_back(which);
   if (which.between.first != unordered_) ++ordered_in_bulk_[which.between];
   const bool is_alone = which.bytes == open().size();
@@ -141,30 +141,30 @@ void write_lanes::move_to_bulk(std::size_t at, const message& which) {
   bulk_.seal();
 }
 
-std::span<const char> write_lanes::front() {
+std::span<const char> write_scheduler::front() {
   if (unit_.left == 0) begin_unit();
   if (unit_.head_left > 0) return std::span<const char>(unit_.head).last(unit_.head_left);
-  return (unit_.of == lane::bulk ? bulk_ : prompt_).front().first(unit_.left);
+  return (unit_.of == queue::bulk ? bulk_ : prompt_).front().first(unit_.left);
 }
 
-void write_lanes::begin_unit() {
-  const bool is_bulks_turn = prompt_.empty() || unit_.of == lane::prompt;
+void write_scheduler::begin_unit() {
+  const bool is_bulks_turn = prompt_.empty() || unit_.of == queue::prompt;
   if (!bulk_.empty() && is_bulks_turn && !bulk_has_to_wait()) return begin_bulk_unit();
-  unit_.of = lane::prompt;
+  unit_.of = queue::prompt;
   unit_.left = prompt_.front().size();
   sorted_ = open().size();  // front() may have taken the open block
 }
 
 /// Whether the end of the next bulk message has to wait, because messages that were added before it leave first. These may be
 /// pieces of its tensors, or earlier messages of its sender.
-bool write_lanes::bulk_has_to_wait() const {
+bool write_scheduler::bulk_has_to_wait() const {
   const auto& next = in_bulk_.front();
   const bool ends = split_.left > 0 ? split_.left <= fragment_bytes : next.bytes <= message_head::bytes + most_whole;
   return ends && prompt_left_ < next.after;
 }
 
-void write_lanes::begin_bulk_unit() {
-  unit_.of = lane::bulk;
+void write_scheduler::begin_bulk_unit() {
+  unit_.of = queue::bulk;
   if (split_.left == 0) {
     const auto next = in_bulk_.front().bytes;
     if (next <= message_head::bytes + most_whole) {
@@ -186,13 +186,13 @@ void write_lanes::begin_bulk_unit() {
   }
 }
 
-void write_lanes::pop(std::size_t bytes) {
+void write_scheduler::pop(std::size_t bytes) {
   if (unit_.head_left > 0) {
     unit_.head_left -= bytes;
     return;
   }
   unit_.left -= bytes;
-  if (unit_.of == lane::prompt) {
+  if (unit_.of == queue::prompt) {
     prompt_left_ += bytes;
     prompt_.pop(bytes);
     if (prompt_.empty()) bulk_.rest();
@@ -202,7 +202,7 @@ void write_lanes::pop(std::size_t bytes) {
   bulk_.pop(bytes);
 }
 
-void write_lanes::end_bulk_message() {
+void write_scheduler::end_bulk_message() {
   const auto found = ordered_in_bulk_.find(in_bulk_.front().between);
   in_bulk_.pop_front();
   if (found != ordered_in_bulk_.end() && --found->second == 0) ordered_in_bulk_.erase(found);

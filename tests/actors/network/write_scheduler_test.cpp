@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/network/write_lanes.hpp>
+#include <troupe/actors/network/write_scheduler.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -15,22 +15,22 @@
 namespace {
 
 using troupe::network::message_head;
-using troupe::network::write_lanes;
 using troupe::network::write_queue;
+using troupe::network::write_scheduler;
 using troupe::support::recent_peak;
 using troupe::test::basp_message;
 using troupe::test::broker_at_the_end;
 
 constexpr std::uint64_t gateway = 3;
-constexpr std::size_t large = 3 * write_lanes::fragment_bytes;
+constexpr std::size_t large = 3 * write_scheduler::fragment_bytes;
 
-void add(write_lanes& to, const std::string& message) {
+void add(write_scheduler& to, const std::string& message) {
   to.open().insert(to.open().end(), message.begin(), message.end());
   to.seal();
 }
 
 /// Takes at most `most` of the bytes that leave next.
-std::string take(write_lanes& from, std::size_t most) {
+std::string take(write_scheduler& from, std::size_t most) {
   const auto next = from.front();
   const auto bytes = std::min(most, next.size());
   std::string result(next.data(), bytes);
@@ -38,38 +38,38 @@ std::string take(write_lanes& from, std::size_t most) {
   return result;
 }
 
-std::string take_all(write_lanes& from) {
+std::string take_all(write_scheduler& from) {
   std::string result;
   while (!from.empty()) result += take(from, 100'000);
   return result;
 }
 
-write_lanes splitting() {
-  write_lanes result;
+write_scheduler splitting() {
+  write_scheduler result;
   result.split_large(gateway);
   return result;
 }
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(writes_in_lanes)
+BOOST_AUTO_TEST_SUITE(the_write_scheduler)
 
-BOOST_AUTO_TEST_CASE(all_bytes_leave_unchanged_to_an_end_that_reads_no_fragments) {  // LA-1
-  write_lanes lanes;
+BOOST_AUTO_TEST_CASE(all_bytes_leave_unchanged_to_an_end_that_reads_no_fragments) {  // WS-1
+  write_scheduler scheduler;
   const auto added = basp_message(1, large) + basp_message(2, 10) + "no message of BASP";
-  add(lanes, added);
-  BOOST_TEST((take_all(lanes) == added));
+  add(scheduler, added);
+  BOOST_TEST((take_all(scheduler) == added));
 }
 
 BOOST_AUTO_TEST_CASE(the_next_message_says_once_that_this_end_reads_fragments) {
-  write_lanes lanes;
+  write_scheduler scheduler;
   const auto first = basp_message(1, 10);
-  add(lanes, first);
-  lanes.announce_reading();
-  add(lanes, basp_message(1, 10));
-  lanes.announce_reading();
-  add(lanes, basp_message(1, 10));
-  const auto left = take_all(lanes);
+  add(scheduler, first);
+  scheduler.announce_reading();
+  add(scheduler, basp_message(1, 10));
+  scheduler.announce_reading();
+  add(scheduler, basp_message(1, 10));
+  const auto left = take_all(scheduler);
   BOOST_TEST(message_head::read(left.data()).note == 0);
   BOOST_TEST(message_head::read(left.data() + first.size()).note == message_head::reads_fragments);
   BOOST_TEST(message_head::read(left.data() + 2 * first.size()).note == 0);
@@ -79,32 +79,32 @@ BOOST_AUTO_TEST_CASE(the_next_message_says_once_that_this_end_reads_fragments) {
   BOOST_TEST((end.messages == std::vector<std::string>(3, first)));  // the broker sees no note
 }
 
-BOOST_AUTO_TEST_CASE(a_message_of_another_sender_leaves_after_the_fragment_that_has_begun) {  // LA-2
-  auto lanes = splitting();
+BOOST_AUTO_TEST_CASE(a_message_of_another_sender_leaves_after_the_fragment_that_has_begun) {  // WS-2
+  auto scheduler = splitting();
   const auto bulk = basp_message(1, large);
   const auto prompt = basp_message(2, 100);
-  add(lanes, bulk);
+  add(scheduler, bulk);
   broker_at_the_end end;
-  end.feed(take(lanes, 1'000'000));  // the header of the fragment
-  end.feed(take(lanes, 1'000));
-  add(lanes, prompt);
-  while (end.messages.empty()) end.feed(take(lanes, 1'000'000));
+  end.feed(take(scheduler, 1'000'000));  // the header of the fragment
+  end.feed(take(scheduler, 1'000));
+  add(scheduler, prompt);
+  while (end.messages.empty()) end.feed(take(scheduler, 1'000'000));
   BOOST_TEST((end.messages.at(0) == prompt));
   BOOST_TEST(end.fragments == 1U);
-  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST(end.feed(take_all(scheduler)));
   BOOST_REQUIRE(end.messages.size() == 2U);
   BOOST_TEST((end.messages[1] == bulk));
 }
 
-BOOST_AUTO_TEST_CASE(both_lanes_leave_in_turns) {  // LA-2
-  auto lanes = splitting();
-  add(lanes, basp_message(1, large));
+BOOST_AUTO_TEST_CASE(both_queues_leave_in_turns) {  // WS-2
+  auto scheduler = splitting();
+  add(scheduler, basp_message(1, large));
   broker_at_the_end end;
   std::size_t most = 0;
   std::size_t fragments = 0;
-  for (std::uint32_t i = 0; !lanes.empty(); ++i) {
-    if (end.messages.size() < 50) add(lanes, basp_message(2, write_lanes::most_whole, i));
-    end.feed(take(lanes, 1'000'000));
+  for (std::uint32_t i = 0; !scheduler.empty(); ++i) {
+    if (end.messages.size() < 50) add(scheduler, basp_message(2, write_scheduler::most_whole, i));
+    end.feed(take(scheduler, 1'000'000));
     if (end.fragments == fragments) continue;
     fragments = end.fragments;
     most = std::max(most, end.messages.size());
@@ -113,80 +113,80 @@ BOOST_AUTO_TEST_CASE(both_lanes_leave_in_turns) {  // LA-2
   BOOST_TEST(most < 10U);  // of 50: the large message does not wait for all of them
 }
 
-BOOST_AUTO_TEST_CASE(messages_to_another_receiver_overtake_and_those_to_the_broker_do_not) {  // LA-3
-  auto lanes = splitting();
+BOOST_AUTO_TEST_CASE(messages_to_another_receiver_overtake_and_those_to_the_broker_do_not) {  // WS-3
+  auto scheduler = splitting();
   const std::vector<std::string> added{basp_message(1, large, 0, 8), basp_message(1, 10, 0, 7), basp_message(1, 0, 0, 0)};
-  for (const auto& each : added) add(lanes, each);
+  for (const auto& each : added) add(scheduler, each);
   broker_at_the_end end;
-  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST(end.feed(take_all(scheduler)));
   BOOST_TEST((end.messages == std::vector{added[1], added[0], added[2]}));
 }
 
-BOOST_AUTO_TEST_CASE(messages_of_one_sender_keep_their_order) {  // LA-3
-  auto lanes = splitting();
+BOOST_AUTO_TEST_CASE(messages_of_one_sender_keep_their_order) {  // WS-3
+  auto scheduler = splitting();
   const std::vector<std::string> added{basp_message(1, large), basp_message(1, 10), basp_message(1, large), basp_message(1, 0)};
-  for (const auto& each : added) add(lanes, each);
+  for (const auto& each : added) add(scheduler, each);
   broker_at_the_end end;
-  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST(end.feed(take_all(scheduler)));
   BOOST_TEST((end.messages == added));
 }
 
-// LA-3, LA-4: two blocks of earlier messages wait, and the large message has only two fragments.
+// WS-3, WS-4: two blocks of earlier messages wait, and the large message has only two fragments.
 BOOST_AUTO_TEST_CASE(a_large_message_ends_after_all_that_was_added_before) {
   for (const auto source : {std::uint64_t{1}, gateway}) {
-    auto lanes = splitting();
+    auto scheduler = splitting();
     std::vector<std::string> added;
-    for (std::uint32_t i = 0; i < 7; ++i) added.push_back(basp_message(source, write_lanes::fragment_bytes, i));
-    added.push_back(basp_message(source, write_lanes::most_whole + 1, 7));
-    for (const auto& each : added) add(lanes, each);
+    for (std::uint32_t i = 0; i < 7; ++i) added.push_back(basp_message(source, write_scheduler::fragment_bytes, i));
+    added.push_back(basp_message(source, write_scheduler::most_whole + 1, 7));
+    for (const auto& each : added) add(scheduler, each);
     broker_at_the_end end;
-    BOOST_TEST(end.feed(take_all(lanes)));
+    BOOST_TEST(end.feed(take_all(scheduler)));
     BOOST_TEST((end.messages == added), "source " << source);
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_sender_without_order_overtakes_itself) {  // LA-3
-  auto lanes = splitting();
-  add(lanes, basp_message(gateway, large));
-  add(lanes, basp_message(gateway, 10));
+BOOST_AUTO_TEST_CASE(the_sender_without_order_overtakes_itself) {  // WS-3
+  auto scheduler = splitting();
+  add(scheduler, basp_message(gateway, large));
+  add(scheduler, basp_message(gateway, 10));
   broker_at_the_end end;
-  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST(end.feed(take_all(scheduler)));
   BOOST_REQUIRE(end.messages.size() == 2U);
   BOOST_TEST((end.messages[0] == basp_message(gateway, 10)));
 }
 
-BOOST_AUTO_TEST_CASE(several_messages_of_one_flush_are_sorted) {  // LA-2, LA-3
-  auto lanes = splitting();
-  add(lanes, basp_message(1, 10, 1) + basp_message(2, large, 2) + basp_message(1, 10, 3) + basp_message(2, 10, 4));
+BOOST_AUTO_TEST_CASE(several_messages_of_one_flush_are_sorted) {  // WS-2, WS-3
+  auto scheduler = splitting();
+  add(scheduler, basp_message(1, 10, 1) + basp_message(2, large, 2) + basp_message(1, 10, 3) + basp_message(2, 10, 4));
   broker_at_the_end end;
-  BOOST_TEST(end.feed(take_all(lanes)));
+  BOOST_TEST(end.feed(take_all(scheduler)));
   BOOST_TEST((end.messages ==
               std::vector{basp_message(1, 10, 1), basp_message(1, 10, 3), basp_message(2, large, 2), basp_message(2, 10, 4)}));
 }
 
-// LA-2, LA-3, FR-1: random messages, which leave in random portions.
+// WS-2, WS-3, FR-1: random messages, which leave in random portions.
 BOOST_AUTO_TEST_CASE(every_message_arrives_whole_and_in_its_senders_order) {
   for (unsigned seed = 1; seed <= 30; ++seed) {
     std::mt19937 random(seed);
-    auto lanes = splitting();
+    auto scheduler = splitting();
     broker_at_the_end end;
     std::map<std::uint64_t, std::deque<std::string>> expected;
     std::size_t added = 0;
     const bool bursts = seed % 2 == 0;  // 20 messages are added before any byte leaves
-    for (std::uint32_t i = 0; i < 100 || !lanes.empty(); ++i) {
+    for (std::uint32_t i = 0; i < 100 || !scheduler.empty(); ++i) {
       if (i < 100) {
-        constexpr auto whole = write_lanes::most_whole;
-        const std::size_t sizes[] = {0, 1, 500, 500, 5'000, whole, whole + 1, 2 * write_lanes::fragment_bytes, 800'000};
+        constexpr auto whole = write_scheduler::most_whole;
+        const std::size_t sizes[] = {0, 1, 500, 500, 5'000, whole, whole + 1, 2 * write_scheduler::fragment_bytes, 800'000};
         const auto source = random() % 5;
         const auto message = basp_message(source, sizes[random() % std::size(sizes)], i);
         expected[source].push_back(message);
         added += 1;
-        add(lanes, message);
+        add(scheduler, message);
       }
       if (bursts && i < 100 && i % 20 != 19) continue;
       const std::size_t portions[] = {1, 32, 1'000, 100'000, 2'000'000};
-      for (auto times = random() % 6; times > 0 && !lanes.empty(); --times)
-        BOOST_REQUIRE(end.feed(take(lanes, portions[random() % std::size(portions)])));
+      for (auto times = random() % 6; times > 0 && !scheduler.empty(); --times)
+        BOOST_REQUIRE(end.feed(take(scheduler, portions[random() % std::size(portions)])));
     }
     BOOST_REQUIRE(end.messages.size() == added);
     for (const auto& each : end.messages) {
@@ -197,37 +197,37 @@ BOOST_AUTO_TEST_CASE(every_message_arrives_whole_and_in_its_senders_order) {
       BOOST_REQUIRE(in_order);
       of_sender.erase(found);
     }
-    BOOST_TEST(lanes.waiting() == 0U);
+    BOOST_TEST(scheduler.waiting() == 0U);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_large_message_alone_is_not_copied) {
-  auto lanes = splitting();
-  add(lanes, basp_message(1, 300'000));
-  auto& open = lanes.open();
+  auto scheduler = splitting();
+  add(scheduler, basp_message(1, 300'000));
+  auto& open = scheduler.open();
   const auto message = basp_message(1, 10 * write_queue::full_block);
   open.insert(open.end(), message.begin(), message.end());
   const auto* where = open.data();
-  lanes.seal();
+  scheduler.seal();
   std::string left;
   bool found = false;
-  while (!lanes.empty()) {
-    const auto next = lanes.front();
+  while (!scheduler.empty()) {
+    const auto next = scheduler.front();
     found = found || next.data() == where + message_head::bytes;
-    lanes.pop(next.size());
+    scheduler.pop(next.size());
   }
   BOOST_TEST(found);
 }
 
 BOOST_AUTO_TEST_CASE(memory_of_large_messages_is_freed_after_many_small_ones) {  // TS-7
-  auto lanes = splitting();
-  for (int i = 0; i < 20; ++i) add(lanes, basp_message(1, 5'000'000));
-  take_all(lanes);
+  auto scheduler = splitting();
+  for (int i = 0; i < 20; ++i) add(scheduler, basp_message(1, 5'000'000));
+  take_all(scheduler);
   for (int i = 0; i < 2 * recent_peak::window; ++i) {
-    add(lanes, basp_message(2, 100));
-    take_all(lanes);
+    add(scheduler, basp_message(2, 100));
+    take_all(scheduler);
   }
-  BOOST_TEST(lanes.held() <= 8 * write_queue::kept_bytes);
+  BOOST_TEST(scheduler.held() <= 8 * write_queue::kept_bytes);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

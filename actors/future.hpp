@@ -54,8 +54,8 @@ class continuation_scope {
 ///         and, within a call, the deadline of the code that added it.
 ///   FU-4  a continuation cannot wait, because it may run on the thread that brings the results: `get` of an incomplete future
 ///         throws in a continuation.
-///   FU-5  if `offer` returns true, the errand runs exactly once, on a thread that waits in `get` without a deadline, before
-///         that `get` returns.
+///   FU-5  if `post_to_waiter` returns true, the errand runs exactly once, on a thread that waits in `get` without a deadline,
+///         before that `get` returns.
 /// `finish` (if set) turns the raw value into the final value, once, on the thread of the first get(). An exception of `finish`
 /// fails the future. An exception of a continuation goes to stderr; the other continuations still run.
 template <class T>
@@ -112,7 +112,7 @@ class future {
 
   /// Asks a thread that waits in get() to run `errand` while it waits. `errand` must not throw. Returns false if no such
   /// thread waits, or if each of these threads has an errand already.
-  bool offer(std::function<void()> errand) const {
+  bool post_to_waiter(std::function<void()> errand) const {
     {
       std::lock_guard lock(state_->mutex);
       if (state_->complete || state_->idle <= static_cast<int>(state_->errands.size())) return false;

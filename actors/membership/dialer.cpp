@@ -90,16 +90,16 @@ dialer_host::behavior_type make_dialer(dialer_host::pointer self) {
         return;
       }
       auto* const network = network::network_of(self->system());
-      const auto offer =
-        network == nullptr ? nullptr : network->calls().offer(to->found.host, to->port, std::move(to->found.made));
+      const auto stored =
+        network == nullptr ? nullptr : network->calls().store(to->found.host, to->port, std::move(to->found.made));
       to->found.made = {};  // CAF's own network does not use this connection, and makes another one
       const auto left = std::max(to->deadline - dial_thread::clock::now(), least_wait);
       self->request(self->system().middleman().actor_handle(), left, caf::connect_atom::value, to->found.host, to->port)
         .then(
-          [to, offer](caf::node_id& who, caf::strong_actor_ptr& gateway, std::set<std::string>& interface) {
+          [to, stored](caf::node_id& who, caf::strong_actor_ptr& gateway, std::set<std::string>& interface) {
             to->promise.deliver(std::move(who), std::move(gateway), std::move(interface));
           },
-          [to, network, offer](caf::error& problem) {
+          [to, network, stored](caf::error& problem) {
             // The middleman has no deadline. Without this call, later requests for the address would wait for the connection
             // that the middleman has begun.
             if (problem == caf::sec::request_timeout && network != nullptr) network->give_up_calls_to(to->found.host, to->port);

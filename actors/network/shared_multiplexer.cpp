@@ -292,7 +292,7 @@ caf::expected<caf::io::doorman_ptr> shared_multiplexer::new_tcp_doorman(std::uin
   return new_doorman(socket.release());
 }
 
-/// Connects to an address for which no connection was offered (outgoing_connections). With certificates this function only
+/// Connects to an address for which no connection is stored (outgoing_connections). With certificates this function only
 /// begins the handshake of TLS, and the scribe has to go on with it.
 caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std::string& host, std::uint16_t port) const {
   auto connected = connect_soon(host, port);
@@ -309,15 +309,15 @@ caf::expected<gate::proven_connection> shared_multiplexer::begin_call(const std:
   return result;
 }
 
-/// Makes a scribe for the calling end of a connection: one that was offered for the address, or a new one.
+/// Makes a scribe for the calling end of a connection: one that is stored for the address, or a new one.
 caf::expected<caf::io::scribe_ptr> shared_multiplexer::new_tcp_scribe(const std::string& host, std::uint16_t port) {
-  auto offered = calls_.take(host, port);
-  if (!offered) {
+  auto call = calls_.take(host, port);
+  if (!call) {
     auto called = begin_call(host, port);
     if (!called) return called.error();
-    offered = std::move(*called);
+    call = std::move(*called);
   }
-  auto made = make_scribe(std::move(offered->socket), gate::end::calling, std::move(offered->session));
+  auto made = make_scribe(std::move(call->socket), gate::end::calling, std::move(call->session));
   made->expect_channel();
   made->expect_first(calls_.expect_first(host, port, made->socket()));
   return caf::io::scribe_ptr(std::move(made));

@@ -67,7 +67,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   void set_on_refused(std::function<void(const gate::refusal&)> on_refused);
 
   connection_facts& facts() noexcept override { return facts_; }
-  /// The connections that this node makes. The next new_tcp_scribe() for an address takes a connection that was offered for the
+  /// The connections that this node makes. The next new_tcp_scribe() for an address takes a connection that is stored for the
   /// address.
   outgoing_connections& calls() noexcept { return calls_; }
   /// Ends the connections that this node has made to the address, if nothing has come on them yet. Called when nobody waits for

@@ -47,20 +47,20 @@ class outgoing_connections {
  public:
   /// Stores a connection to the address, whose other end has proven who it is. The connection is stored as long as the result
   /// lives, or until take() takes it.
-  std::shared_ptr<void> offer(std::string host, std::uint16_t port, gate::proven_connection made) {
-    auto result = std::make_shared<offered>(offered{std::move(host), port, std::move(made)});
+  std::shared_ptr<void> store(std::string host, std::uint16_t port, gate::proven_connection made) {
+    auto result = std::make_shared<proven>(proven{std::move(host), port, std::move(made)});
     std::lock_guard lock(mutex_);
-    std::erase_if(offered_, [](const auto& each) { return each.expired(); });
-    offered_.push_back(result);
+    std::erase_if(proven_, [](const auto& each) { return each.expired(); });
+    proven_.push_back(result);
     return result;
   }
-  /// Takes the oldest connection that was offered for the address; nothing if there is none.
+  /// Takes the oldest connection that was stored for the address; nothing if there is none.
   std::optional<gate::proven_connection> take(const std::string& host, std::uint16_t port) {
     std::lock_guard lock(mutex_);
-    for (auto at = offered_.begin(); at != offered_.end(); ++at) {
+    for (auto at = proven_.begin(); at != proven_.end(); ++at) {
       const auto found = at->lock();
       if (!found || found->port != port || found->host != host) continue;
-      offered_.erase(at);
+      proven_.erase(at);
       return std::move(found->made);
     }
     return std::nullopt;
@@ -84,7 +84,7 @@ class outgoing_connections {
   }
 
  private:
-  struct offered {
+  struct proven {
     std::string host;
     std::uint16_t port;
     gate::proven_connection made;
@@ -95,8 +95,8 @@ class outgoing_connections {
     std::weak_ptr<const int> socket;  // expired: something has come, or the connection is over
   };
 
-  std::mutex mutex_;  // guards offered_ and unanswered_
-  std::vector<std::weak_ptr<offered>> offered_;
+  std::mutex mutex_;  // guards proven_ and unanswered_
+  std::vector<std::weak_ptr<proven>> proven_;
   std::vector<unanswered> unanswered_;
 };
 

@@ -81,7 +81,7 @@ class tcp_scribe final : public caf::io::scribe {
   int socket() const noexcept { return stream_.fd(); }
   /// Keeps the token until the first part has come: until then the connection counts as silent.
   void expect_first(silent_connections::token silence) { silence_ = std::move(silence); }
-  /// For the calling end: from now on this end looks for the shared memory that the other end offers.
+  /// For the calling end: from now on this end looks for the shared memory that the other end makes.
   void expect_channel() { stream_.path.memory().expect(socket()); }
   /// Consumes bytes from shared memory, and writes waiting bytes to shared memory. True if a byte was read from memory or
   /// written there. The leader thread calls look() when it polls. Pre of look(), may_sleep() and has_news(): the connection has

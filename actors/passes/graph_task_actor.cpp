@@ -167,7 +167,7 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
   // The thread that waits for the pass is idle and may run the burst. If that thread runs the last burst, no other thread has
   // to wake it at the end of the pass.
   if (terms_->outcome &&
-      terms_->outcome->result().offer([to = run_parts(here_), work, owner] { run_and_return(to, work, owner); }))
+      terms_->outcome->result().post_to_waiter([to = run_parts(here_), work, owner] { run_and_return(to, work, owner); }))
     return;
   auto run = [to = thread_parts(here_), work, owner] {
     const services::own_thread own(to.running, "a backward pass");

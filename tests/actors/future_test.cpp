@@ -219,16 +219,16 @@ BOOST_AUTO_TEST_CASE(the_observer_hears_of_waits_on_its_thread_only) {
 // FU-5
 BOOST_AUTO_TEST_CASE(errands_run_on_the_thread_that_waits_before_it_goes_on) {
   future<int> value;
-  BOOST_TEST(!value.offer([] { BOOST_ERROR("nobody waits"); }));
+  BOOST_TEST(!value.post_to_waiter([] { BOOST_ERROR("nobody waits"); }));
   std::thread::id ran_on;
   int ran = 0;
   std::thread other([&] {
-    while (!value.offer([&] {
+    while (!value.post_to_waiter([&] {
       ran_on = std::this_thread::get_id();
       ++ran;
     }))
       std::this_thread::yield();
-    while (!value.offer([&] {
+    while (!value.post_to_waiter([&] {
       ++ran;
       value.set_value(7);  // an errand may complete the future
     }))
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(errands_run_on_the_thread_that_waits_before_it_goes_on) {
   other.join();
   BOOST_TEST(ran == 2);
   BOOST_TEST((ran_on == std::this_thread::get_id()));
-  BOOST_TEST(!value.offer([] { BOOST_ERROR("it is complete"); }));
+  BOOST_TEST(!value.post_to_waiter([] { BOOST_ERROR("it is complete"); }));
 }
 
 // FU-5
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(an_errand_that_was_taken_runs_although_the_future_completes
     future<int> value;
     bool ran = false;
     std::thread other([&] {
-      while (!value.offer([&] { ran = true; })) std::this_thread::yield();
+      while (!value.post_to_waiter([&] { ran = true; })) std::this_thread::yield();
       value.set_value(1);
     });
     value.get();
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(a_thread_that_waits_for_a_time_or_lends_its_place_takes_no_
   future<int> value;
   std::thread other([&] {
     while (!value.ready())
-      if (value.offer([] { BOOST_ERROR("taken"); })) break;
+      if (value.post_to_waiter([] { BOOST_ERROR("taken"); })) break;
   });
   BOOST_TEST((code_of([&] { value.get(1ms); }) == errc::deadline_passed));
   counting_observer observer;

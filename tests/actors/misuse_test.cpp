@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(what_modules_ask_of_a_node_is_no_function_of_it) {
                         says("'b'", "no function 'troupe.create' is registered; there are: twice"));
 }
 
-BOOST_AUTO_TEST_CASE(functions_of_the_node_itself_are_not_offered_for_an_unknown_name) {
+BOOST_AUTO_TEST_CASE(functions_of_the_node_itself_are_not_suggested_for_an_unknown_name) {
   BOOST_CHECK_EXCEPTION(a.peer("b").call("thrice").get(), troupe::error, [](const troupe::error& e) {
     const std::string text = e.what();
     return text.find("there are: twice") != text.npos && text.find("troupe.") == text.npos;

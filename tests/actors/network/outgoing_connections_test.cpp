@@ -21,11 +21,11 @@ bool is_over(int socket) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(an_offered_connection_is_taken_once_and_for_its_address_alone) {
+BOOST_AUTO_TEST_CASE(a_stored_connection_is_taken_once_and_for_its_address_alone) {
   outgoing_connections all;
   loopback_connection over;
   const int socket = over.caller.get();
-  const auto offer = all.offer("here", 1, {std::move(over.caller), nullptr});
+  const auto stored = all.store("here", 1, {std::move(over.caller), nullptr});
   BOOST_TEST(!all.take("here", 2).has_value());
   BOOST_TEST(!all.take("there", 1).has_value());
   const auto taken = all.take("here", 1);
@@ -34,10 +34,10 @@ BOOST_AUTO_TEST_CASE(an_offered_connection_is_taken_once_and_for_its_address_alo
   BOOST_TEST(!all.take("here", 1).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(an_offer_that_is_gone_closes_its_connection) {
+BOOST_AUTO_TEST_CASE(a_connection_that_is_stored_no_more_is_closed) {
   outgoing_connections all;
   loopback_connection over;
-  all.offer("here", 1, {std::move(over.caller), nullptr}).reset();
+  all.store("here", 1, {std::move(over.caller), nullptr}).reset();
   BOOST_TEST(!all.take("here", 1).has_value());
   BOOST_TEST(is_over(over.called.get()));
 }

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds gather_deadline{60};
 
 template <class... Ts>
 [[noreturn]] void refuse(const Ts&... text) {
-  plain_stream out;
+  classic_ostringstream out;
   (out << ... << text);
   throw error(errc::misuse, out.str());
 }

@@ -69,7 +69,7 @@ std::vector<at::Tensor> tensors_of(node& here, autograd_message message) {
   devices::move_to_devices(message.tensors, message.devices, "a message's tensor");
   if (!message.context || message.requires_grad.empty()) return std::move(message.tensors);
   engine::way_back back{message.format, 0};
-  if (message.format != wire_format::exact) back.stream = stream_of({}, 0, message.place, false);
+  if (message.format != wire_format::exact) back.call_key = call_key_of({}, 0, message.place, false);
   return engine::attach_recv(message.context, message.message, message.tensors, message.requires_grad, back);
 }
 

@@ -413,7 +413,8 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
   job->request.payload = std::move(packed.payload);
   if (context) job->request.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   engine::way_back back{format, 0};
-  if (context && format != wire_format::exact) back.stream = stream_of(label, target.number, job->request.payload.place, true);
+  if (context && format != wire_format::exact)
+    back.call_key = call_key_of(label, target.number, job->request.payload.place, true);
   job->request.depth = static_cast<std::uint32_t>(bounds.depth);
   job->request.from_itself = id_ == here.self.id() && !bounds.for_peer;
   if (context && torch::autograd::AnomalyMode::is_enabled())

@@ -17,7 +17,7 @@ namespace troupe {
 
 remote_module create_script(const peer& where, const torch::jit::Module& script) {
   detail::continuation_scope::refuse_to_wait();
-  plain_stream out;
+  classic_ostringstream out;
   try {
     script.save(out);
   } catch (const std::exception& refused) {

@@ -51,7 +51,7 @@ CLI::Validator within(T least, T most, const std::string& shown) {
 /// As within(); help and errors show the range as in "1 to 64".
 template <class T>
 CLI::Validator between(T least, T most) {
-  return within(least, most, (plain_stream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
+  return within(least, most, (classic_ostringstream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
 }
 
 /// Returns a check that accepts the texts that troupe::parse_address() accepts.

@@ -22,7 +22,7 @@ using torch::autograd::variable_list;
 namespace {
 
 std::string shapes_of(const variable_list& gradients) {
-  plain_stream text;
+  classic_ostringstream text;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     text << (i > 0 ? ", " : "") << i << ": ";
     gradients[i].defined() ? text << gradients[i].sizes() << ' ' << gradients[i].scalar_type() : text << "undefined";

@@ -15,7 +15,7 @@ namespace troupe::engine {
 /// How gradients of received tensors go back to the node that sent the tensors.
 struct way_back {
   wire_format format = wire_format::exact;
-  std::uint64_t stream = 0;  // see stream_of (messages/residual_book.hpp); 0: no error feedback
+  std::uint64_t call_key = 0;  // see call_key_of (messages/residual_book.hpp); 0: no error feedback
 };
 
 /// The autograd function for a message on the node that received its tensors. In a pass, the function hands its gradients to

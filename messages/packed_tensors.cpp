@@ -161,8 +161,8 @@ void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wi
       packings[i] = packings[first];
       continue;
     }
-    const bool feeds_back = format == wire_format::int8 && residuals.book != nullptr && residuals.stream != 0;
-    const residual_key key{residuals.peer, residuals.stream, i};
+    const bool feeds_back = format == wire_format::int8 && residuals.book != nullptr && residuals.call_key != 0;
+    const residual_key key{residuals.peer, residuals.call_key, i};
     at::Tensor residual;
     if (feeds_back) residual = residuals.book->take(key, given[i]);
     if (feeds_back && !residual.defined()) residual = at::zeros({given[i].numel()}, at::kFloat);

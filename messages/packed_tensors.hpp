@@ -45,7 +45,7 @@ at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& me
 struct residual_line {
   residual_book* book = nullptr;  // null: no error feedback
   node_id peer;
-  std::uint64_t stream = 0;
+  std::uint64_t call_key = 0;
 };
 
 /// Packs, in place, each tensor that can be packed. `packings` then has an entry for each tensor, or is empty if no tensor was

@@ -27,10 +27,10 @@ inline std::string number_text(double value, int digits = 6) {
   return {text.data(), end};
 }
 
-/// A stream that writes numbers in this way.
-class plain_stream : public std::ostringstream {
+/// Writes numbers in this way.
+class classic_ostringstream : public std::ostringstream {
  public:
-  plain_stream() { imbue(std::locale::classic()); }
+  classic_ostringstream() { imbue(std::locale::classic()); }
 };
 
 }  // namespace troupe

@@ -34,7 +34,7 @@ at::Tensor with_repetition(const at::Tensor& tensor, const std::vector<std::int6
     fits = size == shape[d] || (size == 1 && shape[d] > 0);
   }
   if (!fits) {
-    plain_stream text;
+    classic_ostringstream text;
     text << "a tensor " << describe(tensor) << " is said to have the shape " << at::IntArrayRef(shape)
          << ", to which it can't be expanded";
     throw error(errc::malformed_message, text.str());

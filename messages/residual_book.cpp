@@ -72,7 +72,7 @@ std::uint64_t residual_book::bytes() const {
   return bytes_;
 }
 
-std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results) {
+std::uint64_t call_key_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results) {
   std::uint64_t hash = is_of_results ? 2 : 1;
   const auto mix = [&hash](std::uint64_t word) { hash = hash_words(hash, word); };
   for (const char c : label) mix(static_cast<unsigned char>(c));

@@ -15,11 +15,11 @@
 
 namespace troupe {
 
-/// Identifies a gradient, in the same way in each step of a training. The parts are the node that gets the gradient, a number
-/// for the call that had the tensor (see `stream_of`), and the tensor's index in the message.
+/// Identifies a gradient, in the same way in each step of a training. The parts are the node that gets the gradient, the key of
+/// the call that had the tensor (see `call_key_of`), and the tensor's index in the message.
 struct residual_key {
   node_id peer;
-  std::uint64_t stream = 0;
+  std::uint64_t call_key = 0;
   std::uint64_t index = 0;
   auto operator<=>(const residual_key&) const = default;
 };
@@ -29,7 +29,7 @@ struct residual_key {
 template <>
 struct std::hash<troupe::residual_key> {
   std::size_t operator()(const troupe::residual_key& key) const noexcept {
-    return troupe::hash_words(troupe::hash_words(key.peer.value, key.stream), key.index);
+    return troupe::hash_words(troupe::hash_words(key.peer.value, key.call_key), key.index);
   }
 };
 
@@ -71,10 +71,10 @@ class residual_book {
   std::uint64_t bytes_ = 0;
 };
 
-/// Returns a number for the gradients of a call's arguments (or of its results). The number is the same in each step of a
-/// training. The number follows from the name of the function or method, the number of its object, and the order of the calls
-/// that led to this call. The number does not depend on how many functions the threads of the calls have recorded, because that
+/// Returns the key of a call for the gradients of its arguments (or of its results). The key is the same in each step of a
+/// training. The key follows from the name of the function or method, the number of its object, and the order of the calls
+/// that led to this call. The key does not depend on how many functions the threads of the calls have recorded, because that
 /// count grows from step to step. Never 0.
-std::uint64_t stream_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results);
+std::uint64_t call_key_of(const std::string& label, std::uint64_t object, const program_place& place, bool is_of_results);
 
 }  // namespace troupe

@@ -59,7 +59,7 @@ constexpr std::array device_types = {
 };
 
 std::string layout_name(at::Layout layout) {
-  plain_stream text;
+  classic_ostringstream text;
   text << layout;
   return text.str();
 }

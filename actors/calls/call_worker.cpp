@@ -74,7 +74,7 @@ class pool_observer : public blocking_observer {
 engine::way_back way_back_of(const call_request& request, const program_place& place, const std::string& label) {
   const auto& payload = request.payload;
   if (!payload.context || payload.format == wire_format::exact) return {};
-  return {payload.format, stream_of(label, request.target.number, place, false)};
+  return {payload.format, call_key_of(label, request.target.number, place, false)};
 }
 
 std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, uses<with_outbox> here) {

@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds pause_after_error{100};  // after a failed a
 /// One connection: reads a request, writes an answer, and ends.
 class connection : public std::enable_shared_from_this<connection> {
  public:
-  connection(tcp::socket socket, const page_server::maker& make) : stream_(std::move(socket)), make_(make) {
+  connection(tcp::socket socket, const page_server::maker& make) : tcp_stream_(std::move(socket)), make_(make) {
     request_.header_limit(page_server::longest_header);
     request_.body_limit(0);
   }
@@ -44,15 +44,15 @@ class connection : public std::enable_shared_from_this<connection> {
   /// Calls `over` once, when the connection has ended.
   void start(std::function<void()> over) {
     over_ = std::move(over);
-    stream_.expires_after(std::chrono::seconds(page_server::patience_s));
+    tcp_stream_.expires_after(std::chrono::seconds(page_server::patience_s));
     http::async_read_header(
-      stream_, buffer_, request_,
+      tcp_stream_, buffer_, request_,
       [self = shared_from_this()](const beast::error_code& problem, std::size_t) { self->answer(problem); });
   }
 
   void close() {
     beast::error_code ignored;
-    stream_.socket().close(ignored);
+    tcp_stream_.socket().close(ignored);
   }
 
  private:
@@ -92,18 +92,18 @@ class connection : public std::enable_shared_from_this<connection> {
     answer_.body() = std::move(what.text);
     answer_.content_length(bytes);
     serializer_.emplace(answer_);
-    http::async_write(stream_, *serializer_,
+    http::async_write(tcp_stream_, *serializer_,
                       [self = shared_from_this()](const beast::error_code&, std::size_t) { self->finish(); });
   }
 
   void finish() {
     beast::error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    tcp_stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
     close();
     if (const auto over = std::exchange(over_, nullptr)) over();
   }
 
-  beast::tcp_stream stream_;
+  beast::tcp_stream tcp_stream_;
   const page_server::maker& make_;
   beast::flat_buffer buffer_{page_server::longest_header + 1024};
   http::request_parser<http::empty_body> request_;

@@ -57,8 +57,8 @@ bool ring_writer::may_sleep() {
   return free && *free < enough_space;
 }
 
-bool ring_reader::has_begun_after(std::uint64_t streamed) const {
-  return streamed != ring_control::not_begun && shared_.begins_after.load(std::memory_order_acquire) == streamed;
+bool ring_reader::has_begun_after(std::uint64_t bytes) const {
+  return bytes != ring_control::not_begun && shared_.begins_after.load(std::memory_order_acquire) == bytes;
 }
 
 std::optional<std::size_t> ring_reader::read(char* to, std::size_t bytes) {

@@ -26,7 +26,7 @@ struct ring_control {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// A stream of bytes from one writer to one reader, which may be processes that do not trust each other's counters. If the ring
+/// Carries bytes from one writer to one reader, which may be processes that do not trust each other's counters. If the ring
 /// is empty, the writer may go back to the ring's beginning. So a ring with little traffic uses few pages and few cache lines.
 /// A side that goes to sleep stores its sleep flag, then loads the counter of the other side. The other side stores this
 /// counter, then loads the flag. All four operations are sequentially consistent, so at least one side sees what the other side
@@ -74,10 +74,10 @@ class ring_reader {
  public:
   ring_reader(ring_control& shared, const char* bytes) : shared_(shared), bytes_(bytes) {}
 
-  /// Whether the writer has begun the ring after exactly `streamed` bytes of the connection.
-  bool has_begun_after(std::uint64_t streamed) const;
+  /// Whether the writer has begun the ring after exactly `bytes` bytes of the connection.
+  bool has_begun_after(std::uint64_t bytes) const;
   /// Begins the reading if has_begun_after(). Returns whether the reading has begun, by this call or earlier.
-  bool begin_after(std::uint64_t streamed) { return begun_ || (begun_ = has_begun_after(streamed)); }
+  bool begin_after(std::uint64_t bytes) { return begun_ || (begun_ = has_begun_after(bytes)); }
   bool begun() const { return begun_; }
 
   /// Returns how many bytes were read; empty if the writer's counter is impossible.

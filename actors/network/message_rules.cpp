@@ -54,10 +54,10 @@ bool may_nest(const std::optional<message_outline>& outline) {
                      [&](auto each) { return types.find(each) != std::string_view::npos; });
 }
 
-/// The types of a message that belongs to a stream. The number of such a message says that the message flows down or up a
-/// stream. CAF takes the values of a message that flows down for these types, without a check. A message that flows up can't
+/// The types of a message that belongs to a stream of CAF. The number of such a message says that the message flows down or up
+/// a stream. CAF takes the values of a message that flows down for these types, without a check. A message that flows up can't
 /// come, because CAF reads numbers by make_message_id(), which turns up into down.
-constexpr std::string_view types_of_stream = "@<>+@downstream_msg";
+constexpr std::string_view types_of_caf_stream = "@<>+@downstream_msg";
 
 bool is_one_of_troupe(const message_outline& of) {
   return of.types.starts_with(begin_of_troupes_types) &&
@@ -275,7 +275,7 @@ std::string message_rules::why_not_for_actor(std::string_view bytes, const std::
       return "a message that other nodes may not send to an actor of this node";
     if (outline->begins_with_atom() || outline->types == types_of_greeting) owed_ = owed_for_status;
   }
-  if (id_of(last_).is_stream_message() && (!outline || outline->types != types_of_stream))
+  if (id_of(last_).is_stream_message() && (!outline || outline->types != types_of_caf_stream))
     return "a message that says that it belongs to a stream, and is none of a stream";
   if (is_for_program() && !may_use_actors()) {
     const bool tells_of_service = to_ == receiver::asker && outline && bytes.size() <= most_of_service &&

@@ -29,45 +29,45 @@ tcp_scribe::tcp_scribe(caf::io::network::default_multiplexer& network, connectio
       network_(network),
       host_(host),
       which_(which),
-      stream_(network, std::move(socket), *this, std::move(secured)) {}
+      handler_(network, std::move(socket), *this, std::move(secured)) {}
 
 /// Finds out whether the broker is CAF's broker for BASP. The constructor can't do this, because the scribe gets its broker
 /// after its construction, and before the broker's first call.
 void tcp_scribe::meet_broker() {
   if (std::exchange(has_met_broker_, true)) return;
   basp_ = dynamic_cast<caf::io::basp_broker*>(parent());
-  if (basp_ != nullptr) stream_.messages.begin(message_rules(which_, host_.peers().own));
+  if (basp_ != nullptr) handler_.messages.begin(message_rules(which_, host_.peers().own));
 }
 
 void tcp_scribe::configure_read(receive_policy::config config) {
   meet_broker();
-  stream_.parts.wish(config);
-  if (stream_.launch() && stream_.path.wire().has_unread()) read_on_later();
+  handler_.parts.wish(config);
+  if (handler_.launch() && handler_.path.wire().has_unread()) read_on_later();
 }
 
 void tcp_scribe::flush() {
   meet_broker();
-  stream_.flush();
-  if (!stream_.leaving.empty() && !stream_.waits()) catch_up_soon();
+  handler_.flush();
+  if (!handler_.leaving.empty() && !handler_.waits()) catch_up_soon();
 }
 
 void tcp_scribe::graceful_shutdown() {
-  stream_.graceful_shutdown();
+  handler_.graceful_shutdown();
   detach(&network_, false);
 }
 
 void tcp_scribe::add_to_loop() {
-  stream_.start();
-  if (stream_.parts.has_ahead() || stream_.path.wire().has_unread()) catch_up_soon();
+  handler_.start();
+  if (handler_.parts.has_ahead() || handler_.path.wire().has_unread()) catch_up_soon();
 }
 
 std::string tcp_scribe::addr() const {
-  const auto found = caf::io::network::remote_addr_of_fd(stream_.fd());
+  const auto found = caf::io::network::remote_addr_of_fd(handler_.fd());
   return found ? *found : std::string{};
 }
 
 std::uint16_t tcp_scribe::port() const {
-  const auto found = caf::io::network::remote_port_of_fd(stream_.fd());
+  const auto found = caf::io::network::remote_port_of_fd(handler_.fd());
   return found ? *found : std::uint16_t{0};
 }
 
@@ -81,32 +81,32 @@ void tcp_scribe::read_on_later() {
 
 void tcp_scribe::catch_up() {
   will_catch_up_ = false;
-  stream_.guarded([this] {
-    if (stream_.parts.has_ahead()) stream_.consume();
-    if (stream_.path.wire().has_unread()) read_on_later();  // not now: the bytes that it reads may need another catch_up()
-    if (!stream_.waits()) stream_.write_now();
+  handler_.guarded([this] {
+    if (handler_.parts.has_ahead()) handler_.consume();
+    if (handler_.path.wire().has_unread()) read_on_later();  // not now: the bytes that it reads may need another catch_up()
+    if (!handler_.waits()) handler_.write_now();
   });
 }
 
 void tcp_scribe::read_on() {
   will_read_on_ = false;
-  stream_.guarded([this] { stream_.read_rest(); });
+  handler_.guarded([this] { handler_.read_rest(); });
 }
 
-tcp_scribe::stream::bell_handler::bell_handler(stream& of)
+tcp_scribe::socket_handler::bell_handler::bell_handler(socket_handler& of)
     : event_handler(of.backend(), of.path.memory().bell()), of_(of), held_(&of.scribe_) {
   activate();
 }
 
-void tcp_scribe::stream::bell_handler::leave_loop() {
+void tcp_scribe::socket_handler::bell_handler::leave_loop() {
   passivate();
   if (eventbf() == 0) held_.reset();  // the event loop has not added this handler yet, and won't call removed_from_loop()
 }
 
-void tcp_scribe::stream::bell_handler::removed_from_loop(operation) { const auto last = std::move(held_); }
+void tcp_scribe::socket_handler::bell_handler::removed_from_loop(operation) { const auto last = std::move(held_); }
 
-tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket,
-                           tcp_scribe& scribe, std::unique_ptr<gate::tls_session> secured)
+tcp_scribe::socket_handler::socket_handler(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket,
+                                           tcp_scribe& scribe, std::unique_ptr<gate::tls_session> secured)
     : event_handler(network, socket.release()),
       path(fd(), std::move(secured), scribe.host_.shares_memory()),
       messages(scribe.host_.peers()),
@@ -114,14 +114,14 @@ tcp_scribe::stream::stream(caf::io::network::default_multiplexer& network, suppo
   if (path.secured() != nullptr && path.now() == transport::state::open) messages.meet(path.secured()->other());
 }
 
-bool tcp_scribe::stream::launch() {
+bool tcp_scribe::socket_handler::launch() {
   if (phase_ != phase::created) return false;
   phase_ = phase::open;
   start();
   return true;
 }
 
-void tcp_scribe::stream::start() {
+void tcp_scribe::socket_handler::start() {
   if (reading_ == reading::halted) reading_ = reading::wanted;
   if (path.memory().now() == connection_channel::state::open) watch_channel();
   if (!reader_) {
@@ -131,24 +131,24 @@ void tcp_scribe::stream::start() {
   activate();
 }
 
-void tcp_scribe::stream::stop() {
+void tcp_scribe::socket_handler::stop() {
   if (reading_ == reading::wanted) reading_ = reading::halted;
   passivate();
   if (!reader_ || (eventbf() & caf::io::network::input_mask) != 0) return;
-  // The event loop has not added this stream for reading yet, so removed_from_loop() will not be called. reader_ may be the
+  // The event loop has not added this handler for reading yet, so removed_from_loop() will not be called. reader_ may be the
   // last owner of the scribe: catch_up_soon() holds the scribe until the current event is over.
   scribe_.host_.catch_up_soon(&scribe_);
   reader_.reset();
 }
 
-void tcp_scribe::stream::handle_event(operation op) {
+void tcp_scribe::socket_handler::handle_event(operation op) {
   guarded([this, op] { handle(op); });
 }
 
 /// Runs the work. If the work throws, because memory is short, this connection ends, and the event loop goes on with the
 /// others.
 template <class Work>
-void tcp_scribe::stream::guarded(Work work) noexcept {
+void tcp_scribe::socket_handler::guarded(Work work) noexcept {
   try {
     work();
   } catch (const std::exception& problem) {
@@ -156,7 +156,7 @@ void tcp_scribe::stream::guarded(Work work) noexcept {
   }
 }
 
-void tcp_scribe::stream::handle(operation op) {
+void tcp_scribe::socket_handler::handle(operation op) {
   switch (op) {
     case operation::read:
       return read();
@@ -170,31 +170,31 @@ void tcp_scribe::stream::handle(operation op) {
   }
 }
 
-void tcp_scribe::stream::removed_from_loop(operation op) {
+void tcp_scribe::socket_handler::removed_from_loop(operation op) {
   if (op == operation::read) reader_.reset();
   if (op == operation::write) writer_.reset();
 }
 
-void tcp_scribe::stream::graceful_shutdown() {
+void tcp_scribe::socket_handler::graceful_shutdown() {
   if (phase_ == phase::closing || phase_ == phase::closed) return;
   phase_ = phase::closing;
   if (leaving.empty() && !path.wire().has_unsent()) finish();
 }
 
-void tcp_scribe::stream::finish() {
+void tcp_scribe::socket_handler::finish() {
   phase_ = phase::closed;
   path.end_writing();
   cut_channel();
 }
 
-void tcp_scribe::stream::fail(operation op) {
+void tcp_scribe::socket_handler::fail(operation op) {
   scribe_.io_failure(&backend(), op);
   stop();
   cut_channel();
 }
 
 /// Remembers the questions in the new messages, because only the node that was asked may answer.
-void tcp_scribe::stream::flush() {
+void tcp_scribe::socket_handler::flush() {
   if (messages.now() == peer_messages::state::proven && scribe_.basp_ != nullptr)
     leaving.for_each_new([this](const message_head& next) { messages.leaves(next); });
   leaving.seal();
@@ -202,7 +202,7 @@ void tcp_scribe::stream::flush() {
 }
 
 /// Goes on with the handshake of TLS. True: both ends have proven who they are.
-bool tcp_scribe::stream::prove() {
+bool tcp_scribe::socket_handler::prove() {
   const auto& tls = *path.secured();
   switch (path.prove()) {
     case transport::progress::proven:
@@ -222,12 +222,12 @@ bool tcp_scribe::stream::prove() {
   return false;
 }
 
-void tcp_scribe::stream::read_rest() {
+void tcp_scribe::socket_handler::read_rest() {
   if (reader_ && reading_ == reading::wanted) read();
 }
 
 /// Reads the bytes that the broker wants, and bytes that follow them.
-void tcp_scribe::stream::read() {
+void tcp_scribe::socket_handler::read() {
   const auto* tls = path.secured();
   if (tls != nullptr && messages.now() == peer_messages::state::unknown && !prove()) return;
   if (!consume()) return;
@@ -254,7 +254,7 @@ void tcp_scribe::stream::read() {
   if (path.wire().has_unread()) scribe_.read_on_later();  // the socket may bring no event for these bytes
 }
 
-bool tcp_scribe::stream::consume() {
+bool tcp_scribe::socket_handler::consume() {
   std::size_t from_memory = 0;
   while (reader_ && reading_ == reading::wanted) {
     parts.add_ahead();
@@ -277,7 +277,7 @@ bool tcp_scribe::stream::consume() {
 }
 
 /// Hands the complete part to the broker, or stores the part if it is a fragment. False: the broker wants no more parts.
-bool tcp_scribe::stream::hand_on_part() {
+bool tcp_scribe::socket_handler::hand_on_part() {
   const auto bytes = parts.take();
   scribe_.silence_.reset();
   switch (messages.sort(parts.part())) {
@@ -296,7 +296,7 @@ bool tcp_scribe::stream::hand_on_part() {
 }
 
 /// CAF reads the message within this function. While CAF reads, `sender` checks which sender the message names.
-bool tcp_scribe::stream::hand_to_broker(std::size_t bytes) {
+bool tcp_scribe::socket_handler::hand_to_broker(std::size_t bytes) {
   const auto sender = messages.reading();
   const handing_over now(scribe_.basp_ != nullptr);
   const bool goes_on = scribe_.consume(&backend(), parts.part().data(), bytes);
@@ -306,13 +306,13 @@ bool tcp_scribe::stream::hand_to_broker(std::size_t bytes) {
 }
 
 /// Consumes the bytes that the other end left in shared memory.
-void tcp_scribe::stream::consume_last() {
+void tcp_scribe::socket_handler::consume_last() {
   for (auto left = ring_writer::capacity / most_from_memory + 1; left > 0 && consume() && path.memory().reads(); --left)
     if (path.memory().is_empty()) return;
 }
 
 /// Prepares for the next bytes that the broker wants, or for the next bytes of a message that comes in fragments.
-void tcp_scribe::stream::want_next() {
+void tcp_scribe::socket_handler::want_next() {
   const bool is_fragment = messages.frames().has_wish();
   try {
     if (is_fragment)
@@ -325,7 +325,7 @@ void tcp_scribe::stream::want_next() {
   }
 }
 
-void tcp_scribe::stream::grow_part() {
+void tcp_scribe::socket_handler::grow_part() {
   try {
     parts.grow();
     note_unfinished();
@@ -334,21 +334,21 @@ void tcp_scribe::stream::grow_part() {
   }
 }
 
-void tcp_scribe::stream::end_for_memory(bool is_fragment) {
+void tcp_scribe::socket_handler::end_for_memory(bool is_fragment) {
   if (is_fragment) return end_wrong("a message in fragments, for which there is no memory");
   end_wrong("a message of " + std::to_string(parts.wished()) + " bytes, for which there is no memory");
 }
 
 /// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_capacity` bytes do
 /// not count, because each connection has space for them anyway.
-void tcp_scribe::stream::note_unfinished() {
+void tcp_scribe::socket_handler::note_unfinished() {
   const auto bytes = parts.part().size();
   if (!messages.may_hold(bytes > part_buffer::first_capacity ? bytes : 0))
     end_wrong("more than " + std::to_string(gate::node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
 }
 
 /// Ends the connection, even if there is no memory to report the reason.
-void tcp_scribe::stream::end_wrong(std::string_view what, const char* why) noexcept {
+void tcp_scribe::socket_handler::end_wrong(std::string_view what, const char* why) noexcept {
   reading_ = reading::wrong;
   path.end();
   try {
@@ -357,19 +357,19 @@ void tcp_scribe::stream::end_wrong(std::string_view what, const char* why) noexc
   }
 }
 
-void tcp_scribe::stream::note_waiting() {
+void tcp_scribe::socket_handler::note_waiting() {
   const auto waiting = leaving.waiting();
   const bool is_much = waiting > connection_facts::least_noted;
   if (std::exchange(notes_waiting_, is_much) || is_much) scribe_.host_.facts().note_waiting(fd(), waiting);
 }
 
-tcp_scribe::stream::sent tcp_scribe::stream::send() {
+tcp_scribe::socket_handler::sent tcp_scribe::socket_handler::send() {
   const auto result = send_some();
   note_waiting();
   return result;
 }
 
-tcp_scribe::stream::sent tcp_scribe::stream::send_some() {
+tcp_scribe::socket_handler::sent tcp_scribe::socket_handler::send_some() {
   for (int i = 0;; ++i) {
     if (!path.wire().flush()) return may_work_later(errno) ? sent::some : sent::failed;
     if (leaving.empty() || path.now() == transport::state::proving) break;
@@ -386,7 +386,7 @@ tcp_scribe::stream::sent tcp_scribe::stream::send_some() {
   return sent::all;
 }
 
-void tcp_scribe::stream::write_now() {
+void tcp_scribe::socket_handler::write_now() {
   const auto how = send();
   if (how == sent::all)
     writing_ = writing::idle;
@@ -397,7 +397,7 @@ void tcp_scribe::stream::write_now() {
 }
 
 /// To be called when the socket has space for more bytes.
-void tcp_scribe::stream::write() {
+void tcp_scribe::socket_handler::write() {
   const auto how = send();
   if (how == sent::some && !path.memory().writes()) return;
   if (how == sent::failed) {
@@ -409,18 +409,18 @@ void tcp_scribe::stream::write() {
   backend().del(operation::write, fd(), this);
 }
 
-void tcp_scribe::stream::wait_for_socket() {
+void tcp_scribe::socket_handler::wait_for_socket() {
   writing_ = writing::waits_for_socket;
   writer_.reset(&scribe_);
   backend().add(operation::write, fd(), this);
 }
 
-void tcp_scribe::stream::wait_for_memory() {
+void tcp_scribe::socket_handler::wait_for_memory() {
   writing_ = writing::waits_for_memory;
   watch_channel();
 }
 
-void tcp_scribe::stream::search_channel() {
+void tcp_scribe::socket_handler::search_channel() {
   const auto process = path.memory().search(fd());
   if (!process) return;
   bell_ = std::make_unique<bell_handler>(*this);
@@ -428,16 +428,16 @@ void tcp_scribe::stream::search_channel() {
   watch_channel();
 }
 
-void tcp_scribe::stream::cut_channel() {
+void tcp_scribe::socket_handler::cut_channel() {
   if (path.memory().now() != connection_channel::state::open) return;
   path.memory().cut();
   bell_->leave_loop();
   scribe_.host_.forget(&scribe_);
 }
 
-void tcp_scribe::stream::watch_channel() { scribe_.host_.watch(&scribe_); }
+void tcp_scribe::socket_handler::watch_channel() { scribe_.host_.watch(&scribe_); }
 
-bool tcp_scribe::stream::look() {
+bool tcp_scribe::socket_handler::look() {
   auto& memory = path.memory();
   memory.wake_reader();
   if (memory.is_empty() && writing_ != writing::waits_for_memory) return false;
@@ -451,11 +451,11 @@ bool tcp_scribe::stream::look() {
 
 /// If the broker wants no bytes, this end needs no ring for bytes. Bytes in memory that have to wait for bytes from TCP need no
 /// ring either: TCP brings an event.
-bool tcp_scribe::stream::may_sleep() {
+bool tcp_scribe::socket_handler::may_sleep() {
   return path.memory().may_sleep(reading_ == reading::wanted, writing_ == writing::waits_for_memory);
 }
 
-void tcp_scribe::stream::bell_rang() {
+void tcp_scribe::socket_handler::bell_rang() {
   if (!path.memory().take_rings())
     cut_channel();
   else if (path.memory().now() == connection_channel::state::open)

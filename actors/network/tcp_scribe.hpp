@@ -63,13 +63,13 @@ class tcp_scribe final : public caf::io::scribe {
              gate::end which, std::unique_ptr<gate::tls_session> secured = nullptr);
 
   void configure_read(caf::io::receive_policy::config config) override;
-  void ack_writes(bool enable) override { stream_.ack_writes(enable); }
-  std::vector<char>& wr_buf() override { return stream_.leaving.open(); }
-  std::vector<char>& rd_buf() override { return stream_.parts.part(); }
+  void ack_writes(bool enable) override { handler_.ack_writes(enable); }
+  std::vector<char>& wr_buf() override { return handler_.leaving.open(); }
+  std::vector<char>& rd_buf() override { return handler_.parts.part(); }
   void flush() override;
   void graceful_shutdown() override;
   void add_to_loop() override;
-  void remove_from_loop() override { stream_.stop(); }
+  void remove_from_loop() override { handler_.stop(); }
   std::string addr() const override;
   std::uint16_t port() const override;
 
@@ -78,20 +78,20 @@ class tcp_scribe final : public caf::io::scribe {
   /// Reads the bytes that TLS holds. Called by the multiplexer after read_on_later().
   void read_on();
 
-  int socket() const noexcept { return stream_.fd(); }
+  int socket() const noexcept { return handler_.fd(); }
   /// Keeps the token until the first part has come: until then the connection counts as silent.
   void expect_first(silent_connections::token silence) { silence_ = std::move(silence); }
   /// For the calling end: from now on this end looks for the shared memory that the other end makes.
-  void expect_channel() { stream_.path.memory().expect(socket()); }
+  void expect_channel() { handler_.path.memory().expect(socket()); }
   /// Consumes bytes from shared memory, and writes waiting bytes to shared memory. True if a byte was read from memory or
   /// written there. The leader thread calls look() when it polls. Pre of look(), may_sleep() and has_news(): the connection has
   /// a channel.
-  bool look() { return stream_.look(); }
+  bool look() { return handler_.look(); }
   /// Asks the other end to wake this end; false if there is something to look at now.
-  bool may_sleep() { return stream_.may_sleep(); }
+  bool may_sleep() { return handler_.may_sleep(); }
   /// Whether look() may find something. Costs only two loads, because the leader thread asks every watched connection all the
   /// time.
-  bool has_news() { return stream_.has_news(); }
+  bool has_news() { return handler_.has_news(); }
 
  private:
   /// Moves the bytes of the connection in both directions. Three states change independently of each other and of the channel's
@@ -118,15 +118,15 @@ class tcp_scribe final : public caf::io::scribe {
   ///   closed    the last byte has left                       none
   ///
   /// fail() tells the broker, which gives the scribe up; the reading is halted and the channel is cut.
-  class stream final : public caf::io::network::event_handler {
+  class socket_handler final : public caf::io::network::event_handler {
    public:
     // Limits of the work for one event, so that other connections have their turn:
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
 
-    stream(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket, tcp_scribe& scribe,
-           std::unique_ptr<gate::tls_session> secured);
+    socket_handler(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket, tcp_scribe& scribe,
+                   std::unique_ptr<gate::tls_session> secured);
 
     /// The first call starts the reading and returns true. Later calls have no effect and return false.
     bool launch();
@@ -166,10 +166,10 @@ class tcp_scribe final : public caf::io::scribe {
     /// The outcome of send(): all bytes left, some bytes still wait, or the connection is over.
     enum class sent { all, some, failed };
 
-    /// Tells the stream when the other end of the channel rings or leaves. The socket belongs to the channel.
+    /// Tells the handler of the socket when the other end of the channel rings or leaves. The socket belongs to the channel.
     class bell_handler final : public caf::io::network::event_handler {
      public:
-      explicit bell_handler(stream& of);
+      explicit bell_handler(socket_handler& of);
       ~bell_handler() override { fd_ = caf::io::network::invalid_native_socket; }  // so CAF leaves the channel's socket open
 
       void leave_loop();
@@ -178,7 +178,7 @@ class tcp_scribe final : public caf::io::scribe {
       void graceful_shutdown() override {}
 
      private:
-      stream& of_;
+      socket_handler& of_;
       caf::intrusive_ptr<tcp_scribe> held_;  // while the event loop has this handler
     };
 
@@ -208,8 +208,8 @@ class tcp_scribe final : public caf::io::scribe {
     void consume_last();
 
     tcp_scribe& scribe_;
-    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this stream for reading
-    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this stream for writing
+    caf::intrusive_ptr<tcp_scribe> reader_;  // while the event loop has this handler for reading
+    caf::intrusive_ptr<tcp_scribe> writer_;  // while the event loop has this handler for writing
     reading reading_ = reading::halted;
     writing writing_ = writing::idle;
     phase phase_ = phase::created;
@@ -224,7 +224,7 @@ class tcp_scribe final : public caf::io::scribe {
   caf::io::network::default_multiplexer& network_;
   connection_host& host_;
   const gate::end which_;
-  stream stream_;
+  socket_handler handler_;
   silent_connections::token silence_;  // until the first part has come
   bool will_catch_up_ = false;
   bool will_read_on_ = false;

@@ -30,7 +30,7 @@ namespace {
 
 std::string describe(const at::Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
-  plain_stream text;
+  classic_ostringstream text;
   text << tensor.sizes() << " " << tensor.scalar_type();
   return text.str();
 }

@@ -230,7 +230,7 @@ checkpoint_manifest read_manifest(const std::string& folder) {
   const auto path = fs::path(folder) / manifest_name;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw error(errc::function_failed, "no checkpoint in '" + folder + "': can't open '" + path.string() + "'");
-  plain_stream text;
+  classic_ostringstream text;
   text << file.rdbuf();
   checkpoint_file::Manifest from;
   google::protobuf::util::JsonParseOptions parse;

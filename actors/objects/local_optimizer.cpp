@@ -48,7 +48,7 @@ at::Tensor sum_of_squares(const at::Tensor& gradient) {
 }
 
 std::string describe(const at::Tensor& tensor) {
-  plain_stream text;
+  classic_ostringstream text;
   text << tensor.sizes() << " " << tensor.scalar_type();
   return text.str();
 }

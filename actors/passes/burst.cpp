@@ -37,7 +37,7 @@ namespace {
 
 /// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave.
 void make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to, engine::way_back back) {
-  here.outbox.compress(message.gradients, message.packings, to, back.format, back.stream);
+  here.outbox.compress(message.gradients, message.packings, to, back.format, back.call_key);
   here.directory.traffic.sent(to, message.gradients, message.packings);
 }
 
@@ -175,7 +175,7 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
                          : std::nullopt;
     const bool fits = shape && *shape == at::IntArrayRef(shapes[i]);
     if (!fits) {
-      plain_stream text;
+      classic_ostringstream text;
       text << "gradient " << i << " is said to have the shape " << at::IntArrayRef(shapes[i])
            << ", which is not that of the tensor that was sent";
       throw error(errc::malformed_message, text.str());

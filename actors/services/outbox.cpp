@@ -75,10 +75,10 @@ void outbox::warn_of_profiler(node_id to) {
 }
 
 void outbox::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
-                      std::uint64_t residual_stream) {
+                      std::uint64_t call_key) {
   if (format == wire_format::exact) return;
   residual_line line;
-  if (residual_stream != 0) line = {&residuals, to, residual_stream};
+  if (call_key != 0) line = {&residuals, to, call_key};
   pack_all(tensors, packings, format_for(to, format), memory, line);
 }
 

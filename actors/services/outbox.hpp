@@ -62,7 +62,7 @@ class outbox {
   void warn_of_profiler(node_id to);
   /// Compresses tensors of pack(), whose elements have all come, for a message to node `to`. Any thread may call this function.
   void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
-                std::uint64_t residual_stream = 0);
+                std::uint64_t call_key = 0);
   /// The format for a message to node `to`: `wanted` if `to` is another node and reads this format, else exact.
   wire_format format_for(node_id to, wire_format wanted) const;
 

@@ -20,7 +20,7 @@ inline constexpr auto checksum_name = "xxh3_64";
 /// Throws troupe::error (misuse) unless `name` is checksum_name.
 void expect_checksum_name(const std::string& name);
 
-/// A checksum of a stream of bytes. It detects damage, not forgery, and does not depend on how the stream is cut into updates.
+/// A checksum of bytes. It detects damage, not forgery, and does not depend on how the bytes are cut into updates.
 class checksum {
  public:
   checksum();

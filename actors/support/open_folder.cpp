@@ -92,7 +92,7 @@ std::vector<std::string> open_folder::names() const {
     fail("can't read the folder", text_, reason);
   }
   std::vector<std::string> all;
-  while (const auto* entry = ::readdir(entries.get()))  // NOLINT(concurrency-mt-unsafe): no other thread has this stream
+  while (const auto* entry = ::readdir(entries.get()))  // NOLINT(concurrency-mt-unsafe): no other thread has `entries`
     if (is_plain_name(entry->d_name)) all.emplace_back(entry->d_name);
   return all;
 }

@@ -72,7 +72,7 @@ bool finite(const std::pair<double, double>& point) { return std::isfinite(point
 /// Draws the parts of a chart as SVG. x() and y() turn values of the data into positions on the page.
 class canvas {
  public:
-  canvas(const chart& of, plain_stream& out) : chart_(of), out_(out) {
+  canvas(const chart& of, classic_ostringstream& out) : chart_(of), out_(out) {
     for (const auto& each : of.series)
       for (const auto& point : each.points)
         if (finite(point)) x_.include(point.first), y_.include(point.second);
@@ -148,7 +148,7 @@ class canvas {
   }
 
   const chart& chart_;
-  plain_stream& out_;
+  classic_ostringstream& out_;
   range x_, y_;
 };
 
@@ -180,7 +180,7 @@ std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<doubl
 }
 
 std::string chart::to_svg() const {
-  plain_stream out;
+  classic_ostringstream out;
   out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << page_width << ' ' << page_height << "\" width=\""
       << page_width << "\" height=\"" << page_height << "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"" << ink
       << "\">\n"

@@ -15,7 +15,7 @@ namespace troupe::apps::charlm {
 namespace {
 
 std::string shape_of(const at::Tensor& tensor) {
-  plain_stream out;
+  classic_ostringstream out;
   if (!tensor.defined()) return "none";
   out << tensor.scalar_type() << ' ' << tensor.sizes();
   return out.str();
@@ -35,7 +35,7 @@ std::optional<std::string> differing_values(const std::string& name, const at::T
       ++differing;
     }
   if (differing == 0) return {};
-  plain_stream text;
+  classic_ostringstream text;
   text.precision(9);
   text << "the gradient of " << name << " differs in " << differing << " of " << a.numel() << " elements, first in element "
        << first << " of " << expected.sizes() << ": the cluster has " << a[first].item<double>() << ", the single process "

@@ -11,8 +11,8 @@ namespace troupe::apps::charlm {
 
 namespace {
 
-/// Draws each parameter from a random stream of its own, chosen by name. So the values do not depend on the other parameters in
-/// the process. The values are drawn on the CPU: so they are the same on each device.
+/// Draws each parameter with a random generator of its own, seeded by name. So the values do not depend on the other parameters
+/// in the process. The values are drawn on the CPU: so they are the same on each device.
 class initial_values {
  public:
   initial_values(std::uint64_t seed, c10::Device device) : seed_(seed), device_(device) {}

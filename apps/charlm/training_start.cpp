@@ -43,7 +43,7 @@ run_state continued_state(const train_options& options, const std::string& folde
   auto state = run_state::from_attributes(objects::read_manifest(folder).about, folder);
   const auto agree = [&](const char* name, auto given, auto kept) {
     if (options.given.count(name) == 0 || given == kept) return;
-    plain_stream text;
+    classic_ostringstream text;
     text << "the checkpoint in " << folder << " is of another model or training: it has --" << name << ' ' << kept << ", but "
          << given << " is asked for; leave the option out, or start anew in another folder with --out";
     throw std::runtime_error(text.str());

@@ -203,7 +203,7 @@ void measure_packing(const gpu_device& where, bool quick, const devices::cuda::f
 }
 
 /// A kernel that reads and writes so many bytes for each element.
-struct streaming {
+struct measured_kernel {
   std::string name;
   double bytes;
   std::function<int()> launch;
@@ -227,7 +227,7 @@ void measure_compression(const gpu_device& where, bool quick, const devices::cud
   const devices::cuda::encoding with_residual{of(elements), of(residual), code, size};
   const devices::cuda::decoding back{code, of(copy), size};
   const double of_scale = 4.0 / element_formats::block_elements;
-  const std::vector<streaming> all{
+  const std::vector<measured_kernel> all{
     {"float32 to bfloat16", 6, [&] { return kernels.to_bfloat16(of(elements), half, size, stream); }},
     {"bfloat16 to float32", 6, [&] { return kernels.from_bfloat16(half, of(copy), size, stream); }},
     {"encode", 5 + of_scale, [&] { return kernels.encode_blocks(&plain, stream); }},

@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(a_number_has_the_form_that_it_has_without) {  // XN-1
   BOOST_TEST(number_text(0.25) == "0.25");
   BOOST_TEST(number_text(12345.5, 10) == "12345.5");
   BOOST_TEST(number_text(1e-5) == "1e-05");
-  plain_stream text;
+  classic_ostringstream text;
   text << 12345 << ' ' << 1.5 << ' ' << at::IntArrayRef({1000, 2});
   BOOST_TEST(text.str() == "12345 1.5 [1000, 2]");
 }

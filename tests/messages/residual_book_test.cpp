@@ -53,8 +53,8 @@ BOOST_AUTO_TEST_CASE(a_residual_counts_for_its_place_and_shape_alone) {  // ER-2
 BOOST_AUTO_TEST_CASE(the_book_has_a_limit_and_drops_what_was_used_longest_ago) {  // ER-3
   const test::collected_warnings warnings;
   residual_book book(3 * 4000);
-  const auto nth = [](std::uint64_t stream) { return residual_key{node_id{1}, stream, 0}; };
-  for (std::uint64_t stream = 1; stream <= 3; ++stream) book.give(nth(stream), gradient, at::ones({1000}));
+  const auto nth = [](std::uint64_t call_key) { return residual_key{node_id{1}, call_key, 0}; };
+  for (std::uint64_t call_key = 1; call_key <= 3; ++call_key) book.give(nth(call_key), gradient, at::ones({1000}));
   book.give(nth(1), gradient, book.take(nth(1), gradient));  // used
   BOOST_TEST(warnings.texts.empty());
   book.give(nth(4), gradient, at::ones({1000}));
@@ -77,15 +77,15 @@ BOOST_AUTO_TEST_CASE(a_peer_that_is_gone_leaves_nothing) {
   BOOST_TEST(book.take({node_id{2}, 5, 1}, gradient).defined());
 }
 
-BOOST_AUTO_TEST_CASE(a_stream_is_the_same_in_each_step_and_differs_between_calls) {
-  const auto first = stream_of("forward", 3, {100, 1, 7, 2}, true);
-  BOOST_TEST(stream_of("forward", 3, {900, 1, 2300, 2}, true) == first);  // libtorch counts on
-  BOOST_TEST(stream_of("forward", 3, {100, 1, 7, 3}, true) != first);
-  BOOST_TEST(stream_of("forward", 3, {100, 2, 7, 2}, true) != first);
-  BOOST_TEST(stream_of("forward", 3, {100, 1}, true) != first);
-  BOOST_TEST(stream_of("forward", 4, {100, 1, 7, 2}, true) != first);
-  BOOST_TEST(stream_of("backward", 3, {100, 1, 7, 2}, true) != first);
-  BOOST_TEST(stream_of("forward", 3, {100, 1, 7, 2}, false) != first);
+BOOST_AUTO_TEST_CASE(a_call_key_is_the_same_in_each_step_and_differs_between_calls) {
+  const auto first = call_key_of("forward", 3, {100, 1, 7, 2}, true);
+  BOOST_TEST(call_key_of("forward", 3, {900, 1, 2300, 2}, true) == first);  // libtorch counts on
+  BOOST_TEST(call_key_of("forward", 3, {100, 1, 7, 3}, true) != first);
+  BOOST_TEST(call_key_of("forward", 3, {100, 2, 7, 2}, true) != first);
+  BOOST_TEST(call_key_of("forward", 3, {100, 1}, true) != first);
+  BOOST_TEST(call_key_of("forward", 4, {100, 1, 7, 2}, true) != first);
+  BOOST_TEST(call_key_of("backward", 3, {100, 1, 7, 2}, true) != first);
+  BOOST_TEST(call_key_of("forward", 3, {100, 1, 7, 2}, false) != first);
   BOOST_TEST(first != 0u);
 }
 
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(a_number_follows_from_the_place_and_not_from_what_lies_behi
   const auto place_before = [](std::uint64_t behind) {
     program_place place{1, 2, 3, behind};
     place.pop_back();
-    return stream_of("f", 0, place, false);
+    return call_key_of("f", 0, place, false);
   };
   BOOST_TEST(place_before(7) == place_before(8));
 }

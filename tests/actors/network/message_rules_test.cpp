@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(caf_can_read_all_that_comes) {  // BR-11
 }
 
 // CAF reads a null pointer if a message says that it belongs to a stream, and does not.
-BOOST_AUTO_TEST_CASE(a_message_of_a_stream_is_one) {  // BR-8
+BOOST_AUTO_TEST_CASE(a_message_of_a_stream_of_CAF_is_one) {  // BR-8
   const auto own = std::make_shared<troupe::gate::own_actors>();
   const auto hold = own->add(5, troupe::gate::own_actors::kind::gateway);
   message_rules rules(end::called, own);

@@ -26,7 +26,7 @@ std::uint64_t sum_of(const std::string& bytes) {
 
 BOOST_AUTO_TEST_SUITE(checksums)
 
-BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_stream_is_cut) {
+BOOST_AUTO_TEST_CASE(the_checksum_does_not_depend_on_how_the_bytes_are_cut) {
   std::string bytes;
   for (int i = 0; i < 1000; ++i) bytes += static_cast<char>(i * 37 % 251);
   checksum whole;

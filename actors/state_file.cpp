@@ -18,7 +18,7 @@ void save_state(const std::string& path, const named_tensors& state) {
 }
 
 named_tensors load_state(const std::string& path) {
-  const auto file = support::file_place(path).read();
+  const auto file = support::file_location(path).read();
   try {
     return objects::read_tensors(file, path).tensors;
   } catch (const error&) {

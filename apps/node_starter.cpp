@@ -86,8 +86,8 @@ node_starter::node_starter(cluster_file file, start_options options, const std::
 }
 
 const std::string& node_starter::slurm_host(const cluster_node& node) const {
-  const auto place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& each) { return each.name == node.name; });
-  return options_.slurm_hosts[static_cast<std::size_t>(place - nodes_.begin()) % options_.slurm_hosts.size()];
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& each) { return each.name == node.name; });
+  return options_.slurm_hosts[static_cast<std::size_t>(found - nodes_.begin()) % options_.slurm_hosts.size()];
 }
 
 std::string node_starter::reached_at(const cluster_node& node) const {

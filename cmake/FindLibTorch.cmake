@@ -4,11 +4,11 @@
 # (find_package(Torch) came first, Torch_DIR is set, or Torch_ROOT or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv.
 # The wheel's own find_package(Torch) is not used, because that package needs a whole CUDA toolkit. A project that finds both
 # packages gets one libtorch. LibTorch_PROTOBUF_FOLDERS are the folders of libtorchs where an old protobuf may be found.
-set(libtorch_places)
+set(libtorch_paths)
 set(libtorch_of_package)
-# Parts of the package Torch that find_package(Torch) looks for, and their places in its folder.
+# Parts of the package Torch that find_package(Torch) looks for, and their paths in its folder.
 set(libtorch_parts TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY CAFFE2_NVRTC_LIBRARY Caffe2_DIR)
-set(libtorch_part_places lib/libtorch.so lib/libc10.so lib/libc10_cuda.so lib/libcaffe2_nvrtc.so share/cmake/Caffe2)
+set(libtorch_part_paths lib/libtorch.so lib/libc10.so lib/libc10_cuda.so lib/libcaffe2_nvrtc.so share/cmake/Caffe2)
 # find_package(Torch) sets Torch_DIR. A value that an earlier run of this file has set says nothing about what the user wants.
 if(Torch_DIR AND (TARGET torch OR NOT Torch_DIR STREQUAL libtorch_package_set))
   get_filename_component(libtorch_of_package "${Torch_DIR}/../../.." ABSOLUTE)
@@ -23,18 +23,18 @@ foreach(prefix IN LISTS libtorch_prefixes)
   endif()
 endforeach()
 if(TROUPE_TORCH_DIR)
-  list(APPEND libtorch_places "${TROUPE_TORCH_DIR}")
+  list(APPEND libtorch_paths "${TROUPE_TORCH_DIR}")
 elseif(DEFINED ENV{TROUPE_TORCH_DIR} AND NOT "$ENV{TROUPE_TORCH_DIR}" STREQUAL "")
-  list(APPEND libtorch_places "$ENV{TROUPE_TORCH_DIR}")
+  list(APPEND libtorch_paths "$ENV{TROUPE_TORCH_DIR}")
 elseif(libtorch_of_package)
-  list(APPEND libtorch_places "${libtorch_of_package}")
+  list(APPEND libtorch_paths "${libtorch_of_package}")
 elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: the folder with which troupe was built
-  list(APPEND libtorch_places ${libtorch_packages} "${TROUPE_TORCH_DIR_BUILT}")
+  list(APPEND libtorch_paths ${libtorch_packages} "${TROUPE_TORCH_DIR_BUILT}")
 else()
-  file(GLOB libtorch_places "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  file(GLOB libtorch_paths "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
 endif()
 if(libtorch_of_package)
-  file(REAL_PATH "${libtorch_places}" libtorch_here)
+  file(REAL_PATH "${libtorch_paths}" libtorch_here)
   file(REAL_PATH "${libtorch_of_package}" libtorch_there)
   if(NOT libtorch_here STREQUAL libtorch_there)
     message(FATAL_ERROR "expected one libtorch, got two: TROUPE_TORCH_DIR is '${libtorch_here}', and the package Torch is that of \
@@ -51,7 +51,7 @@ if(libtorch_of_package)
   endforeach()
 endif()
 
-find_path(libtorch_root NAMES include/ATen/ATen.h PATHS ${libtorch_places} NO_DEFAULT_PATH NO_CACHE)
+find_path(libtorch_root NAMES include/ATen/ATen.h PATHS ${libtorch_paths} NO_DEFAULT_PATH NO_CACHE)
 if(libtorch_root)
   get_filename_component(libtorch_root "${libtorch_root}" ABSOLUTE) # without a slash at the end
   find_library(libtorch_cpu_library torch_cpu PATHS "${libtorch_root}/lib" NO_DEFAULT_PATH NO_CACHE)
@@ -73,7 +73,7 @@ got libtorch ${LibTorch_VERSION} in '${libtorch_root}'. Name a libtorch of that 
 endif()
 
 include(FindPackageHandleStandardArgs)
-list(JOIN libtorch_places "', '" libtorch_looked_in)
+list(JOIN libtorch_paths "', '" libtorch_looked_in)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS libtorch_root libtorch_cpu_library libtorch_c10_library
   VERSION_VAR LibTorch_VERSION
@@ -123,9 +123,9 @@ endif()
 set(LibTorch_DIR "${libtorch_root}")
 # A later find_package(Torch) takes the same libtorch.
 if(LibTorch_FOUND AND EXISTS "${libtorch_root}/share/cmake/Torch/TorchConfig.cmake")
-  foreach(part place IN ZIP_LISTS libtorch_parts libtorch_part_places)
-    if(EXISTS "${libtorch_root}/${place}")
-      set(${part} "${libtorch_root}/${place}" CACHE PATH "Part of the package Torch" FORCE)
+  foreach(part path IN ZIP_LISTS libtorch_parts libtorch_part_paths)
+    if(EXISTS "${libtorch_root}/${path}")
+      set(${part} "${libtorch_root}/${path}" CACHE PATH "Part of the package Torch" FORCE)
     endif()
   endforeach()
   if(DEFINED ENV{TORCH_INSTALL_PREFIX})

@@ -78,9 +78,9 @@ void device_map::add(entry next) {
                   ", and results and gradients could not be led back; expected each device once on each side");
   }
   const auto order = [](c10::Device device) { return std::pair(static_cast<int>(device.type()), device.index()); };
-  const auto place =
+  const auto position =
     std::find_if(entries_.begin(), entries_.end(), [&](const entry& each) { return order(next.here) < order(each.here); });
-  entries_.insert(place, next);
+  entries_.insert(position, next);
 }
 
 std::optional<c10::Device> device_map::at(c10::Device here) const {

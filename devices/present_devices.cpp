@@ -54,8 +54,8 @@ std::string names_of(const std::vector<c10::Device>& all) {
 }
 
 std::string names_of_accelerators(std::vector<c10::Device> all) {
-  const auto place = [](c10::Device device) { return std::pair(device.type(), device.index()); };
-  std::sort(all.begin(), all.end(), [&](c10::Device a, c10::Device b) { return place(a) < place(b); });
+  const auto key = [](c10::Device device) { return std::pair(device.type(), device.index()); };
+  std::sort(all.begin(), all.end(), [&](c10::Device a, c10::Device b) { return key(a) < key(b); });
   all.erase(std::unique(all.begin(), all.end()), all.end());
   all.erase(std::remove(all.begin(), all.end(), c10::Device(c10::kCPU)), all.end());
   return names_of(all);

@@ -18,7 +18,7 @@ void add_device(std::set<std::string>& names, const torch::autograd::InputMetada
 
 }  // namespace
 
-void add_place(c10::Error& to, const torch::autograd::Node& failed) {
+void add_failed_function(c10::Error& to, const torch::autograd::Node& failed) {
   const auto& before = to.context();
   if (std::any_of(before.begin(), before.end(), [](const std::string& each) { return each.starts_with(beginning); })) return;
   std::set<std::string> names;

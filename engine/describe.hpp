@@ -18,6 +18,6 @@ inline std::string describe(const context_id& id) { return c10::str(id.number, "
 
 /// Adds to the error the name of the function that failed, and the devices of the function's incoming and outgoing gradients.
 /// In nested passes only the innermost pass adds its function.
-void add_place(c10::Error& to, const torch::autograd::Node& failed);
+void add_failed_function(c10::Error& to, const torch::autograd::Node& failed);
 
 }  // namespace troupe::engine

@@ -331,7 +331,7 @@ void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {
     }
   } catch (c10::Error& error) {
     fail(running);
-    if (streams && running != plan::none) add_place(error, *graph.vertices[running].function);
+    if (streams && running != plan::none) add_failed_function(error, *graph.vertices[running].function);
     if (!trace.empty()) error.add_context(trace);
     throw;
   } catch (...) {

@@ -87,7 +87,7 @@ class call_pool {
   std::optional<start> next(const Predicate& has_credit) {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
     auto first = callers_.end();
-    place call{std::numeric_limits<std::uint64_t>::max(), 0};
+    queue_head call{std::numeric_limits<std::uint64_t>::max(), 0};
     for (auto at = callers_.begin(); at != callers_.end(); ++at) {
       const auto& waiting = at->second.heads;
       if (waiting.begin()->number > call.number || !has_credit(at->first)) continue;
@@ -143,14 +143,14 @@ class call_pool {
   static constexpr std::size_t very_deep = 256;
 
   using queue = std::map<std::uint64_t, Call>;  // by the number of the call; never empty
-  struct place {
+  struct queue_head {
     std::uint64_t number;  // of a call
     std::size_t depth;
-    auto operator<=>(const place&) const = default;
+    auto operator<=>(const queue_head&) const = default;
   };
   struct waiting_calls {
     std::map<std::size_t, queue> queues;  // by depth
-    std::set<place> heads;                // the first call of each queue
+    std::set<queue_head> heads;           // the first call of each queue
   };
   using callers = std::map<node_id, waiting_calls>;  // callers with calls in a queue
 

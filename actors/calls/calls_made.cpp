@@ -96,7 +96,7 @@ void calls_made::ask_in_order(const object_id& object) {
 
 void calls_made::ask_or_hold(number which) {
   auto& it = calls_.at(which);
-  const place at{it.facts.object, it.facts.depth};
+  const bulk_key at{it.facts.object, it.facts.depth};
   if (const auto found = it.facts.object ? bulks_.find(at) : bulks_.end(); found != bulks_.end()) {
     it.is = state::is_held;
     found->second.held.insert(which);
@@ -134,12 +134,12 @@ void calls_made::take(const node_down& what) {
 /// Ends the calls: with their answers if `why` is null, otherwise with a failure. Then lets the calls go on that waited for the
 /// ended calls.
 void calls_made::end(std::span<const number> those, const error* why) {
-  places left;
+  bulk_keys left;
   for (const auto which : those) take_out(which, why, left);
   for (const auto& each : left) release(each);
 }
 
-void calls_made::take_out(number which, const error* why, places& left) {
+void calls_made::take_out(number which, const error* why, bulk_keys& left) {
   const auto found = calls_.find(which);
   if (found == calls_.end() || found->second.is == state::is_over) return;
   auto& it = found->second;
@@ -151,7 +151,7 @@ void calls_made::take_out(number which, const error* why, places& left) {
     of_node->second.erase(which);
     if (of_node->second.empty()) meeting_.erase(of_node);
   } else if (facts.object) {
-    const place at{facts.object, facts.depth};
+    const bulk_key at{facts.object, facts.depth};
     left.push_back(at);
     if (const auto line = lines_.find(facts.object); line != lines_.end()) line->second.calls.erase(which);
     if (const auto bulk = bulks_.find(at); bulk != bulks_.end()) {
@@ -167,7 +167,7 @@ void calls_made::take_out(number which, const error* why, places& left) {
 }
 
 /// Lets the calls go on that waited for the end of a call on this object and of this depth.
-void calls_made::release(const place& left) {
+void calls_made::release(const bulk_key& left) {
   if (const auto found = bulks_.find(left); found != bulks_.end() && found->second.holder == 0) {
     const auto over = bulks_.extract(found);
     for (const auto which : over.mapped().held) ask_or_hold(which);

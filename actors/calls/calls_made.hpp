@@ -113,8 +113,8 @@ class calls_made {
     number holder = 0;  // the call that leaves in fragments and holds the others; 0: this call has ended
     std::set<number> held;
   };
-  using place = std::pair<object_id, std::uint32_t>;
-  using places = boost::container::small_vector<place, 1>;
+  using bulk_key = std::pair<object_id, std::uint32_t>;
+  using bulk_keys = boost::container::small_vector<bulk_key, 1>;
 
   void take(const made& what);
   void take(const met& what);
@@ -131,15 +131,15 @@ class calls_made {
   void ask_in_order(const object_id& object);
   void ask_or_hold(number which);
   void end(std::span<const number> those, const error* why);
-  void take_out(number which, const error* why, places& left);
-  void release(const place& left);
+  void take_out(number which, const error* why, bulk_keys& left);
+  void release(const bulk_key& left);
 
   effects* out_ = nullptr;  // the effects of the event that on() handles
   std::map<number, call> calls_;
   std::set<std::pair<context_id, number>> in_contexts_;
   std::map<node_id, std::set<number>> meeting_;
   std::map<object_id, line> lines_;
-  std::map<place, bulk> bulks_;
+  std::map<bulk_key, bulk> bulks_;
 };
 
 }  // namespace troupe::calls

@@ -64,7 +64,7 @@ void calls_taken::take(const wait_over& what) {
 void calls_taken::take(const ready& what) {
   auto* it = find(what.call, state::has_come);
   if (it == nullptr) return;
-  it->place = pool_.add(what.call, it->facts.depth, it->facts.caller);
+  it->number_in_pool = pool_.add(what.call, it->facts.depth, it->facts.caller);
   start_calls();
   if (it->is == state::has_come) wait(*it, state::is_queued);
 }
@@ -93,7 +93,7 @@ void calls_taken::take(const no_worker& what) {
 
 void calls_taken::refuse_waiting(number which, const error& why) {
   if (const auto* it = find(which, state::is_queued))
-    pool_.take(it->place, it->facts.depth, it->facts.caller);
+    pool_.take(it->number_in_pool, it->facts.depth, it->facts.caller);
   else if (find(which, state::waits) == nullptr)
     return;
   end_wait(calls_.at(which));

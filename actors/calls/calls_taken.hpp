@@ -136,7 +136,7 @@ class calls_taken {
   struct call {
     came facts;
     state is = state::has_come;
-    std::uint64_t place = 0;         // the number in the pool
+    std::uint64_t number_in_pool = 0;
     std::uint64_t answer_bytes = 0;  // bytes of the answer that count (AU-1)
   };
 

@@ -112,7 +112,7 @@ std::string pem_of(int (*write)(BIO*, const T*), const T* what) {
 void write_file(const std::filesystem::path& file, const std::string& text, mode_t mode = support::open_folder::usual_mode,
                 bool replaces = true) {
   try {
-    support::durable_file target(support::file_place(file.string()), mode);
+    support::durable_file target(support::file_location(file.string()), mode);
     target.write(text.data(), text.size());
     target.commit(replaces);
   } catch (const error& problem) {

@@ -47,7 +47,7 @@ open_questions* node_ids::hold_questions(const std::string& id, const certificat
   return &found.questions;
 }
 
-node_ids::place node_ids::add_connection(const std::string& node) {
+node_ids::connection_count node_ids::add_connection(const std::string& node) {
   auto until_it_ends = [all = shared_from_this(), node = std::string(node)](const void*) { all->end_connection(node); };
   {
     std::lock_guard lock(mutex_);

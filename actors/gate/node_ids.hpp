@@ -72,7 +72,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   /// Reserves an id for as long as the pointer lives (NI-1). Points to the open questions to the actor system with this id.
   using hold = std::shared_ptr<open_questions>;
   /// Counts one connection of a certificate for as long as the pointer lives (NI-3).
-  using place = std::shared_ptr<const void>;
+  using connection_count = std::shared_ptr<const void>;
 
   static constexpr std::size_t most_connections = 32;
   static constexpr std::size_t most_parted = 256;
@@ -98,7 +98,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
 
   /// Counts a connection with the certificate of this name. Returns null if the certificate has `most_connections` connections
   /// already.
-  place add_connection(const std::string& node);
+  connection_count add_connection(const std::string& node);
   /// Reserves the id for a connection with the certificate `who`. `id`: the id as CAF writes it (bytes_of). Returns null if a
   /// connection with the certificate of another node has reserved the id.
   hold take(const std::string& id, const certificates::identity& who);

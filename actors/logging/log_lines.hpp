@@ -17,7 +17,7 @@ namespace troupe::logging {
 /// Limits the lines of each kind, so that a flood of one event does not fill the disk: `most_at_once` lines at once, and after
 /// that one line each `refill_ns`. One thread at a time may use line_limit.
 ///   LL-1  lines of one kind never hold back lines of another kind. But if `most_kinds` kinds have had lines lately, all
-///         further kinds of one place in the code count as one kind.
+///         further kinds of one call site count as one kind.
 ///   LL-2  every line is either admitted or counted. Each count is returned once: with the next line that is admitted, or by
 ///         held().
 class line_limit {
@@ -26,10 +26,10 @@ class line_limit {
   static constexpr std::int64_t refill_ns = 1'000'000'000;
   static constexpr std::size_t most_kinds = 4096;
 
-  /// The kind of a line. `place`: an address that stands for the place in the code that logs. `about`: a number for the peer or
-  /// thing that the line is about; 0: only the place counts.
+  /// The kind of a line. `call_site`: an address that stands for the line of code that logs. `about`: a number for the peer or
+  /// thing that the line is about; 0: only `call_site` counts.
   struct kind {
-    const void* place = nullptr;
+    const void* call_site = nullptr;
     std::uint64_t about = 0;
     bool operator==(const kind&) const = default;
   };
@@ -53,7 +53,7 @@ class line_limit {
 
   struct hash {
     std::size_t operator()(const kind& what) const noexcept {
-      return std::hash<const void*>()(what.place) ^ std::hash<std::uint64_t>()(what.about * 0x9e37'79b9'7f4a'7c15);
+      return std::hash<const void*>()(what.call_site) ^ std::hash<std::uint64_t>()(what.about * 0x9e37'79b9'7f4a'7c15);
     }
   };
 

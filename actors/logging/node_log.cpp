@@ -233,8 +233,8 @@ void reopen_logs() noexcept {
   for (const auto& each : all.entries) each.reopen();
 }
 
-bool node_log::admits(severity level, std::string_view room, const void* place, std::uint64_t about) const {
-  return writer_->admits(level, room, {place, about});
+bool node_log::admits(severity level, std::string_view room, const void* call_site, std::uint64_t about) const {
+  return writer_->admits(level, room, {call_site, about});
 }
 
 void node_log::put(severity level, std::string_view room, std::string_view text) const { writer_->put(level, room, text); }

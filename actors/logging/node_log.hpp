@@ -18,7 +18,7 @@ namespace troupe::logging {
 ///   NL-2  a thread that logs never waits for the reader of the log, unless the system gives no thread that writes. If more
 ///         than `most_waiting` lines wait to be written, the oldest are lost, and the log says how many.
 ///   NL-3  of a flood of one event only a part is written, and the log says how many lines were left out. Lines of level debug
-///         have no such limit. Lines of one place in the code that are `about` different things are different events.
+///         have no such limit. Lines of one call site that are `about` different things are different events.
 ///   NL-4  an event is one line of at most 4,096 bytes, whatever its text holds.
 ///   NL-5  when the last log of the process is destroyed, all lines have been written, except lines that a slow reader did not
 ///         read in time.
@@ -75,18 +75,18 @@ class node_log {
       add(level, room, text, about);
   }
 
-  // `Text` is the type of a lambda: each place in the code that logs has its own type, and so its own `place`.
+  // `Text` is the type of a lambda: each line of code that logs has its own type, and so its own `call_site`.
   template <class Text, class About>
   [[gnu::noinline, gnu::cold]] void add(severity level, std::string_view room, const Text& text,
                                         const About& about) const noexcept {
-    static char place;
+    static char call_site;
     try {
-      if (admits(level, room, &place, about())) put(level, room, text());
+      if (admits(level, room, &call_site, about())) put(level, room, text());
     } catch (...) {
       // A text that could not be made must not make the caller fail.
     }
   }
-  bool admits(severity level, std::string_view room, const void* place, std::uint64_t about) const;
+  bool admits(severity level, std::string_view room, const void* call_site, std::uint64_t about) const;
   void put(severity level, std::string_view room, std::string_view text) const;
 
   severity least_ = severity::off;

@@ -10,7 +10,7 @@ namespace troupe::membership {
 namespace {
 
 /// The position of the node in the circle with the number `ring`.
-std::uint64_t place(node_id who, std::uint64_t ring) noexcept { return spread(who.value + spread(ring + 1)); }
+std::uint64_t position(node_id who, std::uint64_t ring) noexcept { return spread(who.value + spread(ring + 1)); }
 
 }  // namespace
 
@@ -24,11 +24,11 @@ std::vector<node_id> neighbours_of(node_id who, std::vector<node_id> others, std
   if (others.size() <= most_in_mesh) return others;
   std::vector<node_id> result;
   for (std::uint64_t ring = 0; ring < rings; ++ring) {
-    const auto here = place(who, ring);
+    const auto here = position(who, ring);
     std::array<std::uint64_t, 2> shortest{std::numeric_limits<std::uint64_t>::max(), std::numeric_limits<std::uint64_t>::max()};
     std::array<node_id, 2> nearest;  // the next node, and the node before
     for (const auto id : others) {
-      const auto there = place(id, ring);
+      const auto there = position(id, ring);
       const std::array ways{there - here, here - there};  // around the circle, in either direction
       for (std::size_t i = 0; i < 2; ++i)
         if (ways[i] <= shortest[i]) {

@@ -173,8 +173,8 @@ class page_server::implementation {
       open_.front()->close();
       open_.pop_front();
     }
-    const auto place = open_.insert(open_.end(), std::make_shared<connection>(std::move(socket), make_));
-    (*place)->start([this, which = place->get()] { open_.remove_if([&](const auto& each) { return each.get() == which; }); });
+    const auto added = open_.insert(open_.end(), std::make_shared<connection>(std::move(socket), make_));
+    (*added)->start([this, which = added->get()] { open_.remove_if([&](const auto& each) { return each.get() == which; }); });
   }
 
   const maker make_;

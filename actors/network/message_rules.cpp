@@ -108,7 +108,7 @@ std::string message_rules::why_not(const message_head& next) {
   const auto kind = kind_of(next);
   const auto expected = which_ == gate::end::calling ? message_type::server_handshake : message_type::client_handshake;
   const bool is_handshake = kind == message_type::server_handshake || kind == message_type::client_handshake;
-  if (proof_ && !proof_->place)
+  if (proof_ && !proof_->count)
     return "one more connection of a certificate that has " + std::to_string(gate::node_ids::most_connections);
   if (state_ == state::waiting && kind != expected) return "a message before its handshake";
   // A caller with two connections repeats its handshake on the connection that it chooses.
@@ -149,9 +149,9 @@ std::string message_rules::why_not(const message_head& next) {
 
 void message_rules::meet(std::shared_ptr<gate::node_ids> all, certificates::identity who, const rights::policy_file* policy) {
   TROUPE_EXPECT(!proof_ && state_ == state::waiting);
-  auto place = all->add_connection(who.node);
+  auto count = all->add_connection(who.node);
   auto unfinished = std::make_shared<gate::node_ids::unfinished_message>(all, who.node);
-  proof_ = proof{std::move(all), std::move(who), policy, std::move(place), std::move(unfinished)};
+  proof_ = proof{std::move(all), std::move(who), policy, std::move(count), std::move(unfinished)};
 }
 
 /// Looks up the rights of the role, if the policy has changed since the last look-up.

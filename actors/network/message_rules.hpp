@@ -111,7 +111,7 @@ class message_rules {
     std::shared_ptr<gate::node_ids> ids;
     certificates::identity who;
     const rights::policy_file* policy;
-    gate::node_ids::place place;  // null: the certificate has too many connections
+    gate::node_ids::connection_count count;  // null: the certificate has too many connections
     std::shared_ptr<gate::node_ids::unfinished_message> unfinished;
     gate::node_ids::hold own_id{};             // once the handshake has come
     const rights::policy* looked_at{nullptr};  // the policy from which may_use_actors was read

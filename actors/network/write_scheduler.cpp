@@ -99,8 +99,8 @@ void write_scheduler::seal() {
 }
 
 /// The header at this position of the open block.
-message_head write_scheduler::head_at(std::size_t place) {
-  const auto result = message_head::read(open().data() + place);
+message_head write_scheduler::head_at(std::size_t position) {
+  const auto result = message_head::read(open().data() + position);
   assert(result.operation <= static_cast<std::uint8_t>(caf::io::basp::message_type::heartbeat));  // it is a message of BASP
   return result;
 }

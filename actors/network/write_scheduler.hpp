@@ -128,7 +128,7 @@ class write_scheduler {
     std::uint64_t after;  // bytes that leave by the prompt queue before the end of this message
   };
 
-  message_head head_at(std::size_t place);
+  message_head head_at(std::size_t position);
   void sort_messages();
   bool belongs_in_bulk(const message_head& head) const;
   void move_to_bulk(std::size_t at, const message& which);

@@ -62,9 +62,10 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::ex
 call_reply serve(node_parts& here, call_arguments& arguments, const requests::save& what) {
   const auto& save = save_in(what);
   const auto one = optimizer_of(here, arguments);
-  const support::file_place place(here.data.find_or_make(what.folder), objects::part_file_name(here.objects.node_name(), save));
+  const support::file_location location(here.data.find_or_make(what.folder),
+                                        objects::part_file_name(here.objects.node_name(), save));
   const disk_wait waiting(here);
-  return {{}, calls::to_attributes(one->write_snapshot(place, save))};
+  return {{}, calls::to_attributes(one->write_snapshot(location, save))};
 }
 
 /// Removes this node's part of the save from a folder below the data folder, or with `others` its parts of all other saves.

@@ -75,9 +75,10 @@ bool is_save_id(const std::string& text) noexcept;
 std::string part_file_name(const std::string& node, const std::string& save);
 
 /// Writes a part to a file (DF-1). Returns size and checksum of the file.
-support::file_digest write_part(const support::file_place& place, const checkpoint_part& part);
+support::file_digest write_part(const support::file_location& location, const checkpoint_part& part);
 /// Reads the part in a file. Throws if the file is not `expected`, or is of another save (CP-3).
-checkpoint_part read_part(const support::file_place& place, const support::file_digest& expected, const std::string& save);
+checkpoint_part read_part(const support::file_location& location, const support::file_digest& expected,
+                          const std::string& save);
 
 /// Throws unless the digest of the file at `path` is the one that the manifest has.
 void expect_digest(const std::string& path, const support::file_digest& found, const support::file_digest& expected);

@@ -228,16 +228,17 @@ std::uint64_t estimated_bytes(const checkpoint_part& part) {
   return bytes;
 }
 
-support::file_digest write_part(const support::file_place& place, const checkpoint_part& part) {
+support::file_digest write_part(const support::file_location& location, const checkpoint_part& part) {
   const auto writer = writer_of(part);
-  support::durable_file file(place);
+  support::durable_file file(location);
   writer.write([&file](const void* data, std::size_t size) { file.write(data, size); });
   return file.commit();
 }
 
-checkpoint_part read_part(const support::file_place& place, const support::file_digest& expected, const std::string& save) {
-  const auto file = place.read();
-  return checked_part(place.text(), support::file_digest::of(file, place.text()), expected, save, file);
+checkpoint_part read_part(const support::file_location& location, const support::file_digest& expected,
+                          const std::string& save) {
+  const auto file = location.read();
+  return checked_part(location.text(), support::file_digest::of(file, location.text()), expected, save, file);
 }
 
 at::Tensor part_bytes(const checkpoint_part& part) {

@@ -264,10 +264,10 @@ support::file_digest local_optimizer::snapshot(const std::string& node, const st
   return digest_of(bytes);
 }
 
-support::file_digest local_optimizer::write_snapshot(const support::file_place& place, const std::string& save_id) {
+support::file_digest local_optimizer::write_snapshot(const support::file_location& location, const std::string& save_id) {
   const auto writing = begin_writing();
   const auto bytes = piece(save_id, 0, std::numeric_limits<std::uint64_t>::max());
-  support::durable_file file(place);
+  support::durable_file file(location);
   file.write(bytes.const_data_ptr(), bytes.nbytes());
   return file.commit();
 }
@@ -305,10 +305,11 @@ void local_optimizer::stage_received(const std::string& path, const support::fil
   stage(path, std::move(part));
 }
 
-void local_optimizer::stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id) {
-  auto part = read_part(place, digest, save_id);
+void local_optimizer::stage(const support::file_location& location, const support::file_digest& digest,
+                            const std::string& save_id) {
+  auto part = read_part(location, digest, save_id);
   std::lock_guard lock(mutex_);
-  stage(place.text(), std::move(part));
+  stage(location.text(), std::move(part));
 }
 
 void local_optimizer::stage(const std::string& path, checkpoint_part part) {

@@ -164,7 +164,7 @@ class local_optimizer {
   /// digest. Throws troupe::error while write_snapshot() runs.
   support::file_digest snapshot(const std::string& node, const std::string& save_id);
   /// Writes the snapshot to a file. Throws troupe::error (misuse) without a snapshot of this save.
-  support::file_digest write_snapshot(const support::file_place& place, const std::string& save_id);
+  support::file_digest write_snapshot(const support::file_location& location, const std::string& save_id);
   /// `size` bytes of the snapshot, from `offset` on; fewer at its end. Throws troupe::error (misuse) without such a snapshot.
   at::Tensor piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const;
   /// Whether the last snapshot was of this save.
@@ -178,7 +178,7 @@ class local_optimizer {
 
   /// Reads a part and keeps it for apply(). Throws troupe::error with the name of the first tensor whose name, shape or dtype
   /// does not fit, or that can't be overwritten in this process.
-  void stage(const support::file_place& place, const support::file_digest& digest, const std::string& save_id);
+  void stage(const support::file_location& location, const support::file_digest& digest, const std::string& save_id);
   /// Overwrites all that LO-4 names with the part that was staged from this save. Asks the modules for their buffers again: a
   /// call since stage() may have replaced a buffer. If a buffer does not fit any more, throws and changes nothing. Drops what
   /// was gathered.

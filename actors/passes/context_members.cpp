@@ -5,11 +5,11 @@ namespace troupe::passes {
 
 namespace {
 
-/// The place in the tree of calls of a node whose parent is the root and that has no children. Most records of other nodes'
-/// contexts share this object: adopt() copies a shared place before it adds a child.
-const std::shared_ptr<protocol::call_tree_place>& below_the_root() {
-  static const auto place = std::make_shared<protocol::call_tree_place>();
-  return place;
+/// The position in the tree of calls of a node whose parent is the root and that has no children. Most records of other nodes'
+/// contexts share this object: adopt() copies a shared position before it adds a child.
+const std::shared_ptr<protocol::call_tree_position>& below_the_root() {
+  static const auto position = std::make_shared<protocol::call_tree_position>();
+  return position;
 }
 
 }  // namespace
@@ -61,29 +61,29 @@ void context_members::called_by(node_id who) {
   std::lock_guard lock(mutex_);
   if (who == here_) return;
   nodes_[who].has_part = true;
-  if (place_ || of_.node == here_) return;
+  if (position_ || of_.node == here_) return;
   if (who == of_.node)  // the root need not be noted as the parent: it gets the reports in any case
-    place_ = below_the_root();
+    position_ = below_the_root();
   else
-    place_ = std::make_shared<protocol::call_tree_place>(protocol::call_tree_place{who, {}});
+    position_ = std::make_shared<protocol::call_tree_position>(protocol::call_tree_position{who, {}});
 }
 
 bool context_members::joined_by(node_id caller) const {
   std::lock_guard lock(mutex_);
-  return place_ && place_->parent == caller && caller != node_id{};
+  return position_ && position_->parent == caller && caller != node_id{};
 }
 
 void context_members::adopt(node_id child) {
   std::lock_guard lock(mutex_);
-  if (!place_ || place_->children.contains(child)) return;
-  if (place_.use_count() > 1)  // a running pass or another record uses this place too
-    place_ = std::make_shared<protocol::call_tree_place>(*place_);
-  place_->children.insert(child);
+  if (!position_ || position_->children.contains(child)) return;
+  if (position_.use_count() > 1)  // a running pass or another record uses this position too
+    position_ = std::make_shared<protocol::call_tree_position>(*position_);
+  position_->children.insert(child);
 }
 
-protocol::call_tree_place_ptr context_members::place() const {
+protocol::call_tree_position_ptr context_members::position() const {
   std::lock_guard lock(mutex_);
-  return place_;
+  return position_;
 }
 
 }  // namespace troupe::passes

@@ -13,8 +13,8 @@
 
 namespace troupe::passes {
 
-/// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the place of this node in
-/// the tree of calls. Any thread may use context_members. context_members holds promise CR-4 of context_record.
+/// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the position of this node
+/// in the tree of calls. Any thread may use context_members. context_members holds promise CR-4 of context_record.
 class context_members {
  public:
   context_members(context_id of, node_id here) : of_(of), here_(here) {}
@@ -41,8 +41,8 @@ class context_members {
   bool joined_by(node_id caller) const;
   /// Notes that node `child` has joined the context by a call of this node: it is a child of this node in the tree of calls.
   void adopt(node_id child);
-  /// The place of this node in the tree of calls. Null on the node that opened the context, and before the first call comes.
-  protocol::call_tree_place_ptr place() const;
+  /// The position of this node in the tree of calls. Null on the node that opened the context, and before the first call comes.
+  protocol::call_tree_position_ptr position() const;
 
  private:
   /// What is known of a node.
@@ -53,10 +53,10 @@ class context_members {
 
   const context_id of_;
   const node_id here_;
-  mutable std::mutex mutex_;  // guards nodes_ and place_
+  mutable std::mutex mutex_;  // guards nodes_ and position_
   // A flat map needs little memory: most contexts have few entries, and a program may have many contexts.
   boost::container::flat_map<node_id, knowledge> nodes_;
-  std::shared_ptr<protocol::call_tree_place> place_;
+  std::shared_ptr<protocol::call_tree_position> position_;
 };
 
 }  // namespace troupe::passes

@@ -68,7 +68,7 @@ std::optional<context_record::start> context_record::follow(pass_number number) 
   if (is_over(number) || is_crowded()) return std::nullopt;
   passes_.current = number;
   passes_.has_gradients = true;
-  return start{passes_.current, sends_, {}, {}, members.place()};
+  return start{passes_.current, sends_, {}, {}, members.position()};
 }
 
 bool context_record::is_over(pass_number number) const {

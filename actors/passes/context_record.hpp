@@ -75,7 +75,7 @@ class context_record {
     std::vector<engine::send_source> sends;
     std::set<node_id> peers;
     std::vector<engine::recording> recordings;
-    protocol::call_tree_place_ptr place;  // see context_members::place()
+    protocol::call_tree_position_ptr position;  // see context_members::position()
   };
   /// Starts the next pass on this node. Returns nothing while another pass runs, and with `at_once` also while gradients of
   /// earlier passes are not gathered yet.

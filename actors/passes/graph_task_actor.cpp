@@ -186,7 +186,7 @@ void graph_task_desk::carry_out(const part::stop_burst&) {
 void graph_task_desk::carry_out(part::report_quiet& what) {
   if (lead_) return act(lead_->quiet(std::move(what.carried)));
   participant_quiet message{terms_->context, terms_->pass, here_.self.id(), std::move(what.carried), what.answers};
-  if (const auto parent = what.to_parent ? reach(terms_->place->parent) : contracts::gateway_actor{}) {
+  if (const auto parent = what.to_parent ? reach(terms_->position->parent) : contracts::gateway_actor{}) {
     caf::anon_send(parent, std::move(message));
   } else if (!protocol::is_empty(message.carried)) {
     message.answers = 0;

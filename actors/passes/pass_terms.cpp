@@ -23,13 +23,13 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   terms->create_graph = create_graph;
   terms->task = std::make_unique<pass_task>();
   terms->task->record = record;
-  terms->place = std::move(start.place);
+  terms->position = std::move(start.position);
   std::set<message_id> sends;
   for (std::size_t i = 0; i < start.sends.size(); ++i) {
     terms->task->send_index.emplace(start.sends[i].function->message, i);
     sends.insert(start.sends[i].function->message);
   }
-  terms->part.emplace(std::move(sends), terms->place, leads);
+  terms->part.emplace(std::move(sends), terms->position, leads);
   auto& settings = terms->task->settings;
   settings.sends = std::move(start.sends);
   settings.recordings = std::move(start.recordings);

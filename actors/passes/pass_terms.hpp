@@ -22,7 +22,7 @@ namespace troupe::passes {
 
 /// The facts that a graph task knows of its pass from the start.
 struct pass_terms : shared_terms {
-  protocol::call_tree_place_ptr place;
+  protocol::call_tree_position_ptr position;
   std::unique_ptr<pass_task> task;
   std::optional<protocol::participant> part;  // moves to the graph task
   // Set on the initiator only:

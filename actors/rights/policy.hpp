@@ -47,7 +47,8 @@ struct role_rights {
 ///   {"roles": {"features": {"call": ["forward"]}, "trainer": {"modules": {"Stage": ["*"]}, "weights": "write"}}}
 ///
 ///   PY-1  a role that the file does not name may do nothing but be a member.
-///   PY-2  a file with a mistake is refused as a whole. The error names the place in the file, what was expected and what came.
+///   PY-2  a file with a mistake is refused as a whole. The error names the position in the file, what was expected and what
+///         came.
 class policy {
  public:
   /// Throws std::runtime_error (PY-2).

@@ -47,11 +47,11 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
 }
 
 void outbox::warn_detached(const std::string& what) {
-  constexpr std::size_t most_places = 1000;
+  constexpr std::size_t most_warnings = 1000;
   if (!options_.warn_detached || !log_.is_on(severity::warn)) return;
   {
     std::lock_guard lock(mutex_);
-    if (warned_.size() >= most_places || !warned_.insert(what).second) return;
+    if (warned_.size() >= most_warnings || !warned_.insert(what).second) return;
   }
   log_.warn(
     "calls",

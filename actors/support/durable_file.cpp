@@ -39,7 +39,7 @@ void checksum::update(const void* data, std::size_t size) noexcept { XXH3_64bits
 
 std::uint64_t checksum::value() const noexcept { return XXH3_64bits_digest(&state_->all); }
 
-file_digest file_digest::of(const file_place& place) { return of(place.read(), place.text()); }
+file_digest file_digest::of(const file_location& location) { return of(location.read(), location.text()); }
 
 file_digest file_digest::of(const owned_descriptor& file, const std::string& text) {
   std::vector<char> chunk(std::size_t{1} << 20);
@@ -57,9 +57,9 @@ file_digest file_digest::of(const owned_descriptor& file, const std::string& tex
   return result;
 }
 
-durable_file::durable_file(file_place place, mode_t mode)
-    : place_(std::move(place)), partial_(place_.with(".part")), descriptor_(partial_.create(mode)) {
-  if (!descriptor_) throw error(errc::function_failed, "can't create '" + place_.text() + "': " + reason_text(errno));
+durable_file::durable_file(file_location location, mode_t mode)
+    : location_(std::move(location)), partial_(location_.with(".part")), descriptor_(partial_.create(mode)) {
+  if (!descriptor_) throw error(errc::function_failed, "can't create '" + location_.text() + "': " + reason_text(errno));
 }
 
 durable_file::~durable_file() {
@@ -89,8 +89,8 @@ file_digest durable_file::commit(bool replaces) {
   if (failure_ == 0 && ::fsync(descriptor_.get()) != 0) failure_ = errno;
   if (failure_ != 0) fail("write", failure_);
   descriptor_ = {};
-  if (!partial_.rename_to(place_, replaces)) fail("rename the finished file to", errno);
-  place_.sync_folder();  // the new name survives a loss of power only once the folder is on the disk
+  if (!partial_.rename_to(location_, replaces)) fail("rename the finished file to", errno);
+  location_.sync_folder();  // the new name survives a loss of power only once the folder is on the disk
   return {bytes_, sum_.value()};
 }
 
@@ -99,7 +99,7 @@ void durable_file::fail(const char* action, int reason) {
   partial_.remove();
   std::string advice = reason == ENOSPC || reason == EDQUOT ? "; make room on the disk or name another folder" : "";
   throw error(errc::function_failed,
-              std::string("can't ") + action + " '" + place_.text() + "': " + reason_text(reason) + advice);
+              std::string("can't ") + action + " '" + location_.text() + "': " + reason_text(reason) + advice);
 }
 
 }  // namespace troupe::support

@@ -42,25 +42,25 @@ struct file_digest {
   bool operator==(const file_digest&) const = default;
 
   /// The digest of a file. Throws troupe::error with the path and the reason if the file can't be read.
-  static file_digest of(const file_place& place);
+  static file_digest of(const file_location& location);
   /// The digest of an open file, whose name is `text` in errors.
   static file_digest of(const owned_descriptor& file, const std::string& text);
 };
 
 /// A file that appears under its name complete or not at all.
-///   DF-1  if commit() throws or is not called, the file at `place` is as before.
+///   DF-1  if commit() throws or is not called, the file at `location` is as before.
 ///   DF-2  when commit() has returned, the bytes survive a loss of power.
-///   DF-3  the destructor leaves no other file beside `place`.
+///   DF-3  the destructor leaves no other file beside `location`.
 class durable_file {
  public:
-  /// Opens a temporary file beside `place`. `mode`: who may read and write it, as for open(2). Throws troupe::error.
-  explicit durable_file(file_place place, mode_t mode = open_folder::usual_mode);
+  /// Opens a temporary file beside `location`. `mode`: who may read and write it, as for open(2). Throws troupe::error.
+  explicit durable_file(file_location location, mode_t mode = open_folder::usual_mode);
   ~durable_file();
 
   /// Writes bytes. Never throws: after a failure bytes are dropped, and commit() reports the failure.
   void write(const void* data, std::size_t size) noexcept;
 
-  /// Renames the temporary file to `place`. `replaces`: whether `place` may be replaced if there is a file by now. Throws
+  /// Renames the temporary file to `location`. `replaces`: whether `location` may be replaced if there is a file by now. Throws
   /// troupe::error with the path and the reason if a byte could not be written, or if there is a file that must not be
   /// replaced.
   file_digest commit(bool replaces = true);
@@ -68,8 +68,8 @@ class durable_file {
  private:
   [[noreturn]] void fail(const char* action, int reason);
 
-  file_place place_;
-  file_place partial_;
+  file_location location_;
+  file_location partial_;
   owned_descriptor descriptor_;
   int failure_ = 0;
   std::uint64_t bytes_ = 0;

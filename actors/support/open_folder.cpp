@@ -131,15 +131,15 @@ std::optional<std::uint64_t> open_folder::free_space() const noexcept {
   return std::uint64_t{found.f_bavail} * found.f_frsize;
 }
 
-file_place file_place::with(const std::string& suffix) const {
+file_location file_location::with(const std::string& suffix) const {
   auto result = *this;
   result.name_ += suffix;
   return result;
 }
 
-std::string file_place::text() const { return folder_ ? folder_->text_of(name_) : name_; }
+std::string file_location::text() const { return folder_ ? folder_->text_of(name_) : name_; }
 
-owned_descriptor file_place::read() const {
+owned_descriptor file_location::read() const {
   auto file = folder_ ? folder_->read(name_) : owned_descriptor(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
   const int reason = errno;
   if (file) return file;
@@ -147,7 +147,7 @@ owned_descriptor file_place::read() const {
   fail("can't read", text(), reason);
 }
 
-owned_descriptor file_place::create(mode_t mode) const noexcept {
+owned_descriptor file_location::create(mode_t mode) const noexcept {
   if (folder_) return folder_->create(name_, mode);
   if (mode == open_folder::usual_mode)
     return owned_descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
@@ -156,14 +156,14 @@ owned_descriptor file_place::create(mode_t mode) const noexcept {
   return owned_descriptor(::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
-bool file_place::rename_to(const file_place& other, bool replaces) const noexcept {
+bool file_location::rename_to(const file_location& other, bool replaces) const noexcept {
   if (folder_) return folder_->rename(name_, other.name_, replaces);
   return renamed(AT_FDCWD, name_, other.name_, replaces);
 }
 
-void file_place::remove() const noexcept { folder_ ? folder_->remove(name_) : static_cast<void>(::unlink(name_.c_str())); }
+void file_location::remove() const noexcept { folder_ ? folder_->remove(name_) : static_cast<void>(::unlink(name_.c_str())); }
 
-void file_place::sync_folder() const noexcept {
+void file_location::sync_folder() const noexcept {
   if (folder_) return folder_->sync();
   const auto folder = std::filesystem::path(name_).parent_path().string();
   const owned_descriptor opened(::open(folder.empty() ? "." : folder.c_str(), folder_flags));

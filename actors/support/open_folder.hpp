@@ -68,23 +68,23 @@ class open_folder {
 bool is_plain_name(const std::string& name) noexcept;
 
 /// Where a file lies: at a path of this process's own choice, where links are followed, or in an open folder.
-class file_place {
+class file_location {
  public:
-  file_place(std::string path) : name_(std::move(path)) {}  // NOLINT(google-explicit-constructor): each path is a place
-  file_place(const char* path) : name_(path) {}             // NOLINT(google-explicit-constructor)
-  file_place(open_folder folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {}
+  file_location(std::string path) : name_(std::move(path)) {}  // NOLINT(google-explicit-constructor): each path is one
+  file_location(const char* path) : name_(path) {}             // NOLINT(google-explicit-constructor)
+  file_location(open_folder folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)) {}
 
-  /// The place of a file beside this one, with the suffix added to its name.
-  file_place with(const std::string& suffix) const;
+  /// The location of a file beside this one, with the suffix added to its name.
+  file_location with(const std::string& suffix) const;
 
   /// Opens the file. Throws refused_request for a link in an open folder, else troupe::error (function_failed) with the reason.
   owned_descriptor read() const;
   /// Makes the file. `mode`: who may read and write it, as for open(2). With another mode than usual_mode, nothing is written
   /// to an older file of this name. Empty if that fails; errno then says why.
   owned_descriptor create(mode_t mode = open_folder::usual_mode) const noexcept;
-  /// Gives the file the name of `other`, a place in the same folder. `replaces`: whether a file of that name may be replaced.
-  /// False if that fails; errno then says why.
-  bool rename_to(const file_place& other, bool replaces = true) const noexcept;
+  /// Gives the file the name of `other`, a location in the same folder. `replaces`: whether a file of that name may be
+  /// replaced. False if that fails; errno then says why.
+  bool rename_to(const file_location& other, bool replaces = true) const noexcept;
   void remove() const noexcept;
   void sync_folder() const noexcept;
 

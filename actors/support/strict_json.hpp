@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-/// Reads files of settings in JSON. All functions throw std::runtime_error with the place in the file, what was expected and
+/// Reads files of settings in JSON. All functions throw std::runtime_error with the position in the file, what was expected and
 /// what came.
 namespace troupe::support {
 

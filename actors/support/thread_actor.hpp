@@ -39,24 +39,24 @@ class thread_stay {
   template <class F>
   void outside(F&& work) {
     let_go_of_logger();  // the end of the system would wait for the logger
-    where_ = place::outside;
+    where_ = position::outside;
     work();
-    auto expected = place::outside;
-    if (!where_.compare_exchange_strong(expected, place::inside)) throw left_alone();
+    auto expected = position::outside;
+    if (!where_.compare_exchange_strong(expected, position::inside)) throw left_alone();
   }
 
   /// To be called by another thread. `actor`: the actor of the thread, which has been told to end.
   bool leave_alone(caf::actor_system& system, const caf::actor& actor) noexcept {
-    auto expected = place::outside;
-    if (!where_.compare_exchange_strong(expected, place::left)) return false;
+    auto expected = position::outside;
+    if (!where_.compare_exchange_strong(expected, position::left)) return false;
     caf::actor_cast<caf::abstract_actor*>(actor)->unregister_from_system();
     system.dec_detached_threads();
     return true;
   }
 
  private:
-  enum class place { inside, outside, left };
-  std::atomic<place> where_{place::inside};
+  enum class position { inside, outside, left };
+  std::atomic<position> where_{position::inside};
 };
 
 using thread_stay_ptr = std::shared_ptr<thread_stay>;

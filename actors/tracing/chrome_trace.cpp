@@ -43,8 +43,8 @@ void write_name(std::string& to, const char* what, std::size_t process, std::siz
 }
 
 void write_order(std::string& to, const char* what, std::size_t process, std::size_t thread) {
-  const auto place = thread == 0 ? process : thread;
-  write(to, {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"sort_index", place}}}});
+  const auto sort_index = thread == 0 ? process : thread;
+  write(to, {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"sort_index", sort_index}}}});
 }
 
 // A double can distinguish any two nanoseconds within 104 days.

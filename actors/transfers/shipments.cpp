@@ -57,9 +57,9 @@ void shipments::take(const offer_answered& what) {
     const auto* of = std::get_if<part>(&each);
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
-  const auto place = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
-  if (place == at.queue.end()) return;
-  auto& of = std::get<part>(*place);
+  const auto found = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
+  if (found == at.queue.end()) return;
+  auto& of = std::get<part>(*found);
   --at.offers;
   --of.offered;
   if (what.how == answer::unreadable) {
@@ -71,7 +71,7 @@ void shipments::take(const offer_answered& what) {
     refuse(of);
   } else if (of.all_left() && of.offered == 0) {
     out_.emplace_back(let_go{of.what.number});
-    at.queue.erase(place);
+    at.queue.erase(found);
   }
   send_on(what.by, at);
 }
@@ -107,8 +107,8 @@ bool shipments::send_next(node_id to, receiver& at) {
     at.queue.pop_front();
     return true;
   }
-  for (auto place = at.queue.begin(); place != at.queue.end(); ++place) {
-    auto* of = std::get_if<part>(&*place);
+  for (auto next = at.queue.begin(); next != at.queue.end(); ++next) {
+    auto* of = std::get_if<part>(&*next);
     if (of == nullptr || of->how == way::refused || of->all_left()) continue;
     if (of->how == way::waits) of->how = at.reads == memory::reads ? way::offers : way::pieces;
     if (of->how == way::offers) {
@@ -125,7 +125,7 @@ bool shipments::send_next(node_id to, receiver& at) {
     out_.emplace_back(piece);
     if (of->all_left()) {
       out_.emplace_back(let_go{of->what.number});
-      at.queue.erase(place);
+      at.queue.erase(next);
     }
     return true;
   }

@@ -142,9 +142,9 @@ link link_of(const attributes& values) {
 double percentile(std::vector<double> values, double share) {
   TROUPE_EXPECT(!values.empty());
   const auto rank = static_cast<std::ptrdiff_t>(std::ceil(share * static_cast<double>(values.size())));
-  const auto place = values.begin() + std::max<std::ptrdiff_t>(rank - 1, 0);
-  std::nth_element(values.begin(), place, values.end());
-  return *place;
+  const auto chosen = values.begin() + std::max<std::ptrdiff_t>(rank - 1, 0);
+  std::nth_element(values.begin(), chosen, values.end());
+  return *chosen;
 }
 
 }  // namespace troupe::apps::probe

@@ -71,8 +71,8 @@ double median(std::vector<double> runs);
 /// A node of troupe that calls the nodes at these ports on loopback. The first port is the next node in the chain.
 std::unique_ptr<round_trips> make_troupe_driver(const std::vector<std::uint16_t>& ports);
 
-/// What another process runs, at `place` in the chain: tells its port and answers calls until `stop` can be read.
-void serve_troupe(int place, const std::function<void(std::uint16_t)>& tell_port, int stop);
+/// What another process runs, at `position` in the chain: tells its port and answers calls until `stop` can be read.
+void serve_troupe(int position, const std::function<void(std::uint16_t)>& tell_port, int stop);
 
 /// By how many KiB the resident memory grows from `few` to `many` contexts. The contexts are made one after another, each with
 /// a call and a pass. Returns the growth of this process or of the process at `port`, whichever is larger.

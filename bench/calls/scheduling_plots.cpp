@@ -203,7 +203,7 @@ int runs_of(std::chrono::microseconds function, bool quick) {
   return quick ? 3 : std::clamp(static_cast<int>(300'000 / (function.count() + 50)), 30, 2'000);
 }
 
-/// A plot of calls by the time of their function, with a curve for each place where functions may run. `measure(function, short_work)`
+/// A plot of calls by the time of their function, with a curve for each thread that may run functions. `measure(function, short_work)`
 /// returns the runs that a point stands for.
 template <class Measure>
 plot by_runner(plot made, bool quick, Measure measure) {

@@ -19,7 +19,7 @@ enum class carrier { caf, tcp, tls, shared_memory };
 class turns_of_part {
  public:
   turns_of_part(int turns, const std::function<std::vector<double>()>& part);
-  /// A figure of all turns. `figure`: its place in what the part returns.
+  /// A figure of all turns. `figure`: its index in what the part returns.
   std::vector<double> all(std::size_t figure) const;
   double median(std::size_t figure) const;
 

@@ -19,7 +19,7 @@ settings named(const std::string& name) {
   return result;
 }
 
-std::string stage(int place) { return "stage" + std::to_string(place); }
+std::string stage(int position) { return "stage" + std::to_string(position); }
 
 class driver : public round_trips {
  public:
@@ -60,14 +60,14 @@ std::unique_ptr<round_trips> make_troupe_driver(const std::vector<std::uint16_t>
   return std::make_unique<driver>(ports);
 }
 
-void serve_troupe(int place, const std::function<void(std::uint16_t)>& tell_port, int stop) {
-  node here{named(stage(place))};
+void serve_troupe(int position, const std::function<void(std::uint16_t)>& tell_port, int stop) {
+  node here{named(stage(position))};
   here.functions().add(
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(1)}}; });
-  here.functions().add("chain", [place](call_arguments& arguments) {
+  here.functions().add("chain", [position](call_arguments& arguments) {
     auto x = arguments.tensors.at(0) + arguments.tensors.at(0);
-    if (place + 1 == chain_length) return call_reply{{x}};
-    auto back = arguments.here.peer(stage(place + 1)).call("chain", {x}).get().tensors.at(0);
+    if (position + 1 == chain_length) return call_reply{{x}};
+    auto back = arguments.here.peer(stage(position + 1)).call("chain", {x}).get().tensors.at(0);
     return call_reply{{back + back}};
   });
   here.functions().add("meet", [](call_arguments& arguments) {
@@ -104,8 +104,8 @@ double contexts_memory(std::uint16_t port, int few, int many) {
 
 double cost_of_nodes(int count, int runs) {
   std::vector<std::unique_ptr<node>> nodes;
-  for (int place = 0; place <= count; ++place) {
-    auto options = named(stage(place));
+  for (int position = 0; position <= count; ++position) {
+    auto options = named(stage(position));
     options.heartbeat =
       std::chrono::seconds(30);  // with a short interval, heartbeats of so many nodes would be much of the work
     nodes.push_back(std::make_unique<node>(options));
@@ -114,7 +114,8 @@ double cost_of_nodes(int count, int runs) {
   }
   auto& here = *nodes.front();
   std::vector<peer> stages;
-  for (int place = 1; place <= count; ++place) stages.push_back(here.peer(here.join("127.0.0.1", nodes[place]->port())));
+  for (int position = 1; position <= count; ++position)
+    stages.push_back(here.peer(here.join("127.0.0.1", nodes[position]->port())));
   std::vector<double> taken;
   for (int i = -2; i < runs; ++i) {
     const auto x = at::ones({1}, at::kDouble).requires_grad_();

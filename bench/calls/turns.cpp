@@ -17,8 +17,8 @@ using served = std::vector<std::unique_ptr<other_process>>;
 template <class Serve>
 served serve(side who, int count, Serve run) {
   served all;
-  for (int place = 1; place <= count; ++place)
-    all.push_back(std::make_unique<other_process>([&](int stop, const auto& tell) { run(place, stop, tell); }));
+  for (int position = 1; position <= count; ++position)
+    all.push_back(std::make_unique<other_process>([&](int stop, const auto& tell) { run(position, stop, tell); }));
   for (const auto& each : all) each->watch(name_of(who), [] {});
   return all;
 }
@@ -42,8 +42,8 @@ times drive(round_trips& driver, const std::vector<call_row>& rows, double share
 times torch_turn(const std::vector<call_row>& rows, double share) {
   const scratch_folder folder;
   const auto meeting_file = (folder.path() / "store").string();
-  const auto others =
-    serve(side::torch, chain_length - 1, [&](int place, int stop, const auto&) { serve_torch(meeting_file, place, stop); });
+  const auto others = serve(side::torch, chain_length - 1,
+                            [&](int position, int stop, const auto&) { serve_torch(meeting_file, position, stop); });
   const auto driver = make_torch_driver(meeting_file);
   const auto stop_others = [&] {  // all at once, because PyTorch's agents end together
     for (const auto& each : others) each->stop();
@@ -60,7 +60,7 @@ times torch_turn(const std::vector<call_row>& rows, double share) {
 
 times troupe_turn(const std::vector<call_row>& rows, double share, bool quick) {
   const auto others =
-    serve(side::troupe, chain_length - 1, [](int place, int stop, const auto& tell) { serve_troupe(place, tell, stop); });
+    serve(side::troupe, chain_length - 1, [](int position, int stop, const auto& tell) { serve_troupe(position, tell, stop); });
   std::vector<std::uint16_t> ports;
   for (const auto& each : others) ports.push_back(each->told());
   const auto driver = make_troupe_driver(ports);

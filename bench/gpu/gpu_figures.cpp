@@ -32,7 +32,7 @@ class known_order {
 
  private:
   struct edge {
-    std::size_t target;  // its place in the order
+    std::size_t target;  // its index in the order
     std::uint32_t input;
   };
   struct step {
@@ -78,11 +78,11 @@ known_order::known_order(const at::Tensor& loss) : loss_(loss) {
   const auto later = [](const auto& a, const auto& b) { return a->sequence_nr() < b->sequence_nr(); };
   std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(later)> ready(later);
   ready.push(loss.grad_fn());
-  std::unordered_map<Node*, std::size_t> places;
+  std::unordered_map<Node*, std::size_t> numbers;
   while (!ready.empty()) {
     const auto function = ready.top();
     ready.pop();
-    places.emplace(function.get(), steps_.size());
+    numbers.emplace(function.get(), steps_.size());
     steps_.push_back({function, {}});
     for (const auto& next : function->next_edges())
       if (next.is_valid() && --inputs.at(next.function.get()) == 0) ready.push(next.function);
@@ -90,7 +90,7 @@ known_order::known_order(const at::Tensor& loss) : loss_(loss) {
   for (step& each : steps_) {
     for (const auto& next : each.function->next_edges()) {
       auto& output = each.outputs.emplace_back();
-      if (next.is_valid()) output.push_back({places.at(next.function.get()), next.input_nr});
+      if (next.is_valid()) output.push_back({numbers.at(next.function.get()), next.input_nr});
     }
   }
 }

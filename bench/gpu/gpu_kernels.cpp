@@ -51,12 +51,12 @@ at::Tensor random_blocks(std::int64_t count, unsigned seed) {
   std::normal_distribution<float> normal;
   auto made = at::empty({count}, at::kFloat);
   float magnitude = 1;
-  std::size_t place = 0;
+  std::size_t index = 0;
   for (float& each : span_of<float>(made)) {
-    if (place++ % element_formats::block_elements == 0) magnitude = std::ldexp(1.0F, static_cast<int>(random() % 240) - 140);
+    if (index++ % element_formats::block_elements == 0) magnitude = std::ldexp(1.0F, static_cast<int>(random() % 240) - 140);
     each = normal(random) * magnitude;
   }
-  for (std::size_t at = 100; at < place; at += 64 * element_formats::block_elements) span_of<float>(made)[at] = NAN;
+  for (std::size_t at = 100; at < index; at += 64 * element_formats::block_elements) span_of<float>(made)[at] = NAN;
   return made;
 }
 

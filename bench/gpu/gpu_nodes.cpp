@@ -159,8 +159,8 @@ class program {
   std::vector<step> steps_;
 };
 
-/// The gradients of a pass of libtorch's engine over all steps in one place.
-std::vector<at::Tensor> gradients_in_one_place(const gpu_device& where, const program& drawn) {
+/// The gradients of a pass of libtorch's engine over all steps in one process.
+std::vector<at::Tensor> gradients_in_one_process(const gpu_device& where, const program& drawn) {
   std::vector<at::Tensor> all = drawn.leaves;
   all.insert(all.end(), drawn.weights.begin(), drawn.weights.end());
   torch::autograd::backward({drawn.run(nullptr)}, {});
@@ -186,7 +186,7 @@ void compare_programs(const gpu_device& where, two_nodes& nodes, const std::stri
                       const std::vector<c10::Stream>& streams, gpu_report& report) {
   std::vector<at::Tensor> peer, troupe;
   for (unsigned seed = 1; seed <= programs; ++seed) {
-    const auto expected = gradients_in_one_place(where, program(seed, where, {}));
+    const auto expected = gradients_in_one_process(where, program(seed, where, {}));
     peer.insert(peer.end(), expected.begin(), expected.end());
     const auto came = gradients_on_nodes(where, program(seed, where, streams), nodes);
     troupe.insert(troupe.end(), came.begin(), came.end());

@@ -84,7 +84,7 @@ std::string difference(const std::vector<at::Tensor>& expected, const std::vecto
     const std::string where = "tensor " + std::to_string(i) + ": ";
     if (outline(expected[i]) != outline(came[i])) return where + outline(came[i]) + " came, expected " + outline(expected[i]);
     if (!expected[i].defined()) continue;
-    if (const auto place = first_difference(expected[i], came[i]); !place.empty()) return where + place;
+    if (const auto difference = first_difference(expected[i], came[i]); !difference.empty()) return where + difference;
   }
   return {};
 }

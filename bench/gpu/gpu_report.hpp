@@ -29,7 +29,8 @@ class gpu_device {
 };
 
 /// What gpu_check has found, as a table.
-///   GR-1  same() compares types, shapes and bits. A difference names the place of the first one, and failed() is true from then on.
+///   GR-1  same() compares types, shapes and bits. A difference names the index of the first one, and failed() is true from
+///         then on.
 ///   GR-2  with `spoil`, same() changes a bit of each result and compares then. So each comparison has to fail.
 class gpu_report {
  public:

@@ -318,7 +318,7 @@ def looks_of(curves):
 
 
 def axis_of(kind, values, wide):
-    """The title of an axis, its range, and its marks with their texts. 0 has a place of its own on a logarithmic axis. `wide`: the axis
+    """The title of an axis, its range, and its marks with their texts. 0 has a position of its own on a logarithmic axis. `wide`: the axis
     begins and ends at round values, and a linear one at 0."""
     from matplotlib.ticker import LogLocator, MaxNLocator
     log, unit = kind.get("log", False), kind["unit"]

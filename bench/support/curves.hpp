@@ -47,7 +47,7 @@ curve curve_over(const std::vector<X>& values, std::string name, role part, Meas
 struct plot_axis {
   std::string label;  // "size of the message"
   std::string unit;   // "bytes"; may be empty
-  bool log = false;   // logarithmic, with a place of its own for 0
+  bool log = false;   // logarithmic, with a position of its own for 0
 };
 
 /// Curves in one picture.

@@ -50,8 +50,8 @@ class table {
  public:
   table(std::vector<timed_row> rows, bool quick) : definitions_(std::move(rows)), spend_(quick ? effort::quick() : effort()) {}
 
-  /// Measures a row once more and keeps the best result so far. The graph is made anew each time, because the place of a large
-  /// graph in memory changes the cost of its pass by a quarter.
+  /// Measures a row once more and keeps the best result so far. The graph is made anew each time, because the address of a
+  /// large graph in memory changes the cost of its pass by a quarter.
   void measure_once_more(const std::string& name) {
     const timed_row& row = definition(name);
     std::fprintf(stderr, "%s\n", name.c_str());

@@ -41,12 +41,12 @@ TROUPE_HOST_DEVICE constexpr std::uint64_t codec_blocks(std::uint64_t count) {
 }
 
 /// Returns the number of the block of elements that the warp of this thread handles.
-TROUPE_HOST_DEVICE inline std::uint64_t block_of(thread_place at) {
+TROUPE_HOST_DEVICE inline std::uint64_t block_of(thread_index at) {
   return at.block * (threads_in_block / threads_in_warp) + at.thread / threads_in_warp;
 }
 
 /// Returns the index of the first element in quad `number` (0 or 1) of this thread.
-TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_place at, std::uint32_t number) {
+TROUPE_HOST_DEVICE inline std::uint64_t first_element(thread_index at, std::uint32_t number) {
   return block_of(at) * block_elements + std::uint64_t{number * threads_in_warp + at.thread % threads_in_warp} * quad_elements;
 }
 
@@ -58,7 +58,7 @@ struct thread_elements {
 
 /// The first half of encoding: reads the elements of a thread. The kernel then computes the maximum of `largest` over all
 /// threads of the warp.
-TROUPE_HOST_DEVICE inline thread_elements gather_part(const encoding& what, thread_place at) {
+TROUPE_HOST_DEVICE inline thread_elements gather_part(const encoding& what, thread_index at) {
   thread_elements own;
   for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
     const std::uint64_t element = first_element(at, i);
@@ -80,7 +80,7 @@ TROUPE_HOST_DEVICE inline thread_elements gather_part(const encoding& what, thre
 
 /// The second half of encoding: writes codes, residuals and the scale. `largest`: the maximum over all threads of the warp.
 TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const thread_elements& own, std::uint32_t largest,
-                                           thread_place at) {
+                                           thread_index at) {
   const float scale = element_formats::scale_of(largest);
   for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
     const std::uint64_t element = first_element(at, i);
@@ -101,7 +101,7 @@ TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const thread_el
     element_formats::scales_in(what.bytes, what.count)[block] = scale;
 }
 
-TROUPE_HOST_DEVICE inline void decode_part(const decoding& what, thread_place at) {
+TROUPE_HOST_DEVICE inline void decode_part(const decoding& what, thread_index at) {
   const std::uint64_t block = block_of(at);
   if (block * block_elements >= what.count) return;
   const float scale = element_formats::scales_in(what.bytes, what.count)[block];

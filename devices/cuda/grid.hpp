@@ -5,8 +5,8 @@
 
 #include <troupe/messages/float_bits.hpp>
 
-/// The body of a CUDA kernel is a function with the work of one thread of a grid. A kernel calls its body with the place of its
-/// thread. A test calls the body on the CPU, once for each place of the same grid.
+/// The body of a CUDA kernel is a function with the work of one thread of a grid. A kernel calls its body with the index of its
+/// thread. A test calls the body on the CPU, once for each thread of the same grid.
 namespace troupe::devices::cuda {
 
 /// All kernels run with this number of threads in a block.
@@ -15,7 +15,7 @@ inline constexpr std::uint32_t threads_in_block = 256;
 /// The largest number of blocks in a grid of one dimension.
 inline constexpr std::uint64_t most_blocks = 0x7fffffff;
 
-struct thread_place {
+struct thread_index {
   std::uint64_t block;
   std::uint32_t thread;  // below threads_in_block
 };

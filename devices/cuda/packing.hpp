@@ -7,20 +7,20 @@
 
 /// The bodies of two kernels: one copies many pieces of memory into one buffer (packs), one copies the buffer back to the
 /// pieces (unpacks).
-///   KP-1  a grid of table.blocks() blocks copies all bytes of each piece to the place that the table gives. It writes no other
-///         byte, whatever the alignment of pieces and offsets.
+///   KP-1  a grid of table.blocks() blocks copies all bytes of each piece to the offset that the table gives. It writes no
+///         other byte, whatever the alignment of pieces and offsets.
 ///   KP-2  add() returns false if the table is full, and then adds nothing. A piece without bytes needs no block.
 ///   KP-3  a table fits into the arguments of a kernel, so no table has to be copied to the GPU before a launch.
 namespace troupe::devices::cuda {
 
-/// A list of pieces of memory and their places in the buffer. Each piece gets one or more blocks of the grid.
+/// A list of pieces of memory and their offsets in the buffer. Each piece gets one or more blocks of the grid.
 class packing_table {
  public:
   static constexpr std::uint32_t capacity = 1024;
   /// The most bytes that one block of the grid copies. A multiple of the largest word (long_word).
   static constexpr std::uint64_t part_bytes = 16384;
 
-  /// Adds the piece of `bytes` bytes at `memory`. Its place in the buffer is `offset`. Returns false, and adds nothing, if the
+  /// Adds the piece of `bytes` bytes at `memory`. It begins at `offset` of the buffer. Returns false, and adds nothing, if the
   /// table is full. The caller then launches the kernel with this table and begins a new table.
   bool add(void* memory, std::uint64_t bytes, std::uint64_t offset) {
     const std::uint64_t needed = parts_of(bytes, part_bytes);
@@ -87,9 +87,9 @@ TROUPE_HOST_DEVICE inline std::uint64_t copy_words(unsigned char* to, const unsi
 /// Returns the size in bytes of the largest word for which both addresses are aligned: 16, 4 or 1. A GPU fails if it accesses a
 /// word that is not aligned.
 TROUPE_HOST_DEVICE inline std::uint32_t word_bytes(const void* to, const void* from) {
-  const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
-  if (places % sizeof(long_word) == 0) return sizeof(long_word);
-  return places % sizeof(short_word) == 0 ? sizeof(short_word) : 1;
+  const auto addresses = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  if (addresses % sizeof(long_word) == 0) return sizeof(long_word);
+  return addresses % sizeof(short_word) == 0 ? sizeof(short_word) : 1;
 }
 
 TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
@@ -104,13 +104,13 @@ TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char*
 }
 
 /// Copies this thread's share of the pieces into the buffer.
-TROUPE_HOST_DEVICE inline void pack_part(const packing_table& table, unsigned char* buffer, thread_place at) {
+TROUPE_HOST_DEVICE inline void pack_part(const packing_table& table, unsigned char* buffer, thread_index at) {
   const packing_table::part part = table.part_of(at.block);
   copy_part(buffer + part.offset, part.memory, part.bytes, at.thread);
 }
 
 /// Copies this thread's share of the buffer to the pieces.
-TROUPE_HOST_DEVICE inline void unpack_part(const packing_table& table, const unsigned char* buffer, thread_place at) {
+TROUPE_HOST_DEVICE inline void unpack_part(const packing_table& table, const unsigned char* buffer, thread_index at) {
   const packing_table::part part = table.part_of(at.block);
   copy_part(part.memory, buffer + part.offset, part.bytes, at.thread);
 }

@@ -37,8 +37,8 @@ TROUPE_HOST_DEVICE inline std::uint32_t left_in_quad(std::uint64_t element, std:
 }
 
 template <class T>
-TROUPE_HOST_DEVICE inline bool is_aligned(const T* place) {
-  return reinterpret_cast<std::uintptr_t>(place) % sizeof(quad<T>) == 0;
+TROUPE_HOST_DEVICE inline bool is_aligned(const T* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % sizeof(quad<T>) == 0;
 }
 
 /// Reads `left` elements. The rest of the quad is 0.

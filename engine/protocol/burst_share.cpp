@@ -12,9 +12,10 @@ burst_share::message_share burst_share::give(node_id to, bool more) {
   } else {
     if (settles) ++carried.settled;
     result.carried = take(carried);
-    const bool child_was_engaged =
-      place && std::any_of(sent.begin(), sent.end(), [this](const auto& each) { return place->children.contains(each.first); });
-    if (place && to == place->parent && !child_was_engaged) {
+    const bool child_was_engaged = position && std::any_of(sent.begin(), sent.end(), [this](const auto& each) {
+                                     return position->children.contains(each.first);
+                                   });
+    if (position && to == position->parent && !child_was_engaged) {
       result.answers = answers;
       answered = answers > 0;
     }

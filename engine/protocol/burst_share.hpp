@@ -22,14 +22,14 @@ struct failure {
   std::string text;
 };
 
-/// A node's place in the tree of calls of a context. A node joins a context by the first call of the context that it gets. The
-/// caller is the parent, and the node is a child of its caller. The node that opened the context is the root, and starts all
-/// passes.
-struct call_tree_place {
+/// A node's position in the tree of calls of a context. A node joins a context by the first call of the context that it gets.
+/// The caller is the parent, and the node is a child of its caller. The node that opened the context is the root, and starts
+/// all passes.
+struct call_tree_position {
   node_id parent;                                // empty on the root and on its children, which report to the root in any case
   boost::container::flat_set<node_id> children;  // empty on the root
 };
-using call_tree_place_ptr = std::shared_ptr<const call_tree_place>;
+using call_tree_position_ptr = std::shared_ptr<const call_tree_position>;
 
 /// The weight that a burst carries, and the shares that the burst has given to its messages.
 ///   BS-1  the shares of the burst's messages and the rest in the burst add up to the weight with which the burst began (WG-1).
@@ -40,7 +40,7 @@ struct burst_share {
   weight_share carried;
   bool settles = false;       // no send is waiting: the node is settled if the burst leaves nothing to run
   std::uint32_t answers = 0;  // how many messages of the parent the burst may answer; 0 if a child has to answer first
-  call_tree_place_ptr place;
+  call_tree_position_ptr position;
   std::map<node_id, std::uint32_t> sent = {};  // number of messages with gradients to each node
   bool answered = false;                       // whether a message of the burst has answered the parent
   splitter given = {};                         // from `carried`

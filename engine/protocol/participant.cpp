@@ -9,8 +9,8 @@
 
 namespace troupe::protocol {
 
-participant::participant(std::set<message_id> sends, call_tree_place_ptr place, bool leads)
-    : sends_(std::move(sends)), waiting_(sends_), place_(std::move(place)), leads_(leads) {
+participant::participant(std::set<message_id> sends, call_tree_position_ptr position, bool leads)
+    : sends_(std::move(sends)), waiting_(sends_), position_(std::move(position)), leads_(leads) {
   weight_.begun = 1;  // leaves this node with the first weight
 }
 
@@ -29,7 +29,7 @@ participant::effects participant::gradients(message_id send, weight_share carrie
     return {report_failure{
       {errc::invalid_gradient, what + to_string(send) + ": each send of a context gets its gradients once in a pass"}, true}};
   }
-  if (place_ && from.node == place_->parent && from.node != node_id{}) ++from_parent_;
+  if (position_ && from.node == position_->parent && from.node != node_id{}) ++from_parent_;
   note_answer(from);
   merge(weight_, std::move(carried));
   work_ = true;
@@ -44,7 +44,7 @@ participant::effects participant::reported(weight_share carried, sender from) {
 }
 
 void participant::note_answer(sender from) {
-  if (from.answers > 0 && place_ && place_->children.contains(from.node)) change(from.node, 0, from.answers);
+  if (from.answers > 0 && position_ && position_->children.contains(from.node)) change(from.node, 0, from.answers);
 }
 
 void participant::change(node_id child, std::uint32_t sent, std::uint32_t answered) {
@@ -122,9 +122,9 @@ participant::effects participant::returned(burst_share back, std::optional<failu
   }
   if (back.settles && is_empty(back.carried)) settled_ = true;  // counted in the last message
   if (back.answered) answered_ = std::max(answered_, back.answers);
-  if (place_)
+  if (position_)
     for (const auto& [who, count] : back.sent)
-      if (place_->children.contains(who)) change(who, count, 0);
+      if (position_->children.contains(who)) change(who, count, 0);
   merge(weight_, std::move(back.carried));
   return go_on();
 }
@@ -174,7 +174,7 @@ void participant::set_out(effects& result) {
     result.emplace_back(run_burst{{.carried = take(weight_),
                                    .settles = waiting_.empty() && !settled_,
                                    .answers = open_ == 0 ? from_parent_ : 0,
-                                   .place = place_},
+                                   .position = position_},
                                   std::exchange(drops_, {})});
   } else {
     be_quiet(result);

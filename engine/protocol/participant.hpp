@@ -100,9 +100,9 @@ class participant {
     std::uint32_t answers = 0;
   };
 
-  /// `sends`: all sends of the context on this node so far. Without `place` the node reports to the initiator. `leads`: whether
-  /// this node has started the pass. If it has, only close() ends the part.
-  explicit participant(std::set<message_id> sends, call_tree_place_ptr place = nullptr, bool leads = false);
+  /// `sends`: all sends of the context on this node so far. Without `position` the node reports to the initiator. `leads`:
+  /// whether this node has started the pass. If it has, only close() ends the part.
+  explicit participant(std::set<message_id> sends, call_tree_position_ptr position = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
   effects start(weight_share all);
@@ -165,7 +165,7 @@ class participant {
 
   std::set<message_id> sends_;
   std::set<message_id> waiting_;
-  call_tree_place_ptr place_;
+  call_tree_position_ptr position_;
   weight_share weight_;
   phase phase_ = phase::running;
   outside outside_ = outside::nothing;

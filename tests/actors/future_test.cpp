@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(an_errand_that_was_taken_runs_although_the_future_completes
 }
 
 // FU-2, FU-5
-BOOST_AUTO_TEST_CASE(a_thread_that_waits_for_a_time_or_lends_its_place_takes_no_errand) {
+BOOST_AUTO_TEST_CASE(a_thread_that_waits_for_a_time_or_lends_its_worker_slot_takes_no_errand) {
   future<int> value;
   std::thread other([&] {
     while (!value.ready())

@@ -77,9 +77,9 @@ class fake_cluster {
         ++dialled;
         if (port == mute_port) return self->make_response_promise<caf::node_id, caf::strong_actor_ptr, std::set<std::string>>();
         if (const auto problem = problems.find(port); problem != problems.end()) return problem->second;
-        auto place = ports.find(port);
-        if (place == ports.end()) return caf::make_error(caf::sec::cannot_connect_to_node);
-        return {self->node(), place->second, std::set<std::string>{}};
+        auto found = ports.find(port);
+        if (found == ports.end()) return caf::make_error(caf::sec::cannot_connect_to_node);
+        return {self->node(), found->second, std::set<std::string>{}};
       }};
     });
     all_.push_back(connector_);

@@ -83,7 +83,7 @@ class unreached_cut {
         if (!inputs.contains(i)) cut_.emplace_back(&function->next_edges()[i], std::exchange(function->next_edges()[i], {}));
   }
   ~unreached_cut() {
-    for (auto& [place, edge] : cut_) *place = std::move(edge);
+    for (auto& [target, edge] : cut_) *target = std::move(edge);
   }
   unreached_cut(const unreached_cut&) = delete;
   unreached_cut& operator=(const unreached_cut&) = delete;

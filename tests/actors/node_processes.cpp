@@ -85,9 +85,9 @@ pid_t nursery::start(const std::string& name, std::uint16_t port) {
 }
 
 shared_signal::shared_signal() {
-  void* place = mmap(nullptr, sizeof(sem_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (place == MAP_FAILED) throw std::runtime_error("shared_signal: no shared memory");
-  shared_ = static_cast<sem_t*>(place);
+  void* page = mmap(nullptr, sizeof(sem_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::runtime_error("shared_signal: no shared memory");
+  shared_ = static_cast<sem_t*>(page);
   reset();
 }
 

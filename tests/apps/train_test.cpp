@@ -673,8 +673,8 @@ constexpr const char* small_model =
 
 BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_whole) {  // TN-1
   const small_run run;
-  const auto place = run.folder.path() / "disk";
-  std::filesystem::create_directory(place);
+  const auto disk = run.folder.path() / "disk";
+  std::filesystem::create_directory(disk);
   program test(with_mounts(std::string(mount) +
                              "\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" --steps 1000000 --checkpoint-every 10 " +
                              small_model +
@@ -685,7 +685,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_is_told_and_the_last_checkpoint_stays_
                              "rm \"$1/filler\"\n"
                              "\"$0\" generate --out \"$1/run\" --length 5 > /dev/null && echo still whole\n"
                              "find \"$1\" -name '.*' -type f | grep -q . || echo no litter\n",
-                           place),
+                           disk),
                "unshare");
   const auto how = test.how_it_ends();
   if (how == "exited with 99" || test.text().find("unshare failed") != std::string::npos) {
@@ -722,12 +722,12 @@ BOOST_AUTO_TEST_CASE(a_file_that_may_not_grow_is_told_and_what_was_written_stays
 
 BOOST_AUTO_TEST_CASE(a_disk_without_space_is_told_before_anything_is_written) {
   const small_run run;
-  const auto place = run.folder.path() / "disk";
-  std::filesystem::create_directory(place);
+  const auto disk = run.folder.path() / "disk";
+  std::filesystem::create_directory(disk);
   program test(
     with_mounts("mount -t tmpfs -o size=4m none \"$1\" || exit 99\n\"$0\" train --data \"$1/../text.txt\" --out \"$1/run\" " +
                   std::string(small_model),
-                place),
+                disk),
     "unshare");
   const auto how = test.how_it_ends();
   if (how == "exited with 99" || test.text().find("unshare failed") != std::string::npos) {

@@ -372,7 +372,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_is_one_error_and_the_context_
     round(pass);  // starts the couriers
   }
   const new_threads more;
-  std::set<std::string> places;
+  std::set<std::string> owners;
   for (int tensors = 0;; ++tensors) {
     {
       context pass(a);
@@ -385,7 +385,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_is_one_error_and_the_context_
       } catch (const error& failed) {
         const std::string text = failed.what();
         BOOST_TEST((failed.code() == errc::function_failed && contains(text, "simulated:0 has no memory of")), text);
-        places.insert(text.substr(0, text.find(": simulated:0")));
+        owners.insert(text.substr(0, text.find(": simulated:0")));
       } catch (const c10::OutOfMemoryError&) {  // of an operator of this thread
       }
       if (ends) break;
@@ -405,7 +405,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_is_one_error_and_the_context_
     "call of 'times_weight' on node 'b' failed: argument[0] could not be copied to simulated:0",
     "the result of 'times_weight' from node 'b'[0] could not be copied to simulated:0",
   };
-  BOOST_TEST(places == expected, boost::test_tools::per_element());
+  BOOST_TEST(owners == expected, boost::test_tools::per_element());
   BOOST_TEST(more.count() == 0U);
   BOOST_TEST(troupe::parts_of(a).departures->stage.used().in_use == 0U);
 }

@@ -28,7 +28,7 @@ torch::autograd::Edge edge_of(const at::Tensor& tensor) { return torch::autograd
 
 at::Tensor leaf() { return at::ones({2}).requires_grad_(); }
 
-std::uint32_t place_of(const at::Tensor& tensor, const plan& graph, const std::vector<std::uint32_t>& order) {
+std::uint32_t position_of(const at::Tensor& tensor, const plan& graph, const std::vector<std::uint32_t>& order) {
   for (std::uint32_t i = 0; i < order.size(); ++i)
     if (graph.vertices[order[i]].function == edge_of(tensor).function.get()) return i;
   return plan::none;
@@ -63,10 +63,10 @@ BOOST_AUTO_TEST_CASE(have_every_send_at_their_start) {
   const auto order = serial_order(graph);
   BOOST_REQUIRE(order.size() == graph.vertices.size());
   BOOST_TEST(order[0] == graph.sends[1]);  // the higher rank
-  BOOST_TEST(place_of(late, graph, order) == 1u);
+  BOOST_TEST(position_of(late, graph, order) == 1u);
   BOOST_TEST(order[2] == graph.sends[0]);
-  BOOST_TEST(place_of(early, graph, order) == 3u);
-  BOOST_TEST(place_of(x, graph, order) == order.size() - 1);
+  BOOST_TEST(position_of(early, graph, order) == 3u);
+  BOOST_TEST(position_of(x, graph, order) == order.size() - 1);
 }
 
 BOOST_AUTO_TEST_CASE(hold_what_is_captured_only_and_nothing_after_it) {
@@ -76,8 +76,8 @@ BOOST_AUTO_TEST_CASE(hold_what_is_captured_only_and_nothing_after_it) {
   const plan graph({edge_of(root)}, {}, {edge_of(middle)}, true);
   const auto order = serial_order(graph);
   BOOST_TEST(order.size() == 2u);
-  BOOST_TEST(place_of(root, graph, order) == 0u);
-  BOOST_TEST(place_of(middle, graph, order) == 1u);
+  BOOST_TEST(position_of(root, graph, order) == 0u);
+  BOOST_TEST(position_of(middle, graph, order) == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -117,7 +117,7 @@ void write_frames_of_caf(const fs::path& folder) {
 
 /// Bytes of a connection between two nodes: from a program that makes an object, calls it, runs a pass, steps and saves.
 std::string recorded_traffic() {
-  const test::temporary_folder place;
+  const test::temporary_folder temporary;
   const auto with = [](const std::string& name) {
     settings result;
     result.name = name;
@@ -127,7 +127,7 @@ std::string recorded_traffic() {
     return result;
   };
   auto of_stage = with("stage");
-  of_stage.data_dir = place / "";
+  of_stage.data_dir = temporary / "";
   of_stage.prepare = [](node& here) {
     add_module_type(here, "linear", [](const attributes& values) { return std::make_shared<test::linear>(values); });
   };
@@ -144,7 +144,7 @@ std::string recorded_traffic() {
       one.backward({layer.call("forward", {x}).get().tensor(0).sum()}).get();
       steps.step(one);
     }
-    steps.save(place / "driver", {}, "saved");
+    steps.save(temporary / "driver", {}, "saved");
     driver.peer("stage").status();
   }
   return relay.sent();
@@ -183,10 +183,10 @@ void write_texts(const fs::path& folder) {
   write(folder, "texts", 1, '\1' + policy);
   tracing::trace_log log{{{"forward", "call", 1, 2, {}}, {"backward", "pass", 3, 4, {}}}, 0};
   write(folder, "texts", 2, '\2' + tracing::pack(log));
-  const test::temporary_folder place;
+  const test::temporary_folder temporary;
   objects::checkpoint_manifest manifest;
-  objects::write_manifest(place / "", manifest);
-  std::ifstream in(place / std::string("checkpoint.json"), std::ios::binary);
+  objects::write_manifest(temporary / "", manifest);
+  std::ifstream in(temporary / std::string("checkpoint.json"), std::ios::binary);
   write(folder, "texts", 3, '\3' + std::string(std::istreambuf_iterator<char>(in), {}));
   write(folder, "texts", 4, "\4[::1]:4000");
   write(folder, "texts", 5, "\5 9090");

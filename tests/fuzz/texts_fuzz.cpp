@@ -25,10 +25,10 @@ namespace {
 
 void read_manifest_of(const std::string& text) {
   static const test::temporary_folder folder;
-  const std::string place = folder / "";
-  for (const auto& each : std::filesystem::directory_iterator(place)) std::filesystem::remove(each);
+  const std::string path = folder / "";
+  for (const auto& each : std::filesystem::directory_iterator(path)) std::filesystem::remove(each);
   std::ofstream(folder / std::string("checkpoint.json")) << text;
-  objects::read_manifest(place);
+  objects::read_manifest(path);
 }
 
 void read_certificates(const std::string& text, bool is_kit) {

@@ -9,7 +9,7 @@ set(flags -DCMAKE_BUILD_TYPE=Debug)
 if(SANITIZE)
   list(APPEND flags -DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE})
 endif()
-# The place of libtorch must come from the installed package alone.
+# The path of libtorch must come from the installed package alone.
 unset(ENV{TROUPE_TORCH_DIR})
 
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")

@@ -76,13 +76,13 @@ class copy_of_this_process {
 struct other_process {
   static constexpr std::uint64_t bytes = 40 * one_page;
 
-  other_process() : elements(bytes), mark_place(one_page) {
+  other_process() : elements(bytes), mark_page(one_page) {
     for (std::uint64_t i = 0; i < bytes; ++i) elements.data()[i] = static_cast<unsigned char>(i % 251);
-    std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
+    std::memcpy(mark_page.data(), given.words.data(), sizeof given.words);
     process.emplace();
     std::memset(elements.data(), 0, bytes);
-    std::memset(mark_place.data(), 0, one_page);
-    memory = {process->number(), mark_place.address()};
+    std::memset(mark_page.data(), 0, one_page);
+    memory = {process->number(), mark_page.address()};
   }
 
   tensor_offer offer(std::uint64_t offset, std::uint64_t size, std::uint64_t total = bytes) const {
@@ -91,7 +91,7 @@ struct other_process {
 
   memory_mark given{{1, 2, 3, ~std::uint64_t{0}}};
   pages elements;
-  pages mark_place;
+  pages mark_page;
   std::optional<copy_of_this_process> process;
   foreign_memory memory;
 };
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(the_memory_of_any_other_process_is_refused) {  // FM-1, FM-
   refused(memory.process, memory.mark + one_page - 16, given, "can't be read");  // the mark runs into an unmapped page
   refused(memory.process, 0, given, "can't be read");
   refused(gone.number(), memory.mark, given, "can't be read");
-  std::memcpy(mark_place.data(), given.words.data(), sizeof given.words);
+  std::memcpy(mark_page.data(), given.words.data(), sizeof given.words);
   for (const std::uint64_t process : {this_process(), std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0}})
     refused(process, memory.mark, given, "no other process");
 }

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(residuals_that_two_threads_give_back_are_added) {  // ER-1
   BOOST_TEST(book.take(key, gradient)[999].item<float>() == 7);
 }
 
-BOOST_AUTO_TEST_CASE(a_residual_counts_for_its_place_and_shape_alone) {  // ER-2
+BOOST_AUTO_TEST_CASE(a_residual_counts_for_its_key_and_shape_alone) {  // ER-2
   residual_book book(1 << 20);
   book.give(key, gradient, at::ones({1000}));
   BOOST_TEST(!book.take({node_id{2}, 10, 0}, gradient).defined());

@@ -111,9 +111,9 @@ bytes elements_of(const at::Tensor& tensor) {
   const auto* from = static_cast<const char*>(tensor.const_data_ptr());
   std::vector<std::int64_t> index(static_cast<std::size_t>(tensor.dim()), 0);
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    std::int64_t place = 0;
-    for (std::size_t d = 0; d < index.size(); ++d) place += index[d] * tensor.strides()[d];
-    to.insert(to.end(), from + place * width, from + (place + 1) * width);
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * tensor.strides()[d];
+    to.insert(to.end(), from + offset * width, from + (offset + 1) * width);
     for (std::size_t d = index.size(); d-- > 0 && ++index[d] == tensor.sizes()[d];) index[d] = 0;
   }
   return to;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds the places of C++ sources where a small fault can be put in, by Clang's syntax tree."""
+"""Finds the positions in C++ sources where a small fault can be put in, by Clang's syntax tree."""
 import dataclasses
 import os
 import pathlib
@@ -216,7 +216,7 @@ class Reader:
 
 
 def collect(build, wanted):
-    """Every candidate of the files `wanted`, in the order of their places. Headers are read in a unit that includes them."""
+    """Every candidate of the files `wanted`, in the order of their positions. Headers are read in a unit that includes them."""
     commands = source_commands(build)
     reader = Reader(wanted)
     units = [path for path in wanted if path in commands]

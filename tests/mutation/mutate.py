@@ -112,9 +112,9 @@ def draw(given, source, build):
     taken, folders = {}, {}
     random.Random(given.seed).shuffle(found)
     for each in found:
-        places = taken.setdefault(each.path, [])
-        if all(each.end <= begin or end <= each.begin for begin, end in places):
-            places.append((each.begin, each.end))
+        spans = taken.setdefault(each.path, [])
+        if all(each.end <= begin or end <= each.begin for begin, end in spans):
+            spans.append((each.begin, each.end))
             folders.setdefault(folder_of(given, each, source), []).append(each)
     say(f"mutate: {len(found)} candidates in {len(given.sources)} files, drawn with seed {given.seed}: " +
         ", ".join(f"{min(given.count, len(those))} in {folder}" for folder, those in sorted(folders.items())))
@@ -149,7 +149,7 @@ def mutated(source, mutants, tree):
 
 def build_all(given, source, build, drawn, tree):
     """Builds the tree with as many mutants as were asked for; those that the compiler refuses are left out."""
-    numbered = {folder: list(enumerate(those, 1000 * place)) for place, (folder, those) in enumerate(sorted(drawn.items()))}
+    numbered = {folder: list(enumerate(those, 1000 * index)) for index, (folder, those) in enumerate(sorted(drawn.items()))}
     mutants = {number: each for those in numbered.values() for number, each in those[:given.count]}
     spare = {folder: those[given.count:] for folder, those in numbered.items()}
     main_file = tree["tests/support/main.cpp"] + b'#include "' + os.fsencode(tools / "case_marks.hpp") + b'"\n'
@@ -160,9 +160,9 @@ def build_all(given, source, build, drawn, tree):
         if done.returncode == 0:
             say(f"mutate: built with {len(mutants)} mutants in {time.monotonic() - begun:.0f} s")
             return mutants
-        places = {(os.path.realpath(build / path), int(line))
-                  for path, line in re.findall(r"^(\S+?):(\d+):\d+: (?:fatal )?(?:error|note): ", done.stdout, re.MULTILINE)}
-        refused = [number for number, each in mutants.items() if (each.path, each.line) in places]
+        lines = {(os.path.realpath(build / path), int(line))
+                 for path, line in re.findall(r"^(\S+?):(\d+):\d+: (?:fatal )?(?:error|note): ", done.stdout, re.MULTILINE)}
+        refused = [number for number, each in mutants.items() if (each.path, each.line) in lines]
         if not refused:
             sys.exit(f"mutate: the tree with mutants can't be built:\n{done.stdout[-5000:]}")
         for number in refused:

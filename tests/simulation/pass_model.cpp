@@ -81,21 +81,21 @@ void pass_model::post(event what) {
   }
   const auto bytes = what.from == what.to ? 0 : bytes_of(what);
   flying_ += weight_of(what.carried);
-  network_.send(place(what.from), place(what.to), bytes, [self = shared_from_this(), what = std::move(what)]() mutable {
+  network_.send(host_of(what.from), host_of(what.to), bytes, [self = shared_from_this(), what = std::move(what)]() mutable {
     self->flying_ -= self->weight_of(what.carried);
     what.what == kind::release ? self->close(what.to) : self->handle(what);
   });
 }
 
 void pass_model::later(std::int64_t ns) {
-  network_.after(place(0), ns, [self = shared_from_this()] {
+  network_.after(host_of(0), ns, [self = shared_from_this()] {
     if (self->lead_) self->act(0, self->lead_->deadline_passed("backward was not complete within its deadline"));
   });
 }
 
 /// An abort is a request, which ends after a second without an answer.
 void pass_model::await_abort(pass_index, node_id who) {
-  network_.after(place(0), abort_deadline_ns, [self = shared_from_this(), who] {
+  network_.after(host_of(0), abort_deadline_ns, [self = shared_from_this(), who] {
     if (self->lead_) self->act(0, self->lead_->aborted(who, {}, false));
   });
 }
@@ -115,17 +115,17 @@ void pass_model::start(std::function<void(const pass_result&)> ended) {
 void pass_model::begin(number node) {
   std::set<message_id> sends;
   for (const auto send : sends_of_nodes_[node]) sends.insert(message_of(send));
-  parts_[node].protocol.emplace(std::move(sends), place_in_calls(node), node == 0);
+  parts_[node].protocol.emplace(std::move(sends), position_in_calls(node), node == 0);
   parts_[node].is_routed = true;
 }
 
 /// As a context record knows it: the root and its children report to the root in any case.
-protocol::call_tree_place_ptr pass_model::place_in_calls(number node) const {
+protocol::call_tree_position_ptr pass_model::position_in_calls(number node) const {
   if (node == 0) return nullptr;
-  protocol::call_tree_place result;
+  protocol::call_tree_position result;
   if (const auto parent = shape_->parent(node); parent != pass_shape::none && parent != 0) result.parent = id_of(parent);
   for (const auto child : children_[node]) result.children.insert(id_of(child));
-  return std::make_shared<const protocol::call_tree_place>(std::move(result));
+  return std::make_shared<const protocol::call_tree_position>(std::move(result));
 }
 
 protocol::participant* pass_model::join(number node, pass_index pass) {

@@ -149,7 +149,7 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   bool runs_on(number node) const { return holds_part(node) && !parts_[node].protocol->over(); }
   std::uint64_t number_of_context() const noexcept { return how_.context.number; }
   const pass_shape& shape() const noexcept { return *shape_; }
-  std::size_t place(number node) const { return how_.at.empty() ? node : how_.at[node]; }
+  std::size_t host_of(number node) const { return how_.at.empty() ? node : how_.at[node]; }
 
  private:
   /// Weight as a sum of units of 2^-120.
@@ -218,7 +218,7 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   void settle(number function, bool given, std::vector<number>& ready);
   void returned(const std::shared_ptr<burst>& work, std::optional<protocol::failure> why);
   std::vector<message_id> recvs_from(std::vector<number> functions) const;
-  protocol::call_tree_place_ptr place_in_calls(number node) const;
+  protocol::call_tree_position_ptr position_in_calls(number node) const;
   void close(number node);
   void found_wrong(const std::string& what);
   weight weight_of(const weight_share& carried) const;

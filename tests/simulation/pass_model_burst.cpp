@@ -47,7 +47,7 @@ void pass_model::settle(number function, bool given, std::vector<number>& ready)
 
 /// Runs the next function of the burst, if there is one.
 void pass_model::advance(const std::shared_ptr<burst>& work) {
-  const auto where = place(work->node);
+  const auto where = host_of(work->node);
   const auto self = shared_from_this();
   if (work->is_stopped || work->next == work->ready.size())
     return network_.work(where, 0, [self, work] { self->returned(work, std::nullopt); });
@@ -106,7 +106,7 @@ void pass_model::walk(number node, pass_index, const protocol::participant::run_
   for (const auto& send : what.sends) from.push_back(shape_->sends[send_of(send)].target);
   auto work = std::make_shared<burst>(burst{node, {}, {}, 0, false});
   parts_[node].away = work;
-  network_.compute(place(node), how_.costs.function_ns, [self = shared_from_this(), node, work, from = std::move(from)] {
+  network_.compute(host_of(node), how_.costs.function_ns, [self = shared_from_this(), node, work, from = std::move(from)] {
     if (self->parts_[node].away != work) return;
     self->parts_[node].away.reset();
     event back{.what = kind::returned, .to = node, .ids = self->recvs_from(from)};

@@ -128,7 +128,7 @@ def unit_of(name):
 
 
 def circles(graph):
-    """Tarjan's strongly connected components of more than one place."""
+    """Tarjan's strongly connected components of more than one vertex."""
     numbers, lowest, stack, on_stack, found = {}, {}, [], set(), []
 
     def visit(start):
@@ -137,7 +137,7 @@ def circles(graph):
         stack.append(start)
         on_stack.add(start)
         while work:
-            place, rest = work[-1]
+            vertex, rest = work[-1]
             for other in rest:
                 if other not in numbers:
                     numbers[other] = lowest[other] = len(numbers)
@@ -146,22 +146,22 @@ def circles(graph):
                     work.append((other, iter(graph.get(other, ()))))
                     break
                 if other in on_stack:
-                    lowest[place] = min(lowest[place], numbers[other])
+                    lowest[vertex] = min(lowest[vertex], numbers[other])
             else:
                 work.pop()
                 if work:
-                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[place])
-                if lowest[place] == numbers[place]:
+                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[vertex])
+                if lowest[vertex] == numbers[vertex]:
                     circle = []
-                    while not circle or circle[-1] != place:
+                    while not circle or circle[-1] != vertex:
                         circle.append(stack.pop())
                         on_stack.discard(circle[-1])
                     if len(circle) > 1:
                         found.append(sorted(circle))
 
-    for place in list(graph):
-        if place not in numbers:
-            visit(place)
+    for vertex in list(graph):
+        if vertex not in numbers:
+            visit(vertex)
     return found
 
 
@@ -432,15 +432,15 @@ def picture(tree):
     lines, below = collections.Counter(), collections.defaultdict(set)
     for name, text in tree.texts.items():
         room = tree.room_of(unit_of(name))
-        place = f"actors/{room}" if room else name.split("/")[0] + ("/protocol" if name.startswith("engine/protocol/") else "")
-        lines[place] += text.count("\n")
+        folder = f"actors/{room}" if room else name.split("/")[0] + ("/protocol" if name.startswith("engine/protocol/") else "")
+        lines[folder] += text.count("\n")
         for other in tree.includes[name]:
             there = tree.room_of(unit_of(other))
-            below[place].add(f"actors/{there}" if there else other.split("/")[0] + ("/protocol" if other.startswith("engine/protocol/") else ""))
+            below[folder].add(f"actors/{there}" if there else other.split("/")[0] + ("/protocol" if other.startswith("engine/protocol/") else ""))
     order = ["messages", "engine/protocol", "engine", "devices"] + [f"actors/{room}" for room in tree.rooms] + ["actors", "apps"]
-    for place in order:
-        those = [each for each in order if each in below[place] and each != place]
-        print(f"{place:<20} {lines[place]:>6}  {' '.join(each.removeprefix('actors/') for each in those)}")
+    for folder in order:
+        those = [each for each in order if each in below[folder] and each != folder]
+        print(f"{folder:<20} {lines[folder]:>6}  {' '.join(each.removeprefix('actors/') for each in those)}")
     return []
 
 

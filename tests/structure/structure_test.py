@@ -142,7 +142,7 @@ class Checks(unittest.TestCase):
         line = "// SPDX-License-Identifier: BSD-3-Clause\n// Tests: tests/engine/c_test.cpp\n"
         self.finds(self.mirrored(**{"engine/b.hpp": line}), "engine/b.hpp", "tests/engine/c_test.cpp")
 
-    def test_a_line_that_names_tests_in_another_place_is_found(self):
+    def test_a_line_that_names_tests_in_another_file_is_found(self):
         line = "// SPDX-License-Identifier: BSD-3-Clause\n#pragma once\n// Tests: tests/engine/b_test.cpp\n"
         self.finds(self.mirrored(**{"engine/b.hpp": line, "tests/engine/b_test.cpp": ""}), "engine/b.hpp", "SPDX")
 

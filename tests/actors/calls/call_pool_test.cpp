@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(calls_start_in_their_order_and_no_more_than_the_limit_compu
 }
 
 // PW-1: if a waiting call kept its worker slot, a call that waits for a call behind it in the queue would wait for ever.
-BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_place_and_takes_it_back_beyond_the_limit) {
+BOOST_AUTO_TEST_CASE(a_call_that_waits_lends_its_worker_slot_and_takes_it_back_beyond_the_limit) {
   pool calls(1);
   calls.add(1);
   calls.add(2);
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(at_least_as_many_idle_workers_are_kept_as_calls_compute) {
 }
 
 // PW-1
-BOOST_AUTO_TEST_CASE(a_call_without_a_worker_takes_no_place) {
+BOOST_AUTO_TEST_CASE(a_call_without_a_worker_takes_no_worker_slot) {
   pool calls(1);
   calls.add(1);
   calls.add(2);

@@ -203,10 +203,10 @@ class drawn_node {
   }
 
  private:
-  enum class place { here, waits, queued, runs, over };
+  enum class phase { here, waits, queued, runs, over };
   struct call {
     core::came facts;
-    place at = place::here;
+    phase at = phase::here;
     core::worker on = 0;
     bool is_blocked = false, has_answer = false, limited = false;
     std::uint64_t bytes = 0;  // of the answer
@@ -239,7 +239,7 @@ class drawn_node {
                (each.what == kind::leaves && calls_.at(each.call).facts.caller == caller && calls_.at(each.call).bytes > 0);
       });
       for (auto& [which, it] : calls_)
-        if (it.facts.caller == caller && it.has_answer && it.at == place::runs && it.bytes > 0) end(it);
+        if (it.facts.caller == caller && it.has_answer && it.at == phase::runs && it.bytes > 0) end(it);
       under_way_.erase(caller);
       return act(core::node_down{caller, broken});
     }
@@ -259,11 +259,11 @@ class drawn_node {
         act(core::dropped{which});
         return end(it);
       case 1:
-        it.at = place::waits;
+        it.at = phase::waits;
         open_.push_back({kind::wait_over, which});
         return act(core::held{which});
       default:
-        it.at = place::queued;
+        it.at = phase::queued;
         order_.push_back(which);
         return act(core::ready{which});
     }
@@ -279,7 +279,7 @@ class drawn_node {
       case kind::wait_over:
         return act(core::wait_over{which}), true;
       case kind::deadline:
-        if (calls_.at(which).at == place::queued && below(4) != 0) return open_.push_back(now), true;
+        if (calls_.at(which).at == phase::queued && below(4) != 0) return open_.push_back(now), true;
         return act(core::refused{which, broken}), true;
       case kind::runs:
         return run(which, calls_.at(which)), true;
@@ -347,32 +347,32 @@ class drawn_node {
   void carry_out(const core::refuse_excess_bytes& what) { require(false, what.call, "is turned away"); }
   void carry_out(const core::limit& what) {
     auto& it = calls_.at(what.call);
-    require(it.at == place::waits || it.at == place::queued, what.call, "is limited");
+    require(it.at == phase::waits || it.at == phase::queued, what.call, "is limited");
     if (!std::exchange(it.limited, true)) open_.push_back({kind::deadline, what.call});
   }
   void carry_out(const core::go_on& what) {
     auto& it = calls_.at(what.call);
-    require(it.at == place::waits, what.call, "goes on");
-    it.at = place::here;
+    require(it.at == phase::waits, what.call, "goes on");
+    it.at = phase::here;
     look_at(what.call);
   }
   void carry_out(const core::start& what) {
     auto& it = calls_.at(what.call);
     const std::pair line{it.facts.caller, it.facts.depth};
-    require(it.at == place::queued, what.call, "starts");
+    require(it.at == phase::queued, what.call, "starts");
     require(std::ranges::find_if(order_,
                                  [&](number each) {
                                    const auto& first = calls_.at(each);
-                                   return first.at == place::queued && first.facts.caller == line.first &&
+                                   return first.at == phase::queued && first.facts.caller == line.first &&
                                           first.facts.depth == line.second;
                                  }) == std::ranges::find(order_, what.call),
             what.call, "starts before an earlier one");  // PW-2
     require(computing() < workers && begun(it.facts.depth) < most_begun && has_credit(it.facts.caller), what.call,
             "starts too early");  // PW-1, AU-1
     std::erase(order_, what.call);
-    it.at = place::runs;
+    it.at = phase::runs;
     if (!what.on && below(6) == 0) {
-      it.at = place::queued;  // it counts as one that has not started
+      it.at = phase::queued;  // it counts as one that has not started
       return act(core::no_worker{what.call, broken});
     }
     it.on = what.on.value_or(last_worker_ + 1);
@@ -383,7 +383,7 @@ class drawn_node {
   }
   void carry_out(const core::refuse& what) {
     auto& it = calls_.at(what.call);
-    require(it.at == place::waits || it.at == place::queued, what.call, "is refused");  // HW-3
+    require(it.at == phase::waits || it.at == phase::queued, what.call, "is refused");  // HW-3
     std::erase(order_, what.call);
     end(it);
   }
@@ -399,14 +399,14 @@ class drawn_node {
   void carry_out(const core::ask_taken& what) { open_.push_back({kind::taken, 0, what}); }
 
   static void end(call& it) {
-    it.at = place::over;
+    it.at = phase::over;
     ++it.ends;
   }
 
   std::uint64_t bytes_of(node_id caller) const {
     std::uint64_t result = 0;
     for (const auto& [which, it] : calls_)
-      if (it.facts.caller == caller && (it.at == place::waits || it.at == place::queued)) result += it.facts.bytes;
+      if (it.facts.caller == caller && (it.at == phase::waits || it.at == phase::queued)) result += it.facts.bytes;
     return result;
   }
   std::size_t computing() const {
@@ -427,10 +427,10 @@ class drawn_node {
       BOOST_TEST_REQUIRE(core_.bytes_of(node_id{caller}) == bytes_of(node_id{caller}));
     std::size_t waiting = 0;
     for (const auto& [which, it] : calls_) {
-      if (it.at != place::waits && it.at != place::queued) continue;
+      if (it.at != phase::waits && it.at != phase::queued) continue;
       ++waiting;
       require(it.limited, which, "has no deadline");
-      if (it.at == place::queued)  // PW-1
+      if (it.at == phase::queued)  // PW-1
         require(computing() >= workers || begun(it.facts.depth) >= most_begun || !has_credit(it.facts.caller), which,
                 "waits for nothing");
     }

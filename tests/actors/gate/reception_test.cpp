@@ -153,7 +153,7 @@ BOOST_FIXTURE_TEST_CASE(who_leaves_is_not_told_of, hall) {  // RN-1
   BOOST_TEST(refused.size() == 1U);
 }
 
-BOOST_FIXTURE_TEST_CASE(too_many_at_once_cost_the_oldest_its_place, hall) {  // RN-2
+BOOST_FIXTURE_TEST_CASE(too_many_at_once_cost_the_oldest_its_connection, hall) {  // RN-2
   std::vector<owned_descriptor> callers;
   for (std::size_t i = 0; i <= reception::most; ++i) callers.push_back(enter(i));
   BOOST_TEST(comes([&] { return !refused.empty(); }));
@@ -201,7 +201,7 @@ BOOST_FIXTURE_TEST_CASE(who_stops_in_the_middle_keeps_nobody_out, hall) {  // RN
   BOOST_TEST(comes([&] { return proven.size() == 1; }));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_flood_from_one_host_costs_no_other_host_its_place, hall) {  // RN-2
+BOOST_FIXTURE_TEST_CASE(a_flood_from_one_host_costs_no_other_host_its_connection, hall) {  // RN-2
   const auto caller = enter(1000, "127.0.0.2");
   std::vector<owned_descriptor> flood;
   for (std::size_t i = 0; i < 3 * reception::most; ++i) {

@@ -46,7 +46,7 @@ struct listener {
   }
   std::uint16_t port() const {
     const auto here = address(::getsockname, socket);
-    return reinterpret_cast<const sockaddr_in&>(here).sin_port;  // at the same place in sockaddr_in6
+    return reinterpret_cast<const sockaddr_in&>(here).sin_port;  // at the same offset in sockaddr_in6
   }
   troupe::support::owned_descriptor socket;
 };

@@ -584,13 +584,13 @@ class drawn_table {
     for (auto& [id, it] : all_) {
       if (!it.is_peer()) continue;
       if (it.is == state::up && !shares_work_ && !heard.doubts(id) && !shared.contains(id)) {  // MT-4
-        const auto place = std::ranges::find(turns, id) - turns.begin();
+        const auto position = std::ranges::find(turns, id) - turns.begin();
         const auto rounds = (std::ssize(turns) + 1) / 2;
-        if (place == std::ssize(turns)) {
+        if (position == std::ssize(turns)) {
           see(it);
           continue;
         }
-        if (it.has_answered && place % rounds != beat_ % rounds) continue;
+        if (it.has_answered && position % rounds != beat_ % rounds) continue;
       }
       it.missed = it.has_answered ? 0 : it.missed + 1;
       it.has_answered = false;

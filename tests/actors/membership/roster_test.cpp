@@ -668,9 +668,9 @@ class drawn_roster {
     if (up.size() <= how_.most_in_mesh) return up;
     std::set<node_id> result;
     for (std::uint64_t ring = 0; ring < how_.rings; ++ring) {
-      const auto place = [&](node_id who) { return mix(who.value + mix(ring + 1)); };
+      const auto position = [&](node_id who) { return mix(who.value + mix(ring + 1)); };
       std::map<std::uint64_t, node_id> circle;
-      for (const auto id : up) circle[place(id) - place(own_.id)] = id;
+      for (const auto id : up) circle[position(id) - position(own_.id)] = id;
       result.insert(circle.begin()->second);
       result.insert(circle.rbegin()->second);
     }

@@ -20,10 +20,10 @@ namespace {
 
 struct linked {
   // The tests use only the addresses of a node and of a runtime.
-  alignas(node) std::array<std::byte, sizeof(node)> node_place{};
-  alignas(nodes::node_runtime) std::array<std::byte, sizeof(nodes::node_runtime)> runtime_place{};
-  node& here = *reinterpret_cast<node*>(node_place.data());
-  nodes::node_runtime& runtime = *reinterpret_cast<nodes::node_runtime*>(runtime_place.data());
+  alignas(node) std::array<std::byte, sizeof(node)> node_storage{};
+  alignas(nodes::node_runtime) std::array<std::byte, sizeof(nodes::node_runtime)> runtime_storage{};
+  node& here = *reinterpret_cast<node*>(node_storage.data());
+  nodes::node_runtime& runtime = *reinterpret_cast<nodes::node_runtime*>(runtime_storage.data());
   nodes::node_link link{here, runtime, node_id{7}, "stage1"};
 };
 

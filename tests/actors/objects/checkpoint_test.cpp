@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(a_part_without_parameters_can_be_written) {
   BOOST_TEST(objects::read_part(folder / "a.safetensors", digest, save_id).parameters.empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_part_damaged_at_any_place_is_refused_before_it_is_read) {  // CP-3
+BOOST_AUTO_TEST_CASE(a_part_damaged_at_any_byte_is_refused_before_it_is_read) {  // CP-3
   temporary_folder folder;
   const auto path = folder / "a.safetensors";
   const auto digest = objects::write_part(path, sample_part());

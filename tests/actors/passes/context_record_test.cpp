@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
   mine.members.called_by(first);  // this node has opened the context: it is the root
   mine.members.adopt(child);
   BOOST_TEST(!mine.members.joined_by(first));
-  BOOST_TEST(mine.begin(true)->place == nullptr);
+  BOOST_TEST(mine.begin(true)->position == nullptr);
   for (const bool by_the_opener : {false, true}) {
     troupe::passes::context_record theirs({other, 1}, here, counts);
     const auto parent = by_the_opener ? other : first;
@@ -92,13 +92,13 @@ BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
     theirs.members.called_by(by_the_opener ? first : other);
     BOOST_TEST(!theirs.members.joined_by(second));
     BOOST_TEST(theirs.members.joined_by(first) == !by_the_opener);
-    const auto before = theirs.follow({1})->place;
+    const auto before = theirs.follow({1})->position;
     theirs.members.adopt(child);
     BOOST_TEST(before->children.empty());  // the running pass keeps what it has
-    const auto place = theirs.follow({2})->place;
-    BOOST_TEST((place->parent == (by_the_opener ? troupe::node_id{} : first)));
-    BOOST_TEST(place->children.contains(child));
-    BOOST_TEST(place->children.size() == 1U);
+    const auto position = theirs.follow({2})->position;
+    BOOST_TEST((position->parent == (by_the_opener ? troupe::node_id{} : first)));
+    BOOST_TEST(position->children.contains(child));
+    BOOST_TEST(position->children.size() == 1U);
   }
 }
 
@@ -108,8 +108,8 @@ BOOST_AUTO_TEST_CASE(a_child_of_one_context_is_none_of_another_context) {
   of_other.members.called_by(other);
   second.members.called_by(other);
   of_other.members.adopt(child);
-  BOOST_TEST(of_other.follow({1})->place->children.contains(child));
-  BOOST_TEST(second.follow({1})->place->children.empty());
+  BOOST_TEST(of_other.follow({1})->position->children.contains(child));
+  BOOST_TEST(second.follow({1})->position->children.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_has_left_is_no_peer_whatever_made_it_one) {

@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_role_may_do_what_the_file_says_and_nothing_else) {  // PY
   BOOST_TEST(!unknown.may_make("Stage"));
 }
 
-BOOST_AUTO_TEST_CASE(a_mistake_is_named_with_its_place_and_what_was_expected) {  // PY-2
+BOOST_AUTO_TEST_CASE(a_mistake_is_named_with_its_position_and_what_was_expected) {  // PY-2
   const std::pair<std::string, std::string> mistakes[] = {
     {"[]", "policy.json: expected a policy such as"},
     {"{", "policy.json: not valid JSON: parse error at line 1"},

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_limit_met_in_the_middle_of_a_write_is_an_error_too) {
   BOOST_TEST(folder.files().empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_place_that_can_not_be_written_to_is_named) {
+BOOST_AUTO_TEST_CASE(a_path_that_can_not_be_written_to_is_named) {
   temporary_folder folder;
   write_text(folder / "file", "");
   const auto text = text_of<error>([&] { support::durable_file file(folder / "file/a"); });

@@ -21,7 +21,7 @@
 
 using namespace troupe;
 using namespace troupe::test;
-using support::file_place;
+using support::file_location;
 using support::open_folder;
 
 namespace fs = std::filesystem;
@@ -45,11 +45,11 @@ struct two_folders {
     BOOST_TEST(read_text(outside + "/secret") == "secret");
     BOOST_TEST(std::distance(fs::directory_iterator(outside), {}) == 1);
   }
-  file_place place(const std::string& name) const { return {*opened, name}; }
+  file_location location(const std::string& name) const { return {*opened, name}; }
 };
 
-void write(const file_place& place, const std::string& text) {
-  support::durable_file file(place);
+void write(const file_location& location, const std::string& text) {
+  support::durable_file file(location);
   file.write(text.data(), text.size());
   file.commit();
 }
@@ -90,7 +90,8 @@ BOOST_AUTO_TEST_CASE(no_link_in_the_place_of_a_file_is_read) {  // OF-1
   fs::create_symlink(outside + "/secret", inside + "/out");
   fs::create_symlink("nothing", inside + "/dangling");
   for (const std::string name : {"out", "dangling"}) {
-    BOOST_TEST(contains(text_of<support::refused_request>([&] { place(name).read(); }), "'" + name + "' is a symbolic link"));
+    BOOST_TEST(
+      contains(text_of<support::refused_request>([&] { location(name).read(); }), "'" + name + "' is a symbolic link"));
     BOOST_TEST(opened->is_link(name));
   }
   BOOST_TEST(!opened->is_link("none"));
@@ -99,8 +100,8 @@ BOOST_AUTO_TEST_CASE(no_link_in_the_place_of_a_file_is_read) {  // OF-1
 BOOST_AUTO_TEST_CASE(no_link_in_the_place_of_a_file_is_written_to) {  // OF-1, OF-2
   for (const std::string name : {"file", "file.part"}) fs::create_symlink(outside + "/secret", inside + "/" + name);
   fs::create_symlink(outside + "/new", inside + "/other.part");
-  write(place("file"), "mine");
-  write(place("other"), "mine");
+  write(location("file"), "mine");
+  write(location("other"), "mine");
   BOOST_TEST(read_text(inside + "/file") == "mine");
   BOOST_TEST(!fs::is_symlink(inside + "/file"));
   BOOST_TEST(!fs::is_symlink(inside + "/other"));
@@ -112,18 +113,18 @@ BOOST_AUTO_TEST_CASE(no_link_in_the_place_of_a_file_is_written_to) {  // OF-1, O
 BOOST_AUTO_TEST_CASE(no_hard_link_to_a_file_outside_is_written_to) {  // OF-2
   fs::create_hard_link(outside + "/secret", inside + "/file.part");
   fs::create_hard_link(outside + "/secret", inside + "/file");
-  write(place("file"), "mine");
+  write(location("file"), "mine");
   BOOST_TEST(read_text(inside + "/file") == "mine");
 }
 
 BOOST_AUTO_TEST_CASE(only_regular_files_are_read_and_nothing_waits) {  // OF-2
   BOOST_REQUIRE(::mkfifo((inside + "/pipe").c_str(), 0600) == 0);
   fs::create_directory(inside + "/folder");
-  BOOST_TEST(contains(text_of<error>([&] { place("pipe").read(); }), "can't read 'pipe': Invalid argument"));
-  BOOST_TEST(contains(text_of<error>([&] { place("folder").read(); }), "can't read 'folder': Is a directory"));
-  BOOST_TEST(contains(text_of<error>([&] { place("none").read(); }), "can't read 'none': No such file or directory"));
-  write(place("pipe"), "no reader is waited for");
-  BOOST_TEST(contains(text_of<error>([&] { write(place("folder"), ""); }), "Is a directory"));
+  BOOST_TEST(contains(text_of<error>([&] { location("pipe").read(); }), "can't read 'pipe': Invalid argument"));
+  BOOST_TEST(contains(text_of<error>([&] { location("folder").read(); }), "can't read 'folder': Is a directory"));
+  BOOST_TEST(contains(text_of<error>([&] { location("none").read(); }), "can't read 'none': No such file or directory"));
+  write(location("pipe"), "no reader is waited for");
+  BOOST_TEST(contains(text_of<error>([&] { write(location("folder"), ""); }), "Is a directory"));
   write_text(inside + "/file", "");
   BOOST_TEST(contains(text_of<error>([&] { opened->find("file"); }), "can't open the folder 'file': Not a directory"));
 }
@@ -190,7 +191,7 @@ BOOST_AUTO_TEST_CASE(a_link_that_comes_and_goes_is_never_followed) {  // OF-1
 
 BOOST_AUTO_TEST_CASE(an_error_holds_the_path_that_was_sent_and_no_more) {  // OF-3
   const auto folder = opened->find_or_make("a");
-  for (const auto& text : {text_of<error>([&] { file_place(folder, "none").read(); }), text_of<error>([&] {
+  for (const auto& text : {text_of<error>([&] { file_location(folder, "none").read(); }), text_of<error>([&] {
                              write({folder, std::string(300, 'x')}, "");
                            })}) {
     BOOST_TEST(contains(text, "'a/"));

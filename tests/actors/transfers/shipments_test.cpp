@@ -197,7 +197,7 @@ namespace {
 struct drawn_shipments {
   explicit drawn_shipments(std::uint64_t seed) : random(seed) {}
 
-  struct place {                                                // of a node
+  struct receiver {                                             // of a node
     std::deque<std::uint64_t> messages;                         // that have not left
     std::map<std::uint64_t, std::vector<std::uint64_t>> ahead;  // transfers of these
     std::map<std::uint64_t, part_of_transfer> pieces;           // without an answer
@@ -213,16 +213,16 @@ struct drawn_shipments {
     const auto is_busy = [](const auto& each) {
       return !each.second.messages.empty() || !each.second.pieces.empty() || !each.second.offers.empty();
     };
-    if (!is_going_down) BOOST_REQUIRE(all.is_idle() == std::none_of(places.begin(), places.end(), is_busy));
+    if (!is_going_down) BOOST_REQUIRE(all.is_idle() == std::none_of(receivers.begin(), receivers.end(), is_busy));
   }
-  void note(const ask_for_mark& what) { BOOST_REQUIRE(!std::exchange(places[what.of].was_asked, true)); }  // OP-4
+  void note(const ask_for_mark& what) { BOOST_REQUIRE(!std::exchange(receivers[what.of].was_asked, true)); }  // OP-4
   void left(const part_of_transfer& of) {
     BOOST_REQUIRE(of.bytes > 0 && of.offset + of.bytes <= of.total && of.total == sizes.at(of.transfer));
     BOOST_REQUIRE(held.contains(of.transfer));
   }
   void note(const send_piece& what) {
     left(what);
-    auto& at = places[what.to];
+    auto& at = receivers[what.to];
     BOOST_REQUIRE(at.pieces.emplace(what.piece, what).second);
     auto& reached = sent[what.transfer];
     BOOST_REQUIRE(what.offset == reached);  // nothing is left out, nothing leaves twice
@@ -230,27 +230,27 @@ struct drawn_shipments {
   }
   void note(const send_offer& what) {
     left(what);
-    auto& at = places[what.to];
+    auto& at = receivers[what.to];
     BOOST_REQUIRE(at.may_offer);
     at.offers.push_back(what);
     ++offers_left;
     BOOST_REQUIRE(at.offers.size() <= static_cast<std::size_t>(shipments::most_offers));  // OP-2
   }
   void note(const send_message& what) {  // OP-1
-    auto& at = places[to.at(what.message)];
+    auto& at = receivers[to.at(what.message)];
     BOOST_REQUIRE(!at.messages.empty() && at.messages.front() == what.message);
     at.messages.pop_front();
     for (const auto number : at.ahead.at(what.message)) BOOST_REQUIRE(!held.contains(number));
     ++messages_left;
   }
   void note(const drop_message& what) {
-    auto& at = places[to.at(what.message)];
+    auto& at = receivers[to.at(what.message)];
     BOOST_REQUIRE(std::erase(at.messages, what.message) == 1);
   }
   void note(const let_go& what) {
     BOOST_REQUIRE(held.erase(what.transfer) == 1);
     if (is_going_down) return;
-    const auto& at = places[owner.at(what.transfer)];
+    const auto& at = receivers[owner.at(what.transfer)];
     const auto is_of = [&](const part_of_transfer& each) { return each.transfer == what.transfer; };
     BOOST_REQUIRE(std::none_of(at.offers.begin(), at.offers.end(), is_of));  // OP-3
     BOOST_REQUIRE(sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer));
@@ -268,20 +268,20 @@ struct drawn_shipments {
     }
     what.message = ++last;
     to[last] = whom;
-    auto& at = places[whom];
+    auto& at = receivers[whom];
     at.messages.push_back(last);
     for (const auto& each : what.ahead) at.ahead[last].push_back(each.number);
     at.ahead[last];
     on(what);
   }
-  void answer_piece(node_id who, place& at) {
+  void answer_piece(node_id who, receiver& at) {
     if (at.pieces.empty()) return;
     auto which = std::next(at.pieces.begin(), static_cast<std::ptrdiff_t>(below(at.pieces.size())));
     const auto number = which->first;
     at.pieces.erase(which);
     on(piece_answered{who, number, below(8) == 0 ? std::nullopt : std::optional<std::int64_t>(now - 1000)});
   }
-  void answer_offer(node_id who, place& at) {
+  void answer_offer(node_id who, receiver& at) {
     if (at.offers.empty()) return;
     const auto which = at.offers.begin() + static_cast<std::ptrdiff_t>(below(at.offers.size()));
     const auto what = *which;
@@ -299,7 +299,7 @@ struct drawn_shipments {
     if (how == answer::refused) taken[what.transfer] = 0;
     on(offer_answered{who, what.transfer, how});
   }
-  void go_down(node_id who, place& at) {
+  void go_down(node_id who, receiver& at) {
     is_going_down = true;
     on(receiver_down{who});
     is_going_down = false;
@@ -312,7 +312,7 @@ struct drawn_shipments {
   void step() {
     now += static_cast<std::int64_t>(below(2'000'000));
     const node_id who{1 + below(3)};
-    auto& at = places[who];
+    auto& at = receivers[who];
     switch (below(20)) {
       case 0:
       case 1:
@@ -333,7 +333,7 @@ struct drawn_shipments {
   void settle() {  // every node answers
     for (bool more = true; more;) {
       more = false;
-      for (auto& [who, at] : places)
+      for (auto& [who, at] : receivers)
         while (!at.pieces.empty() || !at.offers.empty()) {
           more = true;
           now += 1'000'000;
@@ -343,7 +343,7 @@ struct drawn_shipments {
     }
     BOOST_REQUIRE(all.is_idle());
     BOOST_REQUIRE(held.empty());
-    for (const auto& [who, at] : places) BOOST_REQUIRE(at.messages.empty());
+    for (const auto& [who, at] : receivers) BOOST_REQUIRE(at.messages.empty());
   }
 
   std::mt19937_64 random;
@@ -353,7 +353,7 @@ struct drawn_shipments {
   std::uint64_t messages_left = 0;
   std::uint64_t offers_left = 0;
   bool is_going_down = false;
-  std::map<node_id, place> places;
+  std::map<node_id, receiver> receivers;
   std::map<std::uint64_t, node_id> to;     // of messages
   std::map<std::uint64_t, node_id> owner;  // of transfers
   std::map<std::uint64_t, std::uint64_t> sizes;

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(the_same_bits_do_not_differ) {  // GC-1
   BOOST_TEST(!first_difference({{"a", nan}, {"b", at::Tensor{}}}, {{"a", nan.clone()}, {"b", at::Tensor{}}}).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(one_bit_is_told_by_parameter_place_and_values) {  // GC-1, GC-2
+BOOST_AUTO_TEST_CASE(one_bit_is_told_by_parameter_index_and_values) {  // GC-1, GC-2
   auto came = at::ones({2, 3});
   came[1][0] = std::nextafter(1.0f, 2.0f);
   const auto told = first_difference({{"weight", came}}, {{"weight", at::ones({2, 3})}});

@@ -26,9 +26,9 @@ BOOST_AUTO_TEST_CASE(a_person_is_told_of_a_stop_once_with_the_checkpoint_and_the
   const temporary_folder folder;
   train_options options;
   options.out = folder.path() / "run";
-  const run_folder place{options.out};
+  const run_folder run{options.out};
   const stop_signal stop;
-  run_end end{options, stop, place};
+  run_end end{options, stop, run};
   BOOST_TEST(end.saved_text().empty());
   end.saved(20);
   BOOST_TEST(end.is_saved(20));
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(a_person_is_told_of_a_stop_once_with_the_checkpoint_and_the
   progress shown{out, false};
   end.tell_stop(shown, 23);
   end.tell_stop(shown, 24);
-  BOOST_TEST(out.str() == "stopped by a signal at step 23; the checkpoint of step 20 in " + place.checkpoint() +
+  BOOST_TEST(out.str() == "stopped by a signal at step 23; the checkpoint of step 20 in " + run.checkpoint() +
                             " is whole, continue with: " + continue_command(options) + "\n");
   end.trained();
   BOOST_TEST(end.saved_text().ends_with("is whole, text from it: " + generate_command(options)));
@@ -50,10 +50,10 @@ BOOST_AUTO_TEST_CASE(a_process_that_does_not_stop_in_time_tells_leaves_the_folde
   BOOST_REQUIRE(pipe(ends.data()) == 0);
   const int status = troupe::test::status_of_child([&] {
     dup2(ends[1], STDOUT_FILENO);
-    const run_folder place{options.out};
+    const run_folder run{options.out};
     folder.write("run/loss.svg.part", "half");
     stop_signal stop;
-    run_end end{options, stop, place};
+    run_end end{options, stop, run};
     end.saved(20);
     stop.request();
     poll(nullptr, 0, 20'000);  // the process ends during this call

@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(an_empty_text_is_named_with_what_to_do) {  // TX-1
   BOOST_CHECK_EXCEPTION(text::read(path), std::runtime_error, says({path, "empty", "--data"}));
 }
 
-BOOST_AUTO_TEST_CASE(a_binary_file_is_named_with_the_place_of_its_first_nul) {  // TX-1
+BOOST_AUTO_TEST_CASE(a_binary_file_is_named_with_the_position_of_its_first_nul) {  // TX-1
   const temporary_folder folder;
   const auto path = folder.write("program", std::string("abc\0def", 7));
   BOOST_CHECK_EXCEPTION(text::read(path), std::runtime_error, says({path, "byte 3", "binary", "--data"}));
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_long_text_is_announced) {
   BOOST_TEST(told == std::vector<std::string>{"reading 16 MB of text from " + path + " ..."}, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_named_with_its_place_and_how_to_convert_it) {  // TX-1
+BOOST_AUTO_TEST_CASE(what_is_not_utf8_is_named_with_its_position_and_how_to_convert_it) {  // TX-1
   for (const std::string bad : {"ab\xE4"
                                 "c",
                                 "ab\xC0\x80", "ab\xED\xA0\x80", "ab\xF5\x80\x80\x80", "ab\xE2\x82"})

@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(tokens_are_numbered_in_the_order_of_the_characters) {
   BOOST_TEST((words.decode({2, 0}) == U"ca"));
 }
 
-BOOST_AUTO_TEST_CASE(an_unknown_character_is_named_with_its_place) {  // VO-1
+BOOST_AUTO_TEST_CASE(an_unknown_character_is_named_with_its_position) {  // VO-1
   BOOST_CHECK_EXCEPTION(vocabulary::of("ab").encode(U"aaz"), std::runtime_error, says({"'z'", "U+007A", "at 2"}));
 }
 

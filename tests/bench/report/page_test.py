@@ -252,14 +252,14 @@ class Pages(Folder):
         self.assertEqual(len(re.findall("<figure>", text)), 3)
         self.assertEqual(len(set(re.findall(r'\bid="([^"]*)"', text))), len(re.findall(r'\bid="', text)))
 
-    def test_rows_and_groups_are_in_their_places(self):
+    def test_rows_and_groups_are_in_their_order(self):
         text = self.page_with()
         for each in ("<code>small_call</code><small>A small call.</small>", "idle &lt;object&gt;", "a &amp; b", "100<small>98.0 – 104</small>", "peer: PyTorch; ",
                      "1 of 2 figures reach their bars. Short: <code>idle &lt;object&gt;</code>.", '≥ 1.5</td><td class="ok">', '≤ 512</td><td class="short">',
                      "The machine was not recorded"):
             self.assertIn(each, text)
-        places = [text.index(f">{group}</h2>") for group in ("Messages", "Scheduling", "Zoo")] + [text.index("<h3>zoo &lt;title&gt;</h3>")]
-        self.assertEqual(places, sorted(places))
+        offsets = [text.index(f">{group}</h2>") for group in ("Messages", "Scheduling", "Zoo")] + [text.index("<h3>zoo &lt;title&gt;</h3>")]
+        self.assertEqual(offsets, sorted(offsets))
         self.run_script("--machine", "--quick", "--folder", self.folder / "out")
         self.assertIn("Figures of a quick run are rough", self.page_with())
 

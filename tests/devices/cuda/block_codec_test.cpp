@@ -43,7 +43,7 @@ struct result {
 };
 
 /// Runs the kernels' bodies over their grids. Without `residual`, none is given to them. The elements begin `shift` elements
-/// behind a place that is aligned for quads.
+/// behind an address that is aligned for quads.
 result over_the_grid(const std::vector<float>& elements, const std::vector<float>* residual, unsigned seed = 1,
                      std::size_t shift = 0) {
   const std::size_t count = elements.size();
@@ -205,9 +205,9 @@ BOOST_AUTO_TEST_CASE(a_block_too_small_for_a_scale_stays_in_the_residual) {  // 
 
 BOOST_AUTO_TEST_CASE(an_element_that_is_not_finite_makes_its_block_nan_and_no_other) {  // BC-4
   for (const float bad : {infinity, -infinity, not_a_number, -not_a_number, float_of(0x7f800001)})
-    for (const std::size_t place : {256, 300, 511}) {
+    for (const std::size_t index : {256, 300, 511}) {
       std::vector<float> elements(700, 1);
-      elements[place] = bad;
+      elements[index] = bad;
       const std::vector<float> before(700, 0.25F);
       const auto made = over_the_grid(elements, &before);
       for (std::size_t i = 0; i < elements.size(); ++i) {

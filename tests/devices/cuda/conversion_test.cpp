@@ -27,7 +27,7 @@ std::uint16_t counted(float value) {
 BOOST_AUTO_TEST_SUITE(conversion)
 
 BOOST_AUTO_TEST_CASE(each_element_is_converted_and_nothing_beside_them) {  // KV-1, QD-1
-  // The elements begin so far behind places that are aligned for quads.
+  // The elements begin so far behind addresses that are aligned for quads.
   const std::vector<std::pair<std::size_t, std::size_t>> shifts{{0, 0}, {1, 0}, {0, 1}, {3, 2}};
   for (const std::size_t count : {1, 2, 3, 255, 256, 257, 2047, 2048, 2049, 2304, 4096, 10000}) {
     for (const auto& shift : shifts) {

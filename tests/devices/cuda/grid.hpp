@@ -10,7 +10,7 @@
 
 namespace troupe::test {
 
-/// Calls `body` for each place of a grid, in an order drawn from `seed`: a GPU promises no order either.
+/// Calls `body` for each thread of a grid, in an order drawn from `seed`: a GPU promises no order either.
 template <class Body>
 void for_each_thread(std::uint64_t blocks, unsigned seed, Body body) {
   std::mt19937 random(seed);
@@ -21,7 +21,7 @@ void for_each_thread(std::uint64_t blocks, unsigned seed, Body body) {
   std::shuffle(order.begin(), order.end(), random);
   for (const std::uint64_t block : order) {
     std::shuffle(threads.begin(), threads.end(), random);
-    for (const std::uint32_t thread : threads) body(devices::cuda::thread_place{block, thread});
+    for (const std::uint32_t thread : threads) body(devices::cuda::thread_index{block, thread});
   }
 }
 

@@ -53,7 +53,7 @@ struct world {
   }
 };
 
-// Aligned to 16, so that the offsets of a world tell the alignment of each place.
+// Aligned to 16, so that the offsets of a world tell the alignment of each address.
 static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ % 16 == 0);
 
 /// Packs and unpacks the world over the grid, and compares all memory with copies made by memcpy.
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(random_pieces_arrive_whole_and_nothing_beside_them) {  // K
   }
 }
 
-BOOST_AUTO_TEST_CASE(words_are_as_large_as_both_places_allow) {  // KP-1
+BOOST_AUTO_TEST_CASE(words_are_as_large_as_both_addresses_allow) {  // KP-1
   alignas(16) const unsigned char memory[64] = {};
   for (std::size_t to = 0; to < 32; ++to)
     for (std::size_t from = 0; from < 32; ++from) {
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(words_are_as_large_as_both_places_allow) {  // KP-1
     }
 }
 
-BOOST_AUTO_TEST_CASE(each_thread_copies_words_that_both_places_allow) {           // KP-1
+BOOST_AUTO_TEST_CASE(each_thread_copies_words_that_both_addresses_allow) {        // KP-1
   constexpr std::size_t row = devices::cuda::threads_in_block * std::size_t{16};  // a word of each thread, or several
   alignas(16) unsigned char from[row + 16];
   std::memset(from, 1, sizeof(from));

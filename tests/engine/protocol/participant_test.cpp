@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(walks_wait_for_a_burst_and_answer_the_questions_that_came_b
 BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_for_its_children) {
   const node_id parent{2};
   const node_id child{3};
-  participant part({first, second}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
+  participant part({first, second}, std::make_shared<call_tree_position>(call_tree_position{parent, {child}}));
   auto all = whole_weight();
   auto down = burst_of(part.gradients(first, split(all), {parent}));
   BOOST_TEST(down.answers == 1U);
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_f
 BOOST_AUTO_TEST_CASE(a_node_without_weight_answers_its_parent_when_its_child_is_done) {
   const node_id parent{2};
   const node_id child{3};
-  participant part({first}, std::make_shared<call_tree_place>(call_tree_place{parent, {child}}));
+  participant part({first}, std::make_shared<call_tree_position>(call_tree_position{parent, {child}}));
   auto down = burst_of(part.gradients(first, whole_weight(), {parent}));
   down.give(child, false);
   part.returned(std::move(down));
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_node_without_weight_answers_its_parent_when_its_child_is_
 // PA-6: the answer of a child may overtake the end of the burst that sent the gradients.
 BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
   const node_id child{3};
-  participant part({first, second}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
+  participant part({first, second}, std::make_shared<call_tree_position>(call_tree_position{node_id{}, {child}}));
   auto down = burst_of(part.gradients(first, whole_weight(), {node_id{7}}));
   auto to_child = down.give(child, true);
   part.reported(std::move(to_child.carried), {child, 1});
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
 // PA-6: what others than children claim to answer has no effect.
 BOOST_AUTO_TEST_CASE(a_node_waits_only_for_answers_of_its_children) {
   const node_id child{3};
-  participant part({first}, std::make_shared<call_tree_place>(call_tree_place{node_id{}, {child}}));
+  participant part({first}, std::make_shared<call_tree_position>(call_tree_position{node_id{}, {child}}));
   auto down = burst_of(part.gradients(first, whole_weight(), {node_id{7}}));
   down.give(child, true);
   BOOST_TEST(part.returned(std::move(down)).empty());

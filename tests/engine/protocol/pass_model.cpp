@@ -183,12 +183,12 @@ graph& graph::joined(std::uint8_t node, std::uint8_t caller) {
   return *this;
 }
 
-protocol::call_tree_place_ptr graph::place(std::uint8_t node) const {
-  protocol::call_tree_place result;
+protocol::call_tree_position_ptr graph::position(std::uint8_t node) const {
+  protocol::call_tree_position result;
   if (node != 0 && parent[node] != none && parent[node] != 0) result.parent = id_of_node(parent[node]);
   for (std::uint8_t n = 0; n < nodes; ++n)
     if (node != 0 && parent[n] == node && (untold & bit(n)) == 0) result.children.insert(id_of_node(n));
-  return std::make_shared<const protocol::call_tree_place>(std::move(result));
+  return std::make_shared<const protocol::call_tree_position>(std::move(result));
 }
 
 // A message to a dead node, or to a node that the sender regards as down, is lost.
@@ -227,7 +227,7 @@ void world::begin(std::uint8_t node, std::uint8_t number) {
     if (graph_->sends[send].node == node) sends.insert(id_of_send(send));
   nodes_[node].current = as_byte(number + 1U);
   auto& mine = part_of(node, number);
-  mine.protocol.emplace(std::move(sends), graph_->place(node), node == 0);
+  mine.protocol.emplace(std::move(sends), graph_->position(node), node == 0);
   mine.routed = true;
 }
 
@@ -440,14 +440,14 @@ void world::check_abort(std::uint8_t number) {
 void world::take(const step& next) {
   switch (next.what) {
     case kind::lose: {
-      const auto& lost = *bag_[next.place];
+      const auto& lost = *bag_[next.position];
       const bool severed = nodes_[lost.from].dead || (nodes_[lost.to].cut & bit(lost.from)) != 0;
       if (!severed) --left_.losses;
       if (lost.what != kind::release) {
         started_[lost.pass].lossy = true;
         started_[lost.pass].vanished |= !severed;
       }
-      bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.place));
+      bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.position));
       return;
     }
     case kind::crash:
@@ -478,8 +478,8 @@ void world::take(const step& next) {
       left_early_ = true;
       return release(0);
     default: {
-      auto what = std::move(bag_[next.place]);
-      bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.place));
+      auto what = std::move(bag_[next.position]);
+      bag_.erase(bag_.begin() + static_cast<std::ptrdiff_t>(next.position));
       happen(what.change());
     }
   }
@@ -549,11 +549,11 @@ std::vector<step> world::steps() const {
   auto result = outside();
   for (std::size_t i = 0; i < bag_.size(); ++i) {
     const auto& each = *bag_[i];
-    result.push_back({.what = each.what, .a = each.from, .b = each.to, .place = i});
+    result.push_back({.what = each.what, .a = each.from, .b = each.to, .position = i});
     const bool local = each.from == each.to || each.what == kind::news || each.what == kind::next_pass;
     const bool severed = nodes_[each.from].dead || (nodes_[each.to].cut & bit(each.from)) != 0;
     if (!local && (severed || (left_.losses > 0 && each.what != kind::release)))
-      result.push_back({.what = kind::lose, .a = each.from, .b = each.to, .place = i});
+      result.push_back({.what = kind::lose, .a = each.from, .b = each.to, .position = i});
   }
   return result;
 }
@@ -571,8 +571,8 @@ bool world::take_any(std::mt19937_64& random) {
     gather(node, as_byte(random() % started_.size()));
   }
   if (bag_.empty()) return true;
-  const auto place = random() % bag_.size();
-  take({.what = bag_[place]->what, .a = 0, .b = 0, .place = place});
+  const auto position = random() % bag_.size();
+  take({.what = bag_[position]->what, .a = 0, .b = 0, .position = position});
   return true;
 }
 
@@ -597,7 +597,7 @@ class digest {
       word(value.value);
     else if constexpr (std::is_same_v<T, protocol::failure>)
       word(1);
-    else if constexpr (std::is_same_v<T, protocol::burst_share>)  // `place` never changes
+    else if constexpr (std::is_same_v<T, protocol::burst_share>)  // `position` never changes
       *this << value.carried << value.settles << value.answers << value.sent << value.answered;
     else if constexpr (requires { value.sent; })
       *this << value.sent << value.answered;

@@ -67,8 +67,8 @@ struct graph {
   graph& root(std::uint8_t f);
   /// Node `node` has joined the context by a call of node `caller`.
   graph& joined(std::uint8_t node, std::uint8_t caller);
-  /// The place of the node in the tree of calls.
-  protocol::call_tree_place_ptr place(std::uint8_t node) const;
+  /// The position of the node in the tree of calls.
+  protocol::call_tree_position_ptr position(std::uint8_t node) const;
 
   /// The functions that gradients reach from the roots.
   choice reached() const;
@@ -140,7 +140,7 @@ struct step {
   kind what;
   std::uint8_t a = 0;
   std::uint8_t b = 0;
-  std::size_t place = 0;
+  std::size_t position = 0;
 };
 
 class world : private simulation::pass_carrier<world, std::uint8_t> {

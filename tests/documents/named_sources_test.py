@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""named_places.py finds a file and a function that are not there."""
+"""named_sources.py finds a file and a function that are not there."""
 import pathlib
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import named_places
+import named_sources
 
 
 class Places(unittest.TestCase):
@@ -15,7 +15,7 @@ class Places(unittest.TestCase):
             root = pathlib.Path(folder)
             (root / "actors").mkdir()
             (root / "actors/a.cpp").write_text("void desk::call(int x) {\n  auto y = desk.other(x);\n  return other(y);\n}\n")
-            return named_places.problems(root, text)
+            return named_sources.problems(root, text)
 
     def test_what_is_there_is_fine(self):
         self.assertEqual(self.problems("| step | `actors/a.cpp` | `call()`, `desk::call()` |\nand `actors/a.cpp`"), [])

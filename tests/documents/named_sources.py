@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Follows the names of a page: named_places.py ROOT PAGE. Each path in backticks is there, and in a row of a table each function in backticks
+"""Follows the names of a page: named_sources.py ROOT PAGE. Each path in backticks is there, and in a row of a table each function in backticks
 (`name()`, `desk::name()`) is defined in one of the files of that row, or in the header beside it. A function of another file that is only
 called there has `->name(` or `.name(` or `= name(` before it, and is no definition."""
 import pathlib
@@ -19,12 +19,12 @@ def problems(root, text):
     for number, line in enumerate(text.split("\n"), 1):
         sources = ""
         for path in PATH.findall(line):
-            place = root / path
-            if place.is_file():
-                sources += place.read_text()
-                beside = place.with_suffix(".hpp")
+            source = root / path
+            if source.is_file():
+                sources += source.read_text()
+                beside = source.with_suffix(".hpp")
                 sources += beside.read_text() if beside.is_file() else ""
-            elif not place.exists():
+            elif not source.exists():
                 found.append(f"line {number}: `{path}` is not there")
         if not line.startswith("|") or not sources:
             continue

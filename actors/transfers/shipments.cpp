@@ -57,9 +57,9 @@ void shipments::take(const offer_answered& what) {
     const auto* of = std::get_if<part>(&each);
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
-  const auto found = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
-  if (found == at.queue.end()) return;
-  auto& of = std::get<part>(*found);
+  const auto entry = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
+  if (entry == at.queue.end()) return;
+  auto& of = std::get<part>(*entry);
   --at.offers;
   --of.offered;
   if (what.how == answer::unreadable) {
@@ -71,7 +71,7 @@ void shipments::take(const offer_answered& what) {
     refuse(of);
   } else if (of.all_left() && of.offered == 0) {
     out_.emplace_back(let_go{of.what.number});
-    at.queue.erase(found);
+    at.queue.erase(entry);
   }
   send_on(what.by, at);
 }

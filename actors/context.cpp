@@ -13,7 +13,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/support/call_scope.hpp>
-#include <troupe/actors/support/time_of_part.hpp>
+#include <troupe/actors/support/inner_time.hpp>
 #include <troupe/messages/plain_text.hpp>
 
 namespace troupe {
@@ -56,7 +56,7 @@ at::Tensor root_gradient(const at::Tensor& root, std::size_t index, const std::v
 
 /// The open context with this id. Throws troupe::error (stopping) once the node has begun to end.
 passes::open_context found(nodes::node_link& link, const context_id& id) {
-  auto result = nodes::visit(link)->parts().contexts.find(id);
+  auto result = nodes::visit(link)->services().contexts.find(id);
   if (!result.record) throw link.has_ended();
   return result;
 }
@@ -66,14 +66,14 @@ passes::open_context found(nodes::node_link& link, const context_id& id) {
 context::context(node& here, wire_format format) : here_(runtime_of(here).link()) {
   if (auto open = support::call_scope::context(); open && !support::call_scope::runs_pass())
     refuse("a context is open on this thread already (", to_string(open), "): leave its scope first, contexts do not nest");
-  id_ = nodes::visit(*here_)->parts().contexts.open().record->id();
+  id_ = nodes::visit(*here_)->services().contexts.open().record->id();
   scope_ = std::make_unique<support::call_scope>(here.id(), id_, program_place{}, std::string(), std::nullopt, format);
 }
 
 context::~context() {
   if (!scope_->is_of_this_thread()) support::call_scope::leave_behind(std::move(scope_));
   scope_.reset();
-  if (const nodes::visit inside(*here_); inside) inside->parts().contexts.close(id_);
+  if (const nodes::visit inside(*here_); inside) inside->services().contexts.close(id_);
 }
 
 struct context::branch::state {
@@ -95,27 +95,27 @@ context::branch::branch(node& here) {
   if (const auto expected = scope::here(); expected != here.id())
     refuse("context::branch: ", to_string(id), " is open for node '", here.name_of(expected), "' on this thread, got node '",
            here.name(), "'; give the node whose program or function runs here");
-  auto record = parts_of(here).contexts.find(id).record;
-  if (!record) throw parts_of(here).contexts.unknown(id);
+  auto record = services_of(here).contexts.find(id).record;
+  if (!record) throw services_of(here).contexts.unknown(id);
   state_.reset(new state{runtime_of(here).link(), std::move(record), scope::next_place(), scope::calls(),
                          scope::current_bounds(), scope::format()});
 }
 
-context::scope::scope(const branch& part) : part_(part.state_) {
-  if (part_->is_open.exchange(true))
+context::scope::scope(const branch& of) : branch_(of.state_) {
+  if (branch_->is_open.exchange(true))
     refuse("context::scope: this branch was opened before; make a branch for each part of the work");
-  const auto id = part_->record->id();
-  auto opened =
-    std::make_unique<support::call_scope>(part_->here->id(), id, part_->place, part_->calls, part_->bounds, part_->format);
-  const bool is_open = nodes::visit(*part_->here)->parts().contexts.find(id).record != nullptr;
-  if (!is_open || !part_->record->add({}, {}, {opened->recording()}))
+  const auto id = branch_->record->id();
+  auto opened = std::make_unique<support::call_scope>(branch_->here->id(), id, branch_->place, branch_->calls, branch_->bounds,
+                                                      branch_->format);
+  const bool is_open = nodes::visit(*branch_->here)->services().contexts.find(id).record != nullptr;
+  if (!is_open || !branch_->record->add({}, {}, {opened->recording()}))
     throw error(errc::unknown_context, "context::scope: the context " + to_string(id) + " was released");
   scope_ = std::move(opened);
 }
 
 context::scope::~scope() {
   if (scope_->is_of_this_thread())
-    part_->record->end_recording(scope_->recording());
+    branch_->record->end_recording(scope_->recording());
   else
     support::call_scope::leave_behind(std::move(scope_));
 }
@@ -128,7 +128,7 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
   if (!gradients.empty() && gradients.size() != roots.size())
     refuse("backward: ", gradients.size(), " gradients were given for ", roots.size(), " roots; give one for each, or none");
   const nodes::visit inside(*here_);
-  const auto self = inside ? inside->parts().contexts.find(id_) : passes::open_context();
+  const auto self = inside ? inside->services().contexts.find(id_) : passes::open_context();
   if (!self.record) return future<done>::failed(here_->has_ended());
   auto job = std::make_shared<contracts::backward_job>();
   for (std::size_t i = 0; i < roots.size(); ++i) {
@@ -146,9 +146,9 @@ future<done> context::backward(std::vector<at::Tensor> roots, backward_options o
     self.record->add({}, {}, {std::move(of_owner)});
   }
   job->fast = options.mode == pass_mode::fast;
-  job->deadline = support::within_bounds(options.deadline.value_or(inside->parts().options.deadline));
+  job->deadline = support::within_bounds(options.deadline.value_or(inside->services().options.deadline));
   auto result = job->result;
-  passes::start_pass(inside->parts(), self.record, self.actor, job);
+  passes::start_pass(inside->services(), self.record, self.actor, job);
   return result;
 }
 

@@ -129,13 +129,13 @@ class context::branch {
 class context::scope {
  public:
   /// Throws troupe::error: misuse if the branch was opened before, unknown_context if its context was released.
-  explicit scope(const branch& part);
+  explicit scope(const branch& of);
   ~scope();
   scope(const scope&) = delete;
   scope& operator=(const scope&) = delete;
 
  private:
-  std::shared_ptr<branch::state> part_;
+  std::shared_ptr<branch::state> branch_;
   std::unique_ptr<support::call_scope> scope_;
 };
 

@@ -10,9 +10,9 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/support/inner_time.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/texts.hpp>
-#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -25,7 +25,7 @@ namespace {
 
 autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors, const std::string& what) {
   const nodes::visit inside(link_of(receiver));
-  auto& here = inside->parts();
+  auto& here = inside->services();
   const auto to = receiver.id();
   check_sum_travels(tensors, what);
   const auto map = here.maps.to(receiver.name(), receiver.devices());
@@ -45,14 +45,14 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
     joint->to = to;
     joint->send.function = std::move(packed.send);
     joint->recordings = {support::call_scope::recorded()};
-    inside->parts().contexts.add(std::move(joint));
+    inside->services().contexts.add(std::move(joint));
   }
   return std::move(packed.payload);
 }
 
 /// The node `who` as a peer, even if this node has not heard of it.
 peer peer_of(const std::shared_ptr<nodes::node_link>& here, node_id who) {
-  return node_access::peer_by(here, nodes::visit(*here)->parts().directory.name(who), who);
+  return node_access::peer_by(here, nodes::visit(*here)->services().directory.name(who), who);
 }
 
 contracts::pass_history_ptr passes_of(const std::shared_ptr<nodes::node_link>& here, const context_id& id) {
@@ -64,8 +64,8 @@ contracts::pass_history_ptr passes_of(const std::shared_ptr<nodes::node_link>& h
 
 /// The tensors of a message, as joined_tensors returns them.
 std::vector<at::Tensor> tensors_of(node& here, autograd_message message) {
-  parts_of(here).clock.witness(message.message.number);
-  unpack_all(message.tensors, message.packings, parts_of(here).outbox.memory);
+  services_of(here).clock.witness(message.message.number);
+  unpack_all(message.tensors, message.packings, services_of(here).outbox.memory);
   devices::move_to_devices(message.tensors, message.devices, "a message's tensor");
   if (!message.context || message.requires_grad.empty()) return std::move(message.tensors);
   engine::way_back back{message.format, 0};
@@ -91,14 +91,14 @@ const at::Tensor& checked(const std::vector<at::Tensor>& tensors, std::size_t in
 autograd_message join_graphs(const peer& to, std::vector<at::Tensor> tensors) {
   const auto what = "a message to an actor on node '" + to.name() + "'";
   auto result = pack_for(to, std::move(tensors), what);
-  if (result.detached) nodes::visit(link_of(to))->parts().outbox.warn_detached(what);
+  if (result.detached) nodes::visit(link_of(to))->services().outbox.warn_detached(what);
   return result;
 }
 
 std::vector<at::Tensor> joined_tensors(node& here, autograd_message message) {
-  auto& parts = parts_of(here);
+  auto& services = services_of(here);
   if (message.detached)
-    parts.outbox.warn_detached("a message of an actor on node '" + parts.directory.name(message.message.node) + "'");
+    services.outbox.warn_detached("a message of an actor on node '" + services.directory.name(message.message.node) + "'");
   return tensors_of(here, std::move(message));
 }
 
@@ -109,7 +109,8 @@ at::Tensor joined_tensor(node& here, autograd_message message, std::size_t index
 joined_scope::joined_scope(node& here, autograd_message message)
     : here_(runtime_of(here).link()),
       from_(message.message.node),
-      scope_(runtime_of(here).parts().self.id(), message.context, message.place, {}, bounds_of(message.modes), message.format),
+      scope_(runtime_of(here).services().self.id(), message.context, message.place, {}, bounds_of(message.modes),
+             message.format),
       modes_(message.modes == compute_modes{} ? support::modes_of_thread(false) : message.modes),
       tensors_(tensors_of(here, std::move(message))) {}
 
@@ -128,10 +129,10 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
                 "joined_scope::gradients: no backward pass of the message's context has completed, so it has no gradients; run "
                 "context.backward(...).get() before the message is sent");
   const nodes::visit inside(*here_);
-  if (const auto context = inside->parts().contexts.find(id).actor) {
+  if (const auto context = inside->services().contexts.find(id).actor) {
     const support::logger_release lets_go;
-    caf::scoped_actor self{*inside->parts().actors.system};
-    self->request(context, support::within_bounds(inside->parts().options.deadline), known)
+    caf::scoped_actor self{*inside->services().actors.system};
+    self->request(context, support::within_bounds(inside->services().options.deadline), known)
       .receive([&](const contracts::gradients_ptr& all) { result = all; },
                [&](const caf::error& reason) { throw to_exception(reason, "the context's gradients"); });
   }
@@ -140,7 +141,7 @@ std::shared_ptr<const engine::gradient_table> joined_scope::gradients() const {
 
 autograd_message joined_scope::reply(std::vector<at::Tensor> tensors) const {
   return pack_for(peer_of(here_, from_), std::move(tensors),
-                  "an answer of an actor on node '" + nodes::visit(*here_)->parts().self.name() + "'");
+                  "an answer of an actor on node '" + nodes::visit(*here_)->services().self.name() + "'");
 }
 
 }  // namespace troupe

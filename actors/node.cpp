@@ -16,11 +16,11 @@
 #include <troupe/actors/nodes/node_runtime.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/ends_by.hpp>
+#include <troupe/actors/support/inner_time.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
-#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -33,13 +33,13 @@ namespace {
 
 constexpr std::chrono::seconds collect_deadline{30};
 
-void expect_to_run(const nodes::node_parts& here) {
+void expect_to_run(const nodes::node_services& here) {
   if (here.is_ending) throw error(errc::stopping, "node '" + here.self.name() + "' has stopped");
 }
 
 /// Asks the gateway of a node and waits for the answer. `what`: begins the text of an error.
 template <class Answer, class... Question>
-Answer ask(nodes::node_parts& here, const contracts::gateway_actor& who, std::chrono::milliseconds deadline,
+Answer ask(nodes::node_services& here, const contracts::gateway_actor& who, std::chrono::milliseconds deadline,
            const std::string& what, Question... question) {
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
@@ -56,7 +56,7 @@ Answer ask(nodes::node_parts& here, const contracts::gateway_actor& who, std::ch
 }
 
 /// The gateway of a peer. `what`: begins the text of an error.
-contracts::gateway_actor gateway_of(nodes::node_parts& here, node_id who, const std::string& what) {
+contracts::gateway_actor gateway_of(nodes::node_services& here, node_id who, const std::string& what) {
   if (auto found = here.directory.gateway(who)) return found;
   expect_to_run(here);
   throw error(errc::peer_down, what + ": it is down");
@@ -119,12 +119,12 @@ node::node(settings options, caf::actor_system& host)
 }
 
 void node::start() {
-  auto& parts = runtime_->parts();
+  auto& services = runtime_->services();
   const auto& with = options();
   if (!with.metrics.empty()) pages_ = std::make_unique<nodes::node_pages>(*runtime_);
   if (!with.until_left.empty())
-    parts.news.on_left.set([&parts, name = with.until_left](const std::string& who, const std::string&) {
-      if (who == name) parts.end.ask();
+    services.news.on_left.set([&services, name = with.until_left](const std::string& who, const std::string&) {
+      if (who == name) services.end.ask();
     });
   if (with.prepare) with.prepare(*this);
 }
@@ -146,51 +146,51 @@ node::~node() {
   runtime_->link()->forget_node();
   if (!has_own_system) return;
   support::let_go_of_logger();  // this thread may have made actors of the node's system
-  const auto log = runtime_->parts().log;
+  const auto log = runtime_->services().log;
   const auto with = options();
   if (!support::ends_by(until, [last = std::exchange(runtime_, nullptr)]() mutable { last.reset(); }) && !is_late)
     static_cast<void>(late_end(log, with, {}));
 }
 
-const std::string& node::name() const noexcept { return runtime_->parts().self.name(); }
+const std::string& node::name() const noexcept { return runtime_->services().self.name(); }
 
-node_id node::id() const noexcept { return runtime_->parts().self.id(); }
+node_id node::id() const noexcept { return runtime_->services().self.id(); }
 
-std::string node::name_of(node_id who) const { return runtime_->parts().directory.name(who); }
+std::string node::name_of(node_id who) const { return runtime_->services().directory.name(who); }
 
-const settings& node::options() const noexcept { return runtime_->parts().options; }
+const settings& node::options() const noexcept { return runtime_->services().options; }
 
-std::uint16_t node::port() const noexcept { return runtime_->parts().self.port(); }
+std::uint16_t node::port() const noexcept { return runtime_->services().self.port(); }
 
 std::uint16_t node::metrics_port() const noexcept { return pages_ ? pages_->port() : 0; }
 
 std::string node::data_path(const std::string& path) const {
-  const auto& data = runtime_->parts().data;
+  const auto& data = runtime_->services().data;
   const auto bounds = support::call_scope::current_bounds();
   const bool of_itself = bounds.depth > 0 && !bounds.for_peer;
   return !data && of_itself ? path : data.path_of(path);
 }
 
-function_table& node::functions() noexcept { return runtime_->parts().functions; }
+function_table& node::functions() noexcept { return runtime_->services().functions; }
 
-caf::actor_system& node::system() noexcept { return *runtime_->parts().actors.system; }
+caf::actor_system& node::system() noexcept { return *runtime_->services().actors.system; }
 
 void node::publish(std::string name, const caf::strong_actor_ptr& actor) {
   if (!actor) throw error(errc::misuse, "publish: '" + name + "' is no actor but an empty handle");
-  runtime_->parts().published.add(std::move(name), actor);
+  runtime_->services().published.add(std::move(name), actor);
 }
 
-objects::object_store& node::objects() noexcept { return runtime_->parts().objects; }
+objects::object_store& node::objects() noexcept { return runtime_->services().objects; }
 
 std::string node::join(const std::string& host, std::uint16_t port, std::optional<std::chrono::milliseconds> deadline) {
   runtime_->check_running();
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{*runtime_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->services().actors.system};
   std::string result;
   self
-    ->request(runtime_->parts().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
+    ->request(runtime_->services().actors.membership, limit + std::chrono::seconds(1), support::join_atom::value, host, port,
               static_cast<std::int64_t>(limit.count()))
     .receive([&](const member& who) { result = who.name; },
              [&](const caf::error& reason) {
@@ -198,9 +198,10 @@ std::string node::join(const std::string& host, std::uint16_t port, std::optiona
              });
   // The directory learns of nodes from the messages peer_up and peer_down, which may come after join() has returned. This
   // look-up updates the directory at once, so that the name of a restarted node means the new node.
-  self->request(runtime_->parts().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
-    .receive([&](const contracts::peer_up& found) { runtime_->parts().directory.add(found.who, found.gateway, found.period); },
-             [](const caf::error&) {});
+  self->request(runtime_->services().actors.membership, limit, support::find_atom::value, result, std::int64_t{0})
+    .receive(
+      [&](const contracts::peer_up& found) { runtime_->services().directory.add(found.who, found.gateway, found.period); },
+      [](const caf::error&) {});
   return result;
 }
 
@@ -208,11 +209,11 @@ void node::join_seeds() {
   const auto& with = options();
   if (with.join.empty()) return;
   const support::logger_release lets_go;
-  caf::scoped_actor self{*runtime_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->services().actors.system};
   std::string seeds;
   for (const auto& each : with.join) seeds += (seeds.empty() ? "" : ", ") + each;
   self
-    ->request(runtime_->parts().actors.membership, caf::infinite, support::join_atom::value, with.join,
+    ->request(runtime_->services().actors.membership, caf::infinite, support::join_atom::value, with.join,
               std::int64_t{std::chrono::nanoseconds(with.join_wait).count()})
     .receive([](const member&) {},
              [&](const caf::error& reason) { throw to_exception(reason, "joining " + seeds + " from node '" + name() + "'"); });
@@ -221,18 +222,18 @@ void node::join_seeds() {
 troupe::peer node::peer(const std::string& name, std::optional<std::chrono::milliseconds> deadline) {
   if (name == this->name()) return self();
   runtime_->check_running();
-  if (const auto known = runtime_->parts().directory.find(name)) return troupe::peer(*this, name, *known);
+  if (const auto known = runtime_->services().directory.find(name)) return troupe::peer(*this, name, *known);
   detail::continuation_scope::refuse_to_wait();
   const std::chrono::nanoseconds limit = within_bounds(deadline.value_or(options().deadline));
   const support::logger_release lets_go;
-  caf::scoped_actor self{*runtime_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->services().actors.system};
   std::optional<troupe::peer> result;
   self
-    ->request(runtime_->parts().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
+    ->request(runtime_->services().actors.membership, limit + std::chrono::seconds(1), support::find_atom::value, name,
               static_cast<std::int64_t>(limit.count()))
     .receive(
       [&](const contracts::peer_up& found) {
-        runtime_->parts().directory.add(found.who, found.gateway, found.period);
+        runtime_->services().directory.add(found.who, found.gateway, found.period);
         result.emplace(*this, found.who.name, found.who.id);
       },
       [&](const caf::error& reason) { throw to_exception(reason); });
@@ -243,48 +244,48 @@ troupe::peer node::self() { return troupe::peer(*this, name(), id()); }
 
 node_status node::status() const {
   runtime_->check_running();
-  runtime_->parts().contexts.release_closed();
-  auto& here = runtime_->parts();
+  runtime_->services().contexts.release_closed();
+  auto& here = runtime_->services();
   return ask<node_status>(here, here.actors.gateway, within_bounds(options().deadline), "the status of node '" + name() + "'",
                           support::status_atom::value);
 }
 
 std::vector<std::string> node::peers() const {
   std::vector<std::string> result;
-  for (const auto& each : runtime_->parts().directory.members())
+  for (const auto& each : runtime_->services().directory.members())
     if (each.id != id()) result.push_back(each.name);
   return result;
 }
 
 void node::on_peer_down(std::function<void(const std::string&, const std::string&)> notify) {
-  runtime_->parts().news.on_peer_down.set(std::move(notify));
+  runtime_->services().news.on_peer_down.set(std::move(notify));
 }
 
 void node::on_peer_gone(std::function<void(const std::string&, const std::string&)> notify) {
-  runtime_->parts().news.on_peer_gone.set(std::move(notify));
+  runtime_->services().news.on_peer_gone.set(std::move(notify));
 }
 
 void node::on_peer_up(std::function<void(const std::string&)> notify) {
-  if (!notify) return runtime_->parts().news.on_peer_up.set(nullptr);
-  runtime_->parts().news.on_peer_up.set(
+  if (!notify) return runtime_->services().news.on_peer_up.set(nullptr);
+  runtime_->services().news.on_peer_up.set(
     [notify = std::move(notify)](const std::string& name, const std::string&) { notify(name); });
 }
 
 void node::trace(const std::string& name, const std::string& category, std::int64_t begin_ns, std::int64_t end_ns) {
-  runtime_->parts().recorder.record(name, category, begin_ns, end_ns);
+  runtime_->services().recorder.record(name, category, begin_ns, end_ns);
 }
 
-void node::set_tracing(bool on) { runtime_->parts().recorder.enable(on); }
+void node::set_tracing(bool on) { runtime_->services().recorder.enable(on); }
 
-void node::set_profiling(bool on) { runtime_->parts().recorder.profile(on); }
+void node::set_profiling(bool on) { runtime_->services().recorder.profile(on); }
 
 std::string node::collect_trace(const std::vector<std::string>& peers) {
   runtime_->check_running();
   detail::continuation_scope::refuse_to_wait();
   const support::logger_release lets_go;
-  caf::scoped_actor self{*runtime_->parts().actors.system};
+  caf::scoped_actor self{*runtime_->services().actors.system};
   std::vector<tracing::node_trace> nodes{{name(), 0, {}}};
-  self->request(runtime_->parts().actors.tracer, collect_deadline, support::collect_atom::value)
+  self->request(runtime_->services().actors.tracer, collect_deadline, support::collect_atom::value)
     .receive([&](tracing::trace_log& log) { nodes.front().spans = std::move(log.spans); },
              [&](const caf::error& reason) { throw to_exception(reason, "collecting this node's trace"); });
   for (const auto& each : peers) {
@@ -292,7 +293,7 @@ std::string node::collect_trace(const std::vector<std::string>& peers) {
     auto spans =
       tracing::unpack(get<std::string>(who.ask_for(requests::trace{}).get().values, "spans"), tracing::most_of_node).spans;
     std::int64_t offset = 0;
-    self->request(runtime_->parts().actors.membership, collect_deadline, support::clock_atom::value, who.id())
+    self->request(runtime_->services().actors.membership, collect_deadline, support::clock_atom::value, who.id())
       .receive([&](std::int64_t ns) { offset = ns; },
                [&](const caf::error& reason) { throw to_exception(reason, "the clock of node '" + each + "'"); });
     nodes.push_back({each, offset, std::move(spans)});
@@ -308,7 +309,7 @@ void node::reload() {
 }
 
 void node::serve() {
-  runtime_->parts().end.wait([this] { static_cast<void>(runtime_->reload()); });
+  runtime_->services().end.wait([this] { static_cast<void>(runtime_->reload()); });
   stop();
 }
 
@@ -329,9 +330,9 @@ void node::stop() {
   }
   if (pages_) pages_->end();
   std::optional<error> late;
-  auto& here = runtime_->parts();
+  auto& here = runtime_->services();
   if (!has_ended) late = late_end(here.log, here.options, here.running.text(support::steady_ns()));
-  runtime_->parts().end.ask();  // ends the waiting in serve(), whose thread may then destroy the node
+  runtime_->services().end.ask();  // ends the waiting in serve(), whose thread may then destroy the node
   if (late) throw *late;
 }
 
@@ -347,7 +348,7 @@ troupe::peer peer::with_devices(device_map map) const {
 
 node_status peer::status(std::optional<std::chrono::milliseconds> deadline) const {
   const nodes::visit inside(*here_);
-  auto& here = inside->parts();
+  auto& here = inside->services();
   const auto what = "the status of node '" + name_ + "'";
   const auto limit = within_bounds(deadline.value_or(here.options.deadline));
   return ask<node_status>(here, gateway_of(here, id_, what), limit, what, support::status_atom::value);
@@ -355,7 +356,7 @@ node_status peer::status(std::optional<std::chrono::milliseconds> deadline) cons
 
 caf::strong_actor_ptr peer::actor(const std::string& name) const {
   const nodes::visit inside(*here_);
-  auto& here = inside->parts();
+  auto& here = inside->services();
   const auto what = "looking for the actor '" + name + "' of node '" + name_ + "'";
   return ask<caf::strong_actor_ptr>(here, gateway_of(here, id_, what), within_bounds(here.options.deadline), what,
                                     support::find_atom::value, name);
@@ -364,7 +365,7 @@ caf::strong_actor_ptr peer::actor(const std::string& name) const {
 future<done> peer::send_capacity(std::optional<std::chrono::milliseconds> deadline) const {
   const nodes::visit inside(*here_);
   if (!inside) return future<done>::failed(here_->has_ended());
-  auto& here = inside->parts();
+  auto& here = inside->services();
   auto wish = std::make_shared<contracts::capacity_wish>();
   wish->to = id_;
   const std::chrono::nanoseconds patience = within_bounds(deadline.value_or(here.options.deadline));
@@ -386,7 +387,7 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
   if (!inside)
     return future<call_reply>::failed(
       {errc::stopping, "call of '" + label + "' on node '" + name_ + "' failed: " + here_->has_ended().what()});
-  auto& here = inside->parts();
+  auto& here = inside->services();
   const auto format = calls::format_of(asked, chosen.value_or(support::call_scope::format()));
   auto context = support::call_scope::context();
   const auto what = "the call of '" + label + "' on node '" + name_ + "'";
@@ -440,7 +441,7 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
     if (records && answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
   });
-  inside->parts().calls.send(std::move(job), std::move(packed.arriving));
+  inside->services().calls.send(std::move(job), std::move(packed.arriving));
   return reply;
 }
 

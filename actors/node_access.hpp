@@ -27,6 +27,6 @@ struct node_access {
 inline nodes::node_runtime& runtime_of(node& which) noexcept { return node_access::runtime_of(which); }
 /// The link to the node that made the peer object.
 inline nodes::node_link& link_of(const peer& which) noexcept { return *node_access::link_of(which); }
-inline nodes::node_parts& parts_of(node& which) noexcept { return runtime_of(which).parts(); }
+inline nodes::node_services& services_of(node& which) noexcept { return runtime_of(which).services(); }
 
 }  // namespace troupe

@@ -6,8 +6,8 @@
 
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer_checkpoints.hpp>
-#include <troupe/actors/optimizer_parts.hpp>
 #include <troupe/actors/optimizer_saves.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 #include <troupe/actors/optimizer_steps.hpp>
 
 namespace troupe {
@@ -19,7 +19,8 @@ class traced {
  public:
   traced(const peer& here, const char* what) : here_(here), what_(what), begin_(now()) {}
   ~traced() {
-    if (const nodes::visit inside(link_of(here_)); inside) inside->parts().recorder.record(what_, "optimizer", begin_, now());
+    if (const nodes::visit inside(link_of(here_)); inside)
+      inside->services().recorder.record(what_, "optimizer", begin_, now());
   }
   traced(const traced&) = delete;
   traced& operator=(const traced&) = delete;
@@ -35,9 +36,9 @@ class traced {
 }  // namespace
 
 struct optimizer::implementation {
-  optimizer_parts parts;
-  optimizer_steps steps{parts};
-  optimizer_saves saves{parts};
+  optimizer_shards shards;
+  optimizer_steps steps{shards};
+  optimizer_saves saves{shards};
 };
 
 optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_module> modules, const named_tensors& local,
@@ -46,12 +47,12 @@ optimizer::optimizer(node& here, optimizer_settings options, std::vector<remote_
 
 optimizer::optimizer(node& here, const std::vector<parameter_group>& groups, optimizer_settings options,
                      named_tensors local_buffers)
-    : implementation_(new implementation{.parts = {here, options, groups, std::move(local_buffers)}}) {}
+    : implementation_(new implementation{.shards = {here, options, groups, std::move(local_buffers)}}) {}
 
 optimizer::~optimizer() = default;
 
 std::optional<double> optimizer::step(const context& pass, std::optional<double> clip_norm) {
-  const traced span(implementation_->parts.here(), "optimizer.step");
+  const traced span(implementation_->shards.here(), "optimizer.step");
   implementation_->saves.expect_saved();
   return implementation_->steps.step(pass, clip_norm);
 }
@@ -59,7 +60,7 @@ std::optional<double> optimizer::step(const context& pass, std::optional<double>
 void optimizer::gather(const context& pass) { implementation_->steps.gather(pass); }
 
 std::optional<double> optimizer::step(std::optional<double> clip_norm) {
-  const traced span(implementation_->parts.here(), "optimizer.step");
+  const traced span(implementation_->shards.here(), "optimizer.step");
   implementation_->saves.expect_saved();
   return implementation_->steps.step(clip_norm);
 }
@@ -69,23 +70,23 @@ void optimizer::set_learning_rate(double rate, std::optional<std::size_t> group)
 }
 
 void optimizer::expect_disk_space(const std::string& folder, const std::string& node_folder) {
-  optimizer_checkpoints(implementation_->parts, folder).expect_disk_space(node_folder);
+  optimizer_checkpoints(implementation_->shards, folder).expect_disk_space(node_folder);
 }
 
 void optimizer::save(const std::string& folder, const attributes& about, const std::string& node_folder) {
-  const traced span(implementation_->parts.here(), "optimizer.save");
+  const traced span(implementation_->shards.here(), "optimizer.save");
   implementation_->steps.settle_all("optimizer::save");
   implementation_->saves.save(folder, about, node_folder);
 }
 
 future<done> optimizer::start_save(const std::string& folder, const attributes& about, const std::string& node_folder) {
-  const traced span(implementation_->parts.here(), "optimizer.start_save");
+  const traced span(implementation_->shards.here(), "optimizer.start_save");
   implementation_->steps.settle_all("optimizer::start_save");
   return implementation_->saves.start(folder, about, node_folder);
 }
 
 attributes optimizer::load(const std::string& folder) {
-  implementation_->parts.expect_to_ask();  // a continuation can't wait for a save either
+  implementation_->shards.expect_to_ask();  // a continuation can't wait for a save either
   implementation_->saves.end();
   return implementation_->steps.load(folder);
 }

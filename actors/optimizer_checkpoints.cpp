@@ -14,7 +14,7 @@
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
-#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 #include <troupe/actors/optimizer_transfers.hpp>
 #include <troupe/actors/support/texts.hpp>
 
@@ -28,10 +28,10 @@ namespace fs = std::filesystem;
 /// of the optimizer.
 ///   If this node has no parameters and no buffers, its name may have changed since the save. This node then loads the random
 ///   state of the one part that no other node of the optimizer owns. Old checkpoints without random state have no such part.
-const objects::part_entry* own_part(const optimizer_parts& parts, const std::string& folder,
+const objects::part_entry* own_part(const optimizer_shards& shards, const std::string& folder,
                                     const objects::checkpoint_manifest& manifest) {
-  const auto wanted = parts.names();
-  const auto& here = parts.here().name();
+  const auto wanted = shards.names();
+  const auto& here = shards.here().name();
   std::set<std::string> there;
   const objects::part_entry* own = nullptr;
   std::size_t others = 0;
@@ -42,7 +42,7 @@ const objects::part_entry* own_part(const optimizer_parts& parts, const std::str
     if (!of_another) own = &part;
   }
   const bool all_others = others + 1 == wanted.size();
-  const bool renamed = !there.contains(here) && !parts.has_local();
+  const bool renamed = !there.contains(here) && !shards.has_local();
   const bool fits = renamed ? there.size() - others <= 1 : wanted == there;
   if (all_others && fits) return own;
   const auto list = [](const std::set<std::string>& names) {
@@ -101,28 +101,28 @@ void optimizer_checkpoints::expect_own(const std::string& node_folder, bool take
   const auto here = fs::weakly_canonical(folder_, ignored);
   std::vector<std::string> folders{here.empty() ? folder_ : here.string()};
   if (!node_folder.empty())
-    for (const auto& one : parts_.groups())
+    for (const auto& one : shards_.groups())
       folders.push_back(to_string(one.where.id()) + ": " + fs::path(node_folder).lexically_normal().string());
-  const auto other = folder_users::of_process().other_than(parts_.description(), folders, takes);
+  const auto other = folder_users::of_process().other_than(shards_.description(), folders, takes);
   if (other == nullptr) return;
   throw error(errc::misuse,
               "the folder '" + folder_ + "'" + (node_folder.empty() ? "" : ", or '" + node_folder + "' on the nodes,") +
                 " has the checkpoint of another optimizer, " + *other + "; save each optimizer to a folder of its own");
 }
 
-optimizer_checkpoints::optimizer_checkpoints(optimizer_parts& parts, const std::string& folder)
-    : parts_(parts), folder_(fs::absolute(folder).lexically_normal().string()) {}
+optimizer_checkpoints::optimizer_checkpoints(optimizer_shards& shards, const std::string& folder)
+    : shards_(shards), folder_(fs::absolute(folder).lexically_normal().string()) {}
 
 void optimizer_checkpoints::expect_disk_space(const std::string& node_folder) {
   expect_own(node_folder, false);
-  std::uint64_t bytes = parts_.local().estimated_bytes();
-  const auto replies = parts_.everywhere(requests::expect_disk_space{node_folder}, nothing);
+  std::uint64_t bytes = shards_.local().estimated_bytes();
+  const auto replies = shards_.everywhere(requests::expect_disk_space{node_folder}, nothing);
   if (node_folder.empty())
     for (const auto& each : replies) bytes += calls::number_from(each.values, "bytes");
   try {
     objects::expect_disk_space(folder_, 2 * bytes);  // during a save the disk also holds the previous checkpoint
   } catch (const error& failed) {
-    throw error(failed.code(), "node '" + parts_.here().name() + "': " + failed.what());
+    throw error(failed.code(), "node '" + shards_.here().name() + "': " + failed.what());
   }
 }
 
@@ -136,12 +136,12 @@ objects::checkpoint_manifest optimizer_checkpoints::snapshot(const attributes& a
     manifest.parts.push_back({node, objects::part_file_name(node, manifest.save), digest, folder});
   };
   try {
-    const auto& here = parts_.here().name();
+    const auto& here = shards_.here().name();
     support::file_digest own;
     const auto replies =
-      parts_.everywhere(requests::snapshot{manifest.save}, [&] { own = parts_.local().snapshot(here, manifest.save); });
+      shards_.everywhere(requests::snapshot{manifest.save}, [&] { own = shards_.local().snapshot(here, manifest.save); });
     for (std::size_t g = 0; g < replies.size(); ++g)
-      add(parts_.groups()[g].where.name(), calls::digest_from(replies[g].values), node_folder);
+      add(shards_.groups()[g].where.name(), calls::digest_from(replies[g].values), node_folder);
     add(here, own, {});
   } catch (...) {
     discard();
@@ -176,14 +176,14 @@ void optimizer_checkpoints::write_parts(const objects::checkpoint_manifest& mani
   };
   const auto write_own = [&] {
     const auto& own = manifest.parts.back();
-    expect_same(own, parts_.local().write_snapshot(own.path(folder_), manifest.save));
+    expect_same(own, shards_.local().write_snapshot(own.path(folder_), manifest.save));
   };
   if (manifest.parts.front().folder.empty()) {
-    receive_parts(parts_, folder_, manifest);
+    receive_parts(shards_, folder_, manifest);
     return write_own();
   }
-  const auto replies = parts_.everywhere(
-    [&](const optimizer_parts::group& one) {
+  const auto replies = shards_.everywhere(
+    [&](const optimizer_shards::group& one) {
       return requests::save{manifest.save, manifest.part(one.where.name()).folder};
     },
     write_own);
@@ -200,8 +200,8 @@ void optimizer_checkpoints::remove(const objects::checkpoint_manifest& named, bo
   const auto lies_there = [](const objects::part_entry& part) { return !part.folder.empty(); };
   if (std::none_of(named.parts.begin(), named.parts.end(), lies_there)) return;
   quietly([&] {
-    parts_.everywhere(
-      [&](const optimizer_parts::group& one) {
+    shards_.everywhere(
+      [&](const optimizer_shards::group& one) {
         return requests::remove{named.save, folder_on(one.where.name()), others};
       },
       nothing);
@@ -210,34 +210,34 @@ void optimizer_checkpoints::remove(const objects::checkpoint_manifest& named, bo
 
 attributes optimizer_checkpoints::load(std::uint64_t number, bool& applies) {
   auto manifest = objects::read_manifest(folder_);
-  const auto* own = own_part(parts_, folder_, manifest);
+  const auto* own = own_part(shards_, folder_, manifest);
   // First all nodes read and check their parts. Then all nodes apply them.
   try {
-    send_parts(parts_, folder_, manifest);
-    parts_.everywhere(
-      [&](const optimizer_parts::group& one) {
+    send_parts(shards_, folder_, manifest);
+    shards_.everywhere(
+      [&](const optimizer_shards::group& one) {
         const auto& part = manifest.part(one.where.name());
         const auto& digest = part.digest;
         return requests::load{manifest.save, part.folder, part.path(folder_), digest.bytes, digest.sum, support::checksum_name};
       },
       [&] {
-        if (own != nullptr) parts_.local().stage(own->path(folder_), own->digest, manifest.save);
+        if (own != nullptr) shards_.local().stage(own->path(folder_), own->digest, manifest.save);
       });
   } catch (...) {
     discard();
     throw;
   }
   applies = true;
-  parts_.everywhere(requests::apply{manifest.save, number}, [&] {
-    if (own != nullptr) parts_.local().apply(manifest.save, {number});
+  shards_.everywhere(requests::apply{manifest.save, number}, [&] {
+    if (own != nullptr) shards_.local().apply(manifest.save, {number});
   });
   quietly([&] { expect_own("", true); });  // claims the folder, unless another optimizer uses it
   return std::move(manifest.about);
 }
 
 void optimizer_checkpoints::discard() noexcept {
-  parts_.local().discard();
-  quietly([&] { parts_.everywhere(requests::discard{}, nothing); });
+  shards_.local().discard();
+  quietly([&] { shards_.everywhere(requests::discard{}, nothing); });
 }
 
 }  // namespace troupe

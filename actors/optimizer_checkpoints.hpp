@@ -14,7 +14,7 @@ struct checkpoint_manifest;
 
 namespace troupe {
 
-class optimizer_parts;
+class optimizer_shards;
 
 /// Saves and loads the checkpoint of an optimizer: see optimizer::save(), expect_disk_space() and load(). One save or load of
 /// the parts runs at a time.
@@ -24,7 +24,7 @@ class optimizer_parts;
 ///         loaded from.
 class optimizer_checkpoints {
  public:
-  optimizer_checkpoints(optimizer_parts& parts, const std::string& folder);
+  optimizer_checkpoints(optimizer_shards& shards, const std::string& folder);
 
   void expect_disk_space(const std::string& node_folder);
   /// Makes a snapshot on each node. No step may be made meanwhile. Returns the manifest, for write().
@@ -41,7 +41,7 @@ class optimizer_checkpoints {
   void discard() noexcept;
   void expect_own(const std::string& node_folder, bool takes) const;
 
-  optimizer_parts& parts_;
+  optimizer_shards& shards_;
   std::string folder_;  // absolute
 };
 

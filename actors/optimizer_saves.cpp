@@ -14,14 +14,14 @@ namespace troupe {
 
 void optimizer_saves::save(const std::string& folder, const attributes& about, const std::string& node_folder) {
   settle();
-  optimizer_checkpoints checkpoints(parts_, folder);
+  optimizer_checkpoints checkpoints(shards_, folder);
   checkpoints.write(checkpoints.snapshot(about, node_folder));
 }
 
 future<done> optimizer_saves::start(const std::string& folder, const attributes& about, const std::string& node_folder) {
   detail::continuation_scope::refuse_to_wait();  // the thread of the save before may run it
   settle();
-  optimizer_checkpoints checkpoints(parts_, folder);
+  optimizer_checkpoints checkpoints(shards_, folder);
   auto manifest = checkpoints.snapshot(about, node_folder);
   how_ = std::make_shared<ending>();
   written_ = {};

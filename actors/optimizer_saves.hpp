@@ -12,17 +12,17 @@
 
 namespace troupe {
 
-class optimizer_parts;
+class optimizer_shards;
 
 /// Saves that are written beside the steps of an optimizer: see optimizer::start_save(). One thread at a time may use it.
 ///   BK-1  a checkpoint has the state at its start(), bit by bit. Steps beside a save have the bits of steps without one.
-///   BK-2  a step waits for the copy of the state, but neither for a disk nor for parts that travel.
+///   BK-2  a step waits for the copy of the state, but neither for a disk nor for parts of the checkpoint that travel.
 ///   BK-3  one save runs at a time: save(), start() and end() wait for the end of the save before.
 ///   BK-4  an error of a save is told by `get` of its future, or else once by expect_saved(), save() or start(), or else on
 ///         stderr.
 class optimizer_saves {
  public:
-  explicit optimizer_saves(optimizer_parts& parts) : parts_(parts) {}
+  explicit optimizer_saves(optimizer_shards& shards) : shards_(shards) {}
   ~optimizer_saves() { end(); }
   optimizer_saves(const optimizer_saves&) = delete;
   optimizer_saves& operator=(const optimizer_saves&) = delete;
@@ -44,7 +44,7 @@ class optimizer_saves {
 
   void settle();
 
-  optimizer_parts& parts_;
+  optimizer_shards& shards_;
   future<done> written_;         // of the last save
   std::shared_ptr<ending> how_;  // the same save ends; null before the first save
   std::jthread writes_;

@@ -9,7 +9,7 @@
 #include <troupe/actors/context.hpp>
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/optimizer_checkpoints.hpp>
-#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/remote_object.hpp>
@@ -27,10 +27,10 @@ constexpr auto make_anew =
   "checkpoint";
 
 /// Whether a node of the optimizer was started again: then a node with another id has the same name.
-bool was_started_again(const optimizer_parts& parts) {
-  return std::any_of(parts.groups().begin(), parts.groups().end(), [&](const optimizer_parts::group& one) {
+bool was_started_again(const optimizer_shards& shards) {
+  return std::any_of(shards.groups().begin(), shards.groups().end(), [&](const optimizer_shards::group& one) {
     try {
-      return parts.here().here().peer(one.where.name(), std::chrono::milliseconds(0)).id() != one.where.id();
+      return shards.here().here().peer(one.where.name(), std::chrono::milliseconds(0)).id() != one.where.id();
     } catch (const error&) {
       return false;  // no node of this name is known now
     }
@@ -47,15 +47,16 @@ errc code_of(const std::exception_ptr& failure) {
   }
 }
 
-/// Whether the failure means that a node has lost its part of the optimizer.
-bool is_lost(const std::exception_ptr& failure, const optimizer_parts& parts) {
-  return code_of(failure) == errc::unknown_function || was_started_again(parts);
+/// Whether the failure means that a node has lost its shard of the optimizer.
+bool is_lost(const std::exception_ptr& failure, const optimizer_shards& shards) {
+  return code_of(failure) == errc::unknown_function || was_started_again(shards);
 }
 
 /// Throws the error for a change whose outcome is unsure. The error has the code of `failure`, and its text begins with the
 /// text of `failure`.
-[[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_parts& parts, const std::string& what_to_do) {
-  throw unsure_step(code_of(failure), support::text_of(failure) + (is_lost(failure, parts) ? make_anew : what_to_do));
+[[noreturn]] void throw_unsure(const std::exception_ptr& failure, const optimizer_shards& shards,
+                               const std::string& what_to_do) {
+  throw unsure_step(code_of(failure), support::text_of(failure) + (is_lost(failure, shards) ? make_anew : what_to_do));
 }
 
 }  // namespace
@@ -74,10 +75,10 @@ void optimizer_steps::require_settled(const context& pass, const char* who) {
 
 std::optional<double> optimizer_steps::step(const context& pass, std::optional<double> clip_norm) {
   require_settled(pass, "optimizer::step");
-  const auto record = nodes::visit(link_of(parts_.here()))->parts().contexts.find(pass.id()).record;
+  const auto record = nodes::visit(link_of(shards_.here()))->services().contexts.find(pass.id()).record;
   if (!record)
     throw error(errc::misuse, "optimizer::step: " + to_string(pass.id()) +
-                                " is a context of another node than the optimizer's, '" + parts_.here().name() + "'");
+                                " is a context of another node than the optimizer's, '" + shards_.here().name() + "'");
   return step({pass.id(), record->passes().completed}, pass.gradients().get(), clip_norm);
 }
 
@@ -87,7 +88,7 @@ std::optional<double> optimizer_steps::step(const source& from, const engine::gr
                                             std::optional<double> clip_norm) {
   if (clip_norm && !(*clip_norm > 0))
     throw error(errc::misuse, "optimizer::step: clip_norm is " + number_text(*clip_norm) + ", expected a number above 0");
-  parts_.expect_to_ask();
+  shards_.expect_to_ask();
   const bool is_gathered = gradients == nullptr;
   if (unsure_ && !unsure_->is_load && unsure_->from == from && !(is_gathered && round_ != 0)) {
     const auto norm = unsure_->norm;
@@ -111,7 +112,7 @@ std::optional<double> optimizer_steps::step(const source& from, const engine::gr
 /// The norm of the gradients before a step. If it can't be computed there is no step, and gathered gradients are dropped.
 double optimizer_steps::norm(const engine::gradient_table* gradients) {
   try {
-    return parts_.norm(gradients);
+    return shards_.norm(gradients);
   } catch (...) {
     if (gradients == nullptr) forget();
     throw;
@@ -121,13 +122,13 @@ double optimizer_steps::norm(const engine::gradient_table* gradients) {
 /// Makes the step of `unsure_` on each node that has not confirmed it.
 void optimizer_steps::make(const engine::gradient_table* gradients) {
   auto& now = *unsure_;
-  const auto all = parts_.ask(
+  const auto all = shards_.ask(
     now.nodes,
-    [&](const optimizer_parts::group&) {
+    [&](const optimizer_shards::group&) {
       return requests::step{now.which, now.scale, gradients == nullptr};
     },
     [&] {
-      auto& local = parts_.local();
+      auto& local = shards_.local();
       gradients ? local.step(*gradients, now.scale, now.which) : local.gathered_step(now.scale, now.which);
     });
   now.here = now.here || all.here;
@@ -135,7 +136,7 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
     if (all.replies[g]) now.nodes.insert(g);
   if (!all.failure) return unsure_.reset();
   if (now.why.empty()) now.why = support::text_of(all.failure);
-  throw_unsure(all.failure, parts_,
+  throw_unsure(all.failure, shards_,
                gradients ? ". Whether every node has made the step is not known: step again with the same context, "
                            "or load a checkpoint"
                          : ". Whether every node has made the step is not known: step again, or load a checkpoint");
@@ -145,25 +146,25 @@ void optimizer_steps::make(const engine::gradient_table* gradients) {
 /// has made it. With `give_up`, a node that has not made the step will not make it later.
 bool optimizer_steps::ask_for_made(bool give_up, const char* who) {
   auto& now = *unsure_;
-  const auto all = parts_.ask(
+  const auto all = shards_.ask(
     now.nodes,
-    [&](const optimizer_parts::group&) {
+    [&](const optimizer_shards::group&) {
       return requests::made{now.which.number, give_up};
     },
-    [&] { now.here = now.here || parts_.local().has_made(now.which.number, give_up); });
+    [&] { now.here = now.here || shards_.local().has_made(now.which.number, give_up); });
   for (std::size_t g = 0; g < all.replies.size(); ++g)
     if (all.replies[g] && get<bool>(all.replies[g]->values, "made")) now.nodes.insert(g);
   if (all.failure) try {
-      throw_unsure(all.failure, parts_, ". Try again when the node is up, or load a checkpoint");
+      throw_unsure(all.failure, shards_, ". Try again when the node is up, or load a checkpoint");
     } catch (const unsure_step& failed) {
       throw unsure_step(failed.code(),
                         std::string(who) + ": whether every node has made the last step is not known: " + failed.what());
     }
-  return now.here && now.nodes.size() == parts_.groups().size();
+  return now.here && now.nodes.size() == shards_.groups().size();
 }
 
 bool optimizer_steps::was_made_somewhere() const {
-  const auto& counts = parts_.local().counts();
+  const auto& counts = shards_.local().counts();
   const bool has_parameters = std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; });
   return !unsure_->nodes.empty() || (unsure_->here && has_parameters);
 }
@@ -189,9 +190,9 @@ void optimizer_steps::refuse(const char* who) const {
                                       "); load again");
   std::string yes;
   std::string no;
-  support::add_quoted(now.here ? yes : no, parts_.here().name());
-  for (std::size_t g = 0; g < parts_.groups().size(); ++g)
-    support::add_quoted(now.nodes.contains(g) ? yes : no, parts_.groups()[g].where.name());
+  support::add_quoted(now.here ? yes : no, shards_.here().name());
+  for (std::size_t g = 0; g < shards_.groups().size(); ++g)
+    support::add_quoted(now.nodes.contains(g) ? yes : no, shards_.groups()[g].where.name());
   throw unsure_step(
     errc::misuse,
     std::string(who) + ": the last step was made on " + (yes.empty() ? "no node" : yes) + ", but not on " + no + " (" +
@@ -205,7 +206,7 @@ void optimizer_steps::gather(const context& pass) {
   settle("optimizer::gather");
   if (round_ == 0) round_ = next();
   try {
-    parts_.everywhere(requests::gather{round_}, [&] { parts_.local().gather(*pass.gradients(), round_); });
+    shards_.everywhere(requests::gather{round_}, [&] { shards_.local().gather(*pass.gradients(), round_); });
   } catch (...) {
     forget();
     throw;
@@ -217,7 +218,7 @@ void optimizer_steps::gather(const context& pass) {
 void optimizer_steps::forget() noexcept {
   const auto round = std::exchange(round_, 0);
   try {
-    parts_.everywhere(requests::forget{round}, [&] { parts_.local().forget_gathered(round); });
+    shards_.everywhere(requests::forget{round}, [&] { shards_.local().forget_gathered(round); });
   } catch (const std::exception&) {
     // The caller reports the error that made it call forget().
   }
@@ -225,7 +226,7 @@ void optimizer_steps::forget() noexcept {
 
 void optimizer_steps::set_rate(double rate, std::optional<std::size_t> group) {
   objects::check_learning_rate(rate);
-  const auto count = parts_.parameter_groups();
+  const auto count = shards_.parameter_groups();
   if (group && *group >= count)
     throw error(errc::misuse, "optimizer::set_learning_rate: there is no parameter group " + std::to_string(*group) +
                                 "; there are " + std::to_string(count) + ", counted from 0");
@@ -236,7 +237,7 @@ void optimizer_steps::settle_all(const char* who) {
   settle(who);
   if (new_rates_.empty()) return;
   const objects::change which{.number = next(), .rates = new_rates_};
-  parts_.everywhere(requests::set_rates{which}, [&] { parts_.local().set_learning_rates(which); });
+  shards_.everywhere(requests::set_rates{which}, [&] { shards_.local().set_learning_rates(which); });
   new_rates_.clear();
 }
 
@@ -245,12 +246,12 @@ attributes optimizer_steps::load(const std::string& folder) {
   bool applies = false;
   attributes about;
   try {
-    about = optimizer_checkpoints(parts_, folder).load(number, applies);
+    about = optimizer_checkpoints(shards_, folder).load(number, applies);
   } catch (...) {
     const auto failure = std::current_exception();
-    if (!applies && !is_lost(failure, parts_)) throw;
+    if (!applies && !is_lost(failure, shards_)) throw;
     if (applies) unsure_ = unsure_change{.which = {number}, .is_load = true, .why = support::text_of(failure)};
-    throw_unsure(failure, parts_, ". Whether every node has loaded the checkpoint is not known: load again");
+    throw_unsure(failure, shards_, ". Whether every node has loaded the checkpoint is not known: load again");
   }
   unsure_.reset();
   new_rates_.clear();

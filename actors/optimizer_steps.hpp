@@ -15,7 +15,7 @@
 namespace troupe {
 
 class context;
-class optimizer_parts;
+class optimizer_shards;
 
 /// Makes the changes of an optimizer, and gives each change a number: see optimizer::step(), gather(), set_learning_rate() and
 /// load(). One thread at a time may use optimizer_steps.
@@ -25,7 +25,7 @@ class optimizer_parts;
 ///         change applies them.
 class optimizer_steps {
  public:
-  explicit optimizer_steps(optimizer_parts& parts) : parts_(parts) {}
+  explicit optimizer_steps(optimizer_shards& shards) : shards_(shards) {}
 
   /// Throws troupe::error (misuse) unless gradients of the context can be used now.
   static void require_settled(const context& pass, const char* who);
@@ -69,7 +69,7 @@ class optimizer_steps {
   void forget() noexcept;
   std::uint64_t next() { return ++last_number_; }
 
-  optimizer_parts& parts_;
+  optimizer_shards& shards_;
   std::uint64_t last_number_ = 0;
   std::uint64_t round_ = 0;              // the round of gathered gradients that no step has used yet; 0: there are none
   objects::group_rates new_rates_ = {};  // rates that the nodes do not have yet: the next step or save sends them

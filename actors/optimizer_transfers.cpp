@@ -12,7 +12,7 @@
 #include <ATen/ops/empty.h>
 
 #include <troupe/actors/objects/checkpoint.hpp>
-#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 
 namespace troupe {
 
@@ -23,7 +23,7 @@ constexpr std::uint64_t piece_size = std::uint64_t{4} << 20;
 /// A part on its way from another node to a file of this node.
 class arriving_part {
  public:
-  arriving_part(const optimizer_parts::group& from, const std::string& path, const objects::part_entry& entry)
+  arriving_part(const optimizer_shards::group& from, const std::string& path, const objects::part_entry& entry)
       : from_(from), path_(path), entry_(entry), file_(path) {}
 
   bool complete() const noexcept { return got_ == entry_.digest.bytes; }
@@ -50,7 +50,7 @@ class arriving_part {
   }
 
  private:
-  const optimizer_parts::group& from_;
+  const optimizer_shards::group& from_;
   std::string path_;
   const objects::part_entry& entry_;
   support::durable_file file_;
@@ -60,7 +60,7 @@ class arriving_part {
 /// A part on its way from a file of this node to another node.
 class leaving_part {
  public:
-  leaving_part(const optimizer_parts::group& to, const std::string& path, const objects::part_entry& entry)
+  leaving_part(const optimizer_shards::group& to, const std::string& path, const objects::part_entry& entry)
       : to_(to), path_(path), bytes_(entry.digest.bytes) {
     objects::expect_digest(path, support::file_digest::of(path), entry.digest);
     file_.open(path, std::ios::binary);
@@ -78,7 +78,7 @@ class leaving_part {
   }
 
  private:
-  const optimizer_parts::group& to_;
+  const optimizer_shards::group& to_;
   std::string path_;
   std::ifstream file_;
   std::uint64_t bytes_;
@@ -100,10 +100,10 @@ void in_rounds(std::vector<std::unique_ptr<Part>>& parts, Ask&& ask, Take&& take
 
 }  // namespace
 
-void receive_parts(const optimizer_parts& parts, const std::string& folder, const objects::checkpoint_manifest& manifest) {
+void receive_parts(const optimizer_shards& shards, const std::string& folder, const objects::checkpoint_manifest& manifest) {
   std::vector<std::unique_ptr<arriving_part>> arriving;
   std::uint64_t announced = 0;
-  for (const auto& one : parts.groups()) {
+  for (const auto& one : shards.groups()) {
     const auto& part = manifest.part(one.where.name());
     const auto most = std::numeric_limits<std::uint64_t>::max() - announced;
     announced += std::min(part.digest.bytes, most);
@@ -116,9 +116,9 @@ void receive_parts(const optimizer_parts& parts, const std::string& folder, cons
   for (auto& part : arriving) part->commit();
 }
 
-void send_parts(const optimizer_parts& parts, const std::string& folder, const objects::checkpoint_manifest& manifest) {
+void send_parts(const optimizer_shards& shards, const std::string& folder, const objects::checkpoint_manifest& manifest) {
   std::vector<std::unique_ptr<leaving_part>> leaving;
-  for (const auto& one : parts.groups())
+  for (const auto& one : shards.groups())
     if (const auto& part = manifest.part(one.where.name()); part.folder.empty())
       leaving.push_back(std::make_unique<leaving_part>(one, part.path(folder), part));
   in_rounds(

@@ -12,7 +12,7 @@
 namespace troupe {
 
 remote_object::remote_object(peer where, object_id id)
-    : where_(std::move(where)), id_(id), tether_(nodes::visit(link_of(where_))->parts().objects.tether()) {
+    : where_(std::move(where)), id_(id), tether_(nodes::visit(link_of(where_))->services().objects.tether()) {
   tether_->hold(id_);
 }
 

@@ -106,7 +106,7 @@ bool graph_task::implementation::tells_of_no_gradient(std::uint32_t index) const
 
 // Runs a recv that has an input to which no function of the pass leads. Returns false, and runs nothing, for every other
 // vertex.
-bool graph_task::implementation::leave_in_part(const plan::vertex& vertex) {
+bool graph_task::implementation::run_unreached(const plan::vertex& vertex) {
   const recv_backward* const recv = as_recv(vertex);
   if (recv == nullptr) return false;
   std::vector<bool> unreached(inputs.size());

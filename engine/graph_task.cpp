@@ -86,7 +86,7 @@ bool graph_task::implementation::prepare(std::uint32_t index) {
   }
   const auto is_undefined = [](const at::Tensor& each) { return !each.defined(); };
   if (vertex.edge_count > 0 || std::none_of(inputs.begin(), inputs.end(), is_undefined)) return true;
-  return !leave_in_part(vertex);
+  return !run_unreached(vertex);
 }
 
 void graph_task::implementation::step(std::uint32_t index) {

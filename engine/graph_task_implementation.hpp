@@ -40,7 +40,7 @@ class reach_walk {
   std::vector<bool> visited_;
 };
 
-/// The parts of a graph task that grow with its graph. Each thread keeps the last workspace for its next task, unless the
+/// The members of a graph task that grow with its graph. Each thread keeps the last workspace for its next task, unless the
 /// workspace is large. Short passes would otherwise spend most of their time in the allocator.
 struct workspace {
   /// Returns an empty workspace. It has the memory that an earlier task of this thread gave back, if any.
@@ -132,7 +132,7 @@ struct graph_task::implementation {
   void skip(std::vector<std::uint32_t> unused);
   const recv_backward* as_recv(const plan::vertex& vertex) const;
   bool tells_of_no_gradient(std::uint32_t index) const;
-  bool leave_in_part(const plan::vertex& vertex);
+  bool run_unreached(const plan::vertex& vertex);
   bool is_reached(std::uint32_t slot);
 
   // Defined in run_beside.cpp, for a pass with workers.

@@ -72,9 +72,9 @@ std::uint32_t recording_order::rank(const torch::autograd::Node& function) const
   if (function.sequence_nr() == last) return highest;
   const recording* found = find(function);
   if (found == nullptr) return 0;
-  const strand& parts = strands_[strand_[static_cast<std::size_t>(found - recordings_.data())]];
-  const auto after = std::upper_bound(parts.cuts.begin(), parts.cuts.end(), function.sequence_nr());
-  return parts.ranks[static_cast<std::size_t>(after - parts.cuts.begin()) - 1];
+  const strand& of = strands_[strand_[static_cast<std::size_t>(found - recordings_.data())]];
+  const auto after = std::upper_bound(of.cuts.begin(), of.cuts.end(), function.sequence_nr());
+  return of.ranks[static_cast<std::size_t>(after - of.cuts.begin()) - 1];
 }
 
 program_place recording_order::key(const torch::autograd::Node& function) const {

@@ -117,7 +117,7 @@ template <class T>
 caf::error write(caf::serializer& sink, const T& x) {
   scratch<header_t<T>> header;
   header->Clear();
-  wire_parts::put(*header, x);
+  wire_fields::put(*header, x);
   travelling_tensors forms;
   std::uint64_t payload = 0;
   if constexpr (has_tensors<T>) {
@@ -221,7 +221,7 @@ caf::error read(caf::deserializer& any_source, T& x) {
   header.was(header_bytes);
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes)))
     return malformed<T>("the header is not a protobuf message of this type");
-  if (const auto* bad = wire_parts::parse(*header, x)) return malformed<T>(bad);
+  if (const auto* bad = wire_fields::parse(*header, x)) return malformed<T>(bad);
   auto* const other = reading_from::current();
   if (other != nullptr)
     if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(*other, told);

@@ -21,9 +21,9 @@
 /// was sent.
 namespace troupe {
 
-/// Which tensors of a message left ahead of the message, in pieces (see tensor_piece). `transfers` has one entry for each part
-/// of the tensors (a sparse tensor has two parts, indices and values): the number of the transfer, or 0 if the elements come
-/// with the message. Empty if all elements come with the message. Empty, too, in a message that was read.
+/// Which tensors of a message left ahead of the message, in pieces (see tensor_piece). `transfers` has one entry for each
+/// component of the tensors (a sparse tensor has two components, indices and values): the number of the transfer, or 0 if the
+/// elements come with the message. Empty if all elements come with the message. Empty, too, in a message that was read.
 struct sent_ahead {
   node_id from;
   std::vector<std::uint64_t> transfers;
@@ -273,7 +273,7 @@ struct pass_aborted {
   pass_number pass;
   node_id from;
   std::vector<node_id> sent_to;
-  bool settled = false;  // the node has no part in the pass, or was done with the pass
+  bool settled = false;  // the node takes no part in the pass, or was done with the pass
 };
 
 /// Sent to the node that opened the context, it says that the sender holds a part of the context. The receiver may not know of
@@ -336,12 +336,12 @@ struct device_map_status {
 struct node_status {
   member self;
   std::int64_t uptime_ns = 0;
-  std::uint64_t contexts = 0;          // parts of contexts that the node holds now, whichever node opened them
+  std::uint64_t contexts = 0;          // that the node holds now, whichever node opened them
   std::uint64_t contexts_opened = 0;   // contexts that the node has opened so far
   std::uint64_t passes_running = 0;    // passes begun on this node
   std::uint64_t passes_completed = 0;  // passes begun on this node
   std::uint64_t passes_failed = 0;     // passes begun on this node
-  std::uint64_t pass_parts = 0;        // parts in passes of any node: running, or with gradients that were not gathered yet
+  std::uint64_t graph_tasks = 0;       // of passes of any node: running, or with gradients that were not gathered yet
   std::uint64_t calls_made = 0;
   std::uint64_t calls_waiting = 0;  // calls made that are not answered yet
   std::uint64_t calls_failed = 0;   // calls made that ended with an error, a deadline or a peer that is down

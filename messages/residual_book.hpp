@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-/// Identifies a gradient, in the same way in each step of a training. The parts are the node that gets the gradient, the key of
+/// Identifies a gradient, in the same way in each step of a training. It is made of the node that gets the gradient, the key of
 /// the call that had the tensor (see `call_key_of`), and the tensor's index in the message.
 struct residual_key {
   node_id peer;

@@ -33,7 +33,7 @@ constexpr std::uint32_t kind_undefined = 0;
 constexpr std::uint32_t kind_strided = 1;
 constexpr std::uint32_t kind_sparse = 2;
 constexpr std::uint32_t kind_packed = 3;
-constexpr int parts_of_kind[] = {0, 1, 2, 1};
+constexpr int components_of_kind[] = {0, 1, 2, 1};
 constexpr std::uint32_t dimensions_mask = 0xffff;
 constexpr std::uint32_t strides_flag = 0x10000;
 constexpr std::uint32_t format_mask = 0xff;
@@ -81,9 +81,9 @@ at::ScalarType same_size(const at::Tensor& tensor) {
   }
 }
 
-// The position in the parallel arrays of a header. Each step moves over one strided part.
+// The position in the parallel arrays of a header. Each step moves over one strided component.
 struct cursor {
-  int part = 0;             // index into dtypes, shapes, payloads
+  int component = 0;        // index into dtypes, shapes, payloads
   int size = 0;             // into sizes
   int stride = 0;           // into strides
   int sparse = 0;           // into coalesced
@@ -94,8 +94,10 @@ struct cursor {
   c10::SmallVector<std::pair<std::uint64_t, c10::Storage>, 2> came;
 };
 
-// Returns the transfer that brought the elements of a part; 0 if the elements follow the header.
-std::uint64_t transfer_of(const wire::Tensors& header, int part) { return part < header.ahead_size() ? header.ahead(part) : 0; }
+// Returns the transfer that brought the elements of a component; 0 if the elements follow the header.
+std::uint64_t transfer_of(const wire::Tensors& header, int component) {
+  return component < header.ahead_size() ? header.ahead(component) : 0;
+}
 
 using sizes_of_tensor = c10::SmallVector<std::int64_t, 8>;
 
@@ -113,13 +115,14 @@ std::optional<packing> packing_of(std::uint32_t number) {
   return packing{.format = *format, .exponent = exponent, .sizes = {}, .strides = {}};
 }
 
-// Checks one strided part and moves `at` past that part. `bytes`: the bytes of the part that follow the header. `index`: the
-// tensor's index, for the error text. `format`: the format in which the part was packed.
-std::string check_part(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes,
-                       wire_format format = wire_format::exact) {
-  auto dtype = dtype_of(header.dtypes(at.part));
-  if (!dtype) return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.part)) + ", which is not known");
-  std::uint32_t shape = header.shapes(at.part);
+// Checks one strided component and moves `at` past that component. `bytes`: the bytes of the component that follow the header.
+// `index`: the tensor's index, for the error text. `format`: the format in which the component was packed.
+std::string check_component(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes,
+                            wire_format format = wire_format::exact) {
+  auto dtype = dtype_of(header.dtypes(at.component));
+  if (!dtype)
+    return at_tensor(index, "has dtype number " + std::to_string(header.dtypes(at.component)) + ", which is not known");
+  std::uint32_t shape = header.shapes(at.component);
   auto ndim = static_cast<int>(shape & dimensions_mask);
   bool strided = (shape & strides_flag) != 0;
   if (static_cast<std::size_t>(ndim) > max_tensor_dimensions || (shape & ~(dimensions_mask | strides_flag)) != 0 ||
@@ -136,9 +139,9 @@ std::string check_part(const wire::Tensors& header, int index, cursor& at, std::
     at.plain += bytes;
     bytes = packed_bytes(format, bytes / sizeof(float));
   }
-  if (bytes != header.payloads(at.part)) {
+  if (bytes != header.payloads(at.component)) {
     return at_tensor(index, "has elements of " + std::to_string(bytes) + " bytes by its shape, " +
-                              std::to_string(header.payloads(at.part)) + " by the header");
+                              std::to_string(header.payloads(at.component)) + " by the header");
   }
   if (strided) {
     auto strides = dimensions(header.strides(), at.stride, static_cast<std::size_t>(ndim));
@@ -147,7 +150,7 @@ std::string check_part(const wire::Tensors& header, int index, cursor& at, std::
     at.stride += ndim;
   }
   at.size += ndim;
-  if (transfer_of(header, at.part++) != 0) bytes = 0;
+  if (transfer_of(header, at.component++) != 0) bytes = 0;
   return {};
 }
 
@@ -158,17 +161,18 @@ sizes_of_tensor sparse_shape(at::IntArrayRef sparse, at::IntArrayRef values) {
   return result;
 }
 
-// Checks the two parts of a sparse tensor and moves `at` past both parts.
+// Checks the two components of a sparse tensor and moves `at` past both components.
 std::string check_sparse(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
   const cursor first = at;
   std::uint64_t more = 0;
-  if (std::string bad = check_part(header, index, at, bytes); !bad.empty()) return bad;
+  if (std::string bad = check_component(header, index, at, bytes); !bad.empty()) return bad;
   const cursor second = at;
-  if (std::string bad = check_part(header, index, at, more); !bad.empty()) return bad;
+  if (std::string bad = check_component(header, index, at, more); !bad.empty()) return bad;
   bytes += more;
   auto indices = dimensions(header.sizes(), first.size, static_cast<std::size_t>(second.size - first.size));
   auto values = dimensions(header.sizes(), second.size, static_cast<std::size_t>(at.size - second.size));
-  if (*dtype_of(header.dtypes(first.part)) != at::kLong || indices.size() != 2 || values.empty() || values[0] != indices[1])
+  if (*dtype_of(header.dtypes(first.component)) != at::kLong || indices.size() != 2 || values.empty() ||
+      values[0] != indices[1])
     return at_tensor(index, "is sparse, but its indices are not one int64 for each dimension and value");
   if (indices[0] > header.sparse_sizes_size() - at.sparse_size || at.sparse == header.coalesced_size())
     return at_tensor(index, "is sparse, and has more dimensions than the header describes");
@@ -184,7 +188,7 @@ std::string check_packed(const wire::Tensors& header, int index, cursor& at, std
   if (at.packed == header.packings_size()) return at_tensor(index, "is compressed, and the header does not say how");
   const auto how = packing_of(header.packings(at.packed++));
   if (!how) return at_tensor(index, "is in a wire format that this version does not know; update this node");
-  return check_part(header, index, at, bytes, how->format);
+  return check_component(header, index, at, bytes, how->format);
 }
 
 std::string check_tensor(const wire::Tensors& header, int index, cursor& at, std::uint64_t& bytes) {
@@ -194,7 +198,7 @@ std::string check_tensor(const wire::Tensors& header, int index, cursor& at, std
     case kind_packed:
       return check_packed(header, index, at, bytes);
     default:
-      return check_part(header, index, at, bytes);
+      return check_component(header, index, at, bytes);
   }
 }
 
@@ -223,8 +227,8 @@ bool holds_only_bools(const at::Tensor& tensor) {
 
 // Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
-  const auto transfer = header.ahead(at.part);
-  const auto bytes = header.payloads(at.part);
+  const auto transfer = header.ahead(at.component);
+  const auto bytes = header.payloads(at.component);
   c10::Storage storage;
   for (const auto& [number, elements] : at.came)
     if (number == transfer && elements.nbytes() == bytes) storage = twin_of(elements);
@@ -235,16 +239,16 @@ at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cu
   return storage ? tensor_over(std::move(storage), dtype) : at::Tensor{};
 }
 
-// Reads one strided part and moves `at` past that part.
-caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
-  auto dtype = *dtype_of(header.dtypes(at.part));
-  const bool ahead = transfer_of(header, at.part) != 0;
+// Reads one strided component and moves `at` past that component.
+caf::error read_component(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
+  auto dtype = *dtype_of(header.dtypes(at.component));
+  const bool ahead = transfer_of(header, at.component) != 0;
   if (ahead) {
     to = take_ahead(header, source, at, dtype);
     if (!to.defined())
       return make_error(errc::malformed_message, at_tensor(index, "should have come ahead of the message, and did not"));
   }
-  std::uint32_t shape = header.shapes(at.part++);
+  std::uint32_t shape = header.shapes(at.component++);
   auto ndim = static_cast<int>(shape & dimensions_mask);
   auto sizes = dimensions(header.sizes(), at.size, static_cast<std::size_t>(ndim));
   at.size += ndim;
@@ -268,8 +272,8 @@ caf::error read_part(const wire::Tensors& header, caf::deserializer& source, int
 caf::error read_sparse(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to) {
   at::Tensor indices;
   at::Tensor values;
-  if (auto failed = read_part(header, source, index, at, indices)) return failed;
-  if (auto failed = read_part(header, source, index, at, values)) return failed;
+  if (auto failed = read_component(header, source, index, at, indices)) return failed;
+  if (auto failed = read_component(header, source, index, at, values)) return failed;
   auto sparse = dimensions(header.sparse_sizes(), at.sparse_size, static_cast<std::size_t>(indices.size(0)));
   bool coalesced = header.coalesced(at.sparse++) != 0;
   at.sparse_size += static_cast<int>(sparse.size());
@@ -282,12 +286,12 @@ caf::error read_sparse(const wire::Tensors& header, caf::deserializer& source, i
   return caf::none;
 }
 
-// Reads the bytes of a packed tensor and moves `at` past its part.
+// Reads the bytes of a packed tensor and moves `at` past its component.
 caf::error read_packed(const wire::Tensors& header, caf::deserializer& source, int index, cursor& at, at::Tensor& to,
                        packing& how) {
   how = *packing_of(header.packings(at.packed++));
-  const auto bytes = static_cast<std::int64_t>(header.payloads(at.part));
-  if (transfer_of(header, at.part) == 0) {
+  const auto bytes = static_cast<std::int64_t>(header.payloads(at.component));
+  if (transfer_of(header, at.component) == 0) {
     to = at::detail::empty_cpu({bytes}, at::kByte);
     if (bytes > 0)
       if (auto failed = source.apply_raw(static_cast<std::size_t>(bytes), to.mutable_data_ptr())) return failed;
@@ -297,7 +301,7 @@ caf::error read_packed(const wire::Tensors& header, caf::deserializer& source, i
       return make_error(errc::malformed_message, at_tensor(index, "should have come ahead of the message, and did not"));
     to.unsafeGetTensorImpl()->set_sizes_contiguous({bytes});
   }
-  const std::uint32_t shape = header.shapes(at.part++);
+  const std::uint32_t shape = header.shapes(at.component++);
   const auto ndim = shape & dimensions_mask;
   how.sizes = dimensions(header.sizes(), at.size, ndim).vec();
   at.size += static_cast<int>(ndim);
@@ -321,8 +325,8 @@ std::uint64_t describe_packed(const at::Tensor& bytes, const packing& how, wire:
   return bytes.nbytes();
 }
 
-std::uint64_t describe_part(const at::Tensor& part, wire::Tensors& to, travelling_tensors& forms) {
-  const at::Tensor& tensor = forms.emplace_back(travelling_form(part));
+std::uint64_t describe_component(const at::Tensor& component, wire::Tensors& to, travelling_tensors& forms) {
+  const at::Tensor& tensor = forms.emplace_back(travelling_form(component));
   bool strided = !has_contiguous_strides(tensor);
   to.add_dtypes(*wire_number(tensor.scalar_type()));
   to.add_shapes(static_cast<std::uint32_t>(tensor.dim()) | (strided ? strides_flag : 0));
@@ -380,14 +384,14 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
     }
     if (!tensors[i].is_sparse()) {
       to.add_kinds(kind_strided);
-      total += describe_part(tensors[i], to, forms);
+      total += describe_component(tensors[i], to, forms);
       continue;
     }
     at::NoGradGuard no_grad;
     const at::Tensor tensor = tensors[i].detach();
     to.add_kinds(kind_sparse);
-    total += describe_part(tensor._indices(), to, forms);
-    total += describe_part(tensor._values(), to, forms);
+    total += describe_component(tensor._indices(), to, forms);
+    total += describe_component(tensor._values(), to, forms);
     for (std::int64_t size : tensor.sizes().slice(0, static_cast<std::size_t>(tensor.sparse_dim())))
       to.add_sparse_sizes(static_cast<std::uint64_t>(size));
     to.add_coalesced(tensor.is_coalesced());
@@ -398,8 +402,8 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
 std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_tensors& forms) {
   if (ahead.transfers.empty()) return 0;
   if (ahead.transfers.size() != forms.size()) {
-    throw error(errc::misuse, "a message has " + std::to_string(forms.size()) + " parts of tensors, but " +
-                                std::to_string(ahead.transfers.size()) + " entries that say which parts left ahead of it");
+    throw error(errc::misuse, "a message has " + std::to_string(forms.size()) + " components of tensors, but " +
+                                std::to_string(ahead.transfers.size()) + " entries that say which components left ahead of it");
   }
   std::uint64_t bytes = 0;
   to.set_ahead_from(ahead.from.value);
@@ -424,21 +428,21 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
   if (static_cast<std::size_t>(header.kinds_size()) > max_tensors)
     return "the message has " + std::to_string(header.kinds_size()) + " tensors, at most " + std::to_string(max_tensors) +
            " travel";
-  int parts = 0;
+  int components = 0;
   for (int i = 0; i < header.kinds_size(); ++i) {
     if (header.kinds(i) > kind_packed) {
       return at_tensor(
         i, "is of kind " + std::to_string(header.kinds(i)) + ", which this version does not know; update this node");
     }
-    parts += parts_of_kind[header.kinds(i)];
+    components += components_of_kind[header.kinds(i)];
   }
-  if (header.dtypes_size() != parts || header.shapes_size() != parts || header.payloads_size() != parts) {
-    return "the header speaks of " + std::to_string(parts) + " defined tensors or their parts, but has " +
+  if (header.dtypes_size() != components || header.shapes_size() != components || header.payloads_size() != components) {
+    return "the header speaks of " + std::to_string(components) + " defined tensors or their components, but has " +
            std::to_string(header.dtypes_size()) + " dtypes, " + std::to_string(header.shapes_size()) + " shapes and " +
            std::to_string(header.payloads_size()) + " payloads";
   }
-  if (header.ahead_size() != 0 && header.ahead_size() != parts) {
-    return "the header speaks of " + std::to_string(parts) + " defined tensors or their parts, and says of " +
+  if (header.ahead_size() != 0 && header.ahead_size() != components) {
+    return "the header speaks of " + std::to_string(components) + " defined tensors or their components, and says of " +
            std::to_string(header.ahead_size()) + " whether they came ahead of it";
   }
   cursor at;
@@ -473,7 +477,7 @@ caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, 
       if (auto failed = read_packed(header, source, i, at, tensor, packings[static_cast<std::size_t>(i)])) return failed;
       continue;
     }
-    auto read = header.kinds(i) == kind_sparse ? read_sparse : read_part;
+    auto read = header.kinds(i) == kind_sparse ? read_sparse : read_component;
     if (auto failed = read(header, source, i, at, tensor)) return failed;
   }
   return caf::none;

@@ -29,14 +29,14 @@ at::Tensor travelling_form(const at::Tensor& tensor);
 /// Returns the travelling forms of all tensors, detached. A tensor that occurs twice has one form.
 std::vector<at::Tensor> travelling_forms(const std::vector<at::Tensor>& tensors);
 
-/// Describes tensors in a header and returns how many bytes their elements have. Adds the travelling form of each part to
+/// Describes tensors in a header and returns how many bytes their elements have. Adds the travelling form of each component to
 /// `forms`. `packings`: how the tensors were packed (packed_tensors.hpp); empty if none was. Throws troupe::error:
 /// unsupported_tensor for a tensor that can't travel, misuse for packings that are not as many as the tensors.
 std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Tensors& to, travelling_tensors& forms,
                                const std::vector<packing>& packings = {});
 
-/// Notes in the header which parts left ahead of the message, removes these parts from `forms` and returns how many bytes they
-/// have. Throws troupe::error(misuse) if `ahead` does not have one entry per part.
+/// Notes in the header which components left ahead of the message, removes these components from `forms` and returns how many
+/// bytes they have. Throws troupe::error(misuse) if `ahead` does not have one entry per component.
 std::uint64_t leave_out(const sent_ahead& ahead, wire::Tensors& to, travelling_tensors& forms);
 
 /// Returns the bytes [offset, offset + bytes) of a tensor in travelling form. The result shares the storage.
@@ -46,9 +46,9 @@ at::Tensor bytes_of(const at::Tensor& form, std::uint64_t offset, std::uint64_t 
 /// itself, or claims a shape that no tensor has or more than `available` bytes. Allocates no memory.
 std::string check_tensors(const wire::Tensors& header, std::uint64_t available, std::uint64_t& claimed);
 
-/// Reads the tensors of a header that check_tensors has accepted. Each strided part gets a storage of its own, 64-byte aligned:
-/// a new storage, or the storage of the elements that came ahead of the message. Refuses a sparse tensor whose indices lie
-/// outside its shape, or are out of order although the header says that they are in order. A packed tensor is read as its
+/// Reads the tensors of a header that check_tensors has accepted. Each strided component gets a storage of its own, 64-byte
+/// aligned: a new storage, or the storage of the elements that came ahead of the message. Refuses a sparse tensor whose indices
+/// lie outside its shape, or are out of order although the header says that they are in order. A packed tensor is read as its
 /// bytes; `packings` then has an entry for each tensor, and is empty if no tensor is packed.
 caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
                         std::vector<packing>& packings);

@@ -212,7 +212,7 @@ void check_count_travels(const std::vector<at::Tensor>& tensors, std::string_vie
                                             " travel in one message; send them in several");
   std::size_t bytes = 0;
   for (const at::Tensor& tensor : tensors) {
-    constexpr std::size_t of_tensor = 80;     // bytes: more than the header takes for two parts without their sizes
+    constexpr std::size_t of_tensor = 80;     // bytes: more than the header takes for two components without their sizes
     constexpr std::size_t of_dimension = 24;  // the size, the stride, and the whole size of a gradient
     if (tensor.defined()) bytes += of_tensor + of_dimension * static_cast<std::size_t>(tensor.dim());
   }

@@ -58,7 +58,7 @@ void cut_lists(google::protobuf::Message& header, std::string& notes) {
 template <class T>
 std::string text_of_one(const T& x) {
   header_t<T> header;
-  wire_parts::put(header, x);
+  wire_fields::put(header, x);
   hide(header);
   std::string notes = notes_on(x);
   cut_lists(header, notes);

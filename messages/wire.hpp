@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <troupe/messages/wire_parts.hpp>
+#include <troupe/messages/wire_fields.hpp>
 
 /// Conversion between structs and protobuf headers, without the tensors. Only files in messages/ include this header.
-namespace troupe::wire_parts {
+namespace troupe::wire_fields {
 
 // Functions for fields that several headers have. All headers use the same names for the parts of an id.
 
@@ -388,7 +388,7 @@ void fields(auto& a, is<tensor_offer> auto& x) {
 void fields(writer<wire::NodeStatus>& a, const node_status& x);
 void fields(reader<wire::NodeStatus>& a, node_status& x);
 
-}  // namespace troupe::wire_parts
+}  // namespace troupe::wire_fields
 
 namespace troupe {
 

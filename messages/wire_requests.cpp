@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-namespace wire_parts {
+namespace wire_fields {
 
 namespace {
 
@@ -23,7 +23,7 @@ using own_header = typename decltype(wire::header_of<T>(wire::own_requests))::ty
 
 /// Returns the field of CallRequest that holds the header of this request.
 template <own_request T>
-const google::protobuf::FieldDescriptor* part_for() {
+const google::protobuf::FieldDescriptor* field_for() {
   static const auto* const found = [] {
     const auto& asks = *wire::CallRequest::descriptor()->oneof_decl(0);
     int i = 0;
@@ -37,10 +37,10 @@ template <class... Own>
 void read_own(reader<wire::CallRequest>& a, std::variant<requests::function, Own...>& x) {
   const auto& header = a.header;
   const auto read_one = [&]<class T>() {
-    const auto* const part = part_for<T>();
-    if (part->number() != header.asks_case()) return;
+    const auto* const field = field_for<T>();
+    if (field->number() != header.asks_case()) return;
     a.refuse(
-      parse(static_cast<const own_header<T>&>(header.GetReflection()->GetMessage(header, part)), x.template emplace<T>()));
+      parse(static_cast<const own_header<T>&>(header.GetReflection()->GetMessage(header, field)), x.template emplace<T>()));
   };
   (read_one.template operator()<Own>(), ...);
 }
@@ -52,7 +52,7 @@ void ask(writer<wire::CallRequest>& a, const request& x) {
   std::visit(
     [&]<class T>(const T& what) {
       if constexpr (own_request<T>)
-        put(static_cast<own_header<T>&>(*header.GetReflection()->MutableMessage(&header, part_for<T>())), what);
+        put(static_cast<own_header<T>&>(*header.GetReflection()->MutableMessage(&header, field_for<T>())), what);
       else
         header.set_function(what.name);
     },
@@ -72,7 +72,7 @@ void ask(reader<wire::CallRequest>& a, request& x) {
   }
 }
 
-}  // namespace wire_parts
+}  // namespace wire_fields
 
 namespace {
 
@@ -108,8 +108,8 @@ std::size_t bytes_of(const request& what) {
       if constexpr (std::same_as<T, requests::function> || std::same_as<T, requests::method>) {
         return x.name.size();
       } else {
-        wire_parts::own_header<T> header;
-        wire_parts::put(header, x);
+        wire_fields::own_header<T> header;
+        wire_fields::put(header, x);
         std::size_t of_rates = 0;
         if constexpr (requires { x.which; }) of_rates = x.which.rates.size() * bytes_of_rate;
         return header.SpaceUsedLong() + of_rates;

@@ -4,7 +4,7 @@
 
 #include <troupe/messages/wire.hpp>
 
-namespace troupe::wire_parts {
+namespace troupe::wire_fields {
 
 namespace {
 
@@ -85,7 +85,7 @@ void all_fields(A& a, auto& x) {
   a(x.passes_running, &h::passes_running, &h::set_passes_running);
   a(x.passes_completed, &h::passes_completed, &h::set_passes_completed);
   a(x.passes_failed, &h::passes_failed, &h::set_passes_failed);
-  a(x.pass_parts, &h::pass_parts, &h::set_pass_parts);
+  a(x.graph_tasks, &h::graph_tasks, &h::set_graph_tasks);
   a(x.calls_made, &h::calls_made, &h::set_calls_made);
   a(x.calls_waiting, &h::calls_waiting, &h::set_calls_waiting);
   a(x.calls_failed, &h::calls_failed, &h::set_calls_failed);
@@ -115,4 +115,4 @@ void all_fields(A& a, auto& x) {
 void fields(writer<wire::NodeStatus>& a, const node_status& x) { all_fields(a, x); }
 void fields(reader<wire::NodeStatus>& a, node_status& x) { all_fields(a, x); }
 
-}  // namespace troupe::wire_parts
+}  // namespace troupe::wire_fields

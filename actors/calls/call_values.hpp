@@ -61,7 +61,7 @@ inline std::uint64_t bytes_of(const call_request& call) {
 
 /// Whether the message of a call leaves in fragments. Messages that leave later may overtake a message in fragments (see
 /// write_scheduler). Tensors that left ahead of the message do not count. If a tensor is sparse, all tensors count, because
-/// `ahead` then has an entry for each part of a sparse tensor.
+/// `ahead` then has an entry for each component of a sparse tensor.
 inline bool leaves_in_fragments(const call_request& call) {
   constexpr std::uint64_t least_bytes = std::uint64_t{250} << 10;  // a message with fewer leaves whole
   // Upper bounds of the bytes that describe a tensor, a size and a value.

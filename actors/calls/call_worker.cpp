@@ -35,7 +35,7 @@
 #include <troupe/actors/support/work_times.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
-#include <troupe/actors/transfers/parts_ahead.hpp>
+#include <troupe/actors/transfers/transfers_ahead.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -140,7 +140,7 @@ void note_end(const contracts::incoming_call& job, const std::string& label, std
 
 /// Counts and logs a request of another node that this node has refused. Returns the error for the caller.
 error refusal(const contracts::incoming_call& job, const std::string& label, const support::refused_request& why,
-              refusal_parts here) {
+              refusal_services here) {
   const auto& request = job.request;
   if (request.from_itself) return why;
   ++here.counts.requests_refused;
@@ -159,7 +159,7 @@ void answer_unless_large(contracts::incoming_call& job) {
 /// Runs the call on this thread. Never throws: an error goes to `job.failure`.
 void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   TROUPE_EXPECT(around.handle != nullptr);
-  const auto& here = around.parts;
+  const auto& here = around.services;
   auto& request = job.request;
   const auto label = label_of(request.what);
   const services::own_thread own(here.running, "the call of", label);
@@ -222,19 +222,19 @@ error no_worker_in_time(const contracts::incoming_call& job) {
                                         ": it waited for a worker of its node for as long");
 }
 
-void refuse_call(contracts::incoming_call& job, const error& why, refusal_parts here) {
+void refuse_call(contracts::incoming_call& job, const error& why, refusal_services here) {
   here.log.info(
     "calls", [&] { return description(job, label_of(job.request.what), here) + ": refused: " + why.what(); }, subject_of(job));
   job.answer.deliver(make_error(why.code(), why.what()));
 }
 
-void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_parts here) {
+void refuse_call(contracts::incoming_call& job, const support::refused_request& why, refusal_services here) {
   const auto told = refusal(job, label_of(job.request.what), why, here);
   job.answer.deliver(make_error(told.code(), told.what()));
 }
 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
-  const auto& here = around.parts;
+  const auto& here = around.services;
   const auto depth = job->request.depth;
   run_call(*job, around);
   const auto to = job->request.payload.message.node;
@@ -261,7 +261,7 @@ contracts::call_worker_actor make_call_worker(const call_surroundings& around) {
   auto make = [around](const contracts::call_worker_actor& self) {
     return std::tuple{[around, self](contracts::incoming_call_ptr& job) { serve_call(std::move(job), around, self); }};
   };
-  return support::spawn_handlers<contracts::call_worker_actor>(*around.parts.actors.system, "troupe.call", std::move(make));
+  return support::spawn_handlers<contracts::call_worker_actor>(*around.services.actors.system, "troupe.call", std::move(make));
 }
 
 }  // namespace troupe::calls

@@ -18,11 +18,11 @@ contracts::call_worker_actor call_workers::spawn() {
   throw_if_stopped();  // after stop() nobody would end a new worker
   try {
     auto made = make_call_worker(here_);
-    auto guard = here_.parts.network.peers.own->add(made.id(), gate::own_actors::kind::inner);
+    auto guard = here_.services.network.peers.own->add(made.id(), gate::own_actors::kind::inner);
     const auto number = made.id();
     return all_.emplace(number, guarded_worker{std::move(made), std::move(guard)}).first->second.worker;
   } catch (const std::system_error& refused) {
-    throw error(errc::function_failed, "node '" + here_.parts.self.name() + "' gets no thread for it beside the " +
+    throw error(errc::function_failed, "node '" + here_.services.self.name() + "' gets no thread for it beside the " +
                                          std::to_string(all_.size()) + " that run calls (" + refused.code().message() +
                                          "); nest fewer calls that wait for each other, or raise the limit on the process's "
                                          "threads or memory");
@@ -43,7 +43,7 @@ void call_workers::let_go(caf::actor_id worker) {
 }
 
 void call_workers::throw_if_stopped() const {
-  if (stopped_) throw error(errc::stopping, "node '" + here_.parts.self.name() + "' is stopping");
+  if (stopped_) throw error(errc::stopping, "node '" + here_.services.self.name() + "' is stopping");
 }
 
 std::vector<contracts::call_worker_actor> call_workers::stop() {

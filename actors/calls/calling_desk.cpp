@@ -14,9 +14,9 @@
 #include <troupe/actors/services/meeting.hpp>
 #include <troupe/actors/services/timed_request.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/inner_time.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
-#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::calls {
@@ -87,7 +87,7 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::meet&) {
     on(
       calls_made::failed{job->number, error(errc::peer_down, std::string("no connection to it: ") + to_exception(why).what())});
   };
-  const auto left = support::time_of_part(time_left(*job), job->request.depth);
+  const auto left = support::inner_time(time_left(*job), job->request.depth);
   services::meet(self_, here_, membership_, job->to, left, met, not_met);
 }
 

@@ -18,9 +18,9 @@ namespace troupe::calls {
 /// destructor fails the calls that have no answer.
 class calling_desk {
  public:
-  using parts = uses<with_directory, with_deadlines>;
+  using used_services = uses<with_directory, with_deadlines>;
 
-  calling_desk(support::desk_actor self, parts here, const contracts::membership_actor& membership,
+  calling_desk(support::desk_actor self, used_services here, const contracts::membership_actor& membership,
                const passes::open_contexts& contexts, outgoing_calls& calls, transfers::transfer_desk& transfers)
       : self_(self), here_(here), membership_(membership), contexts_(contexts), calls_(calls), transfers_(transfers) {}
   ~calling_desk();
@@ -48,7 +48,7 @@ class calling_desk {
   void finish(contracts::outgoing_call& job, call_result& answer);
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   const contracts::membership_actor membership_;
   const passes::open_contexts& contexts_;
   outgoing_calls& calls_;

@@ -38,7 +38,7 @@ std::string age_text(const contracts::outgoing_call& job) {
 
 }  // namespace
 
-outgoing_calls::outgoing_calls(const parts& here, passes::open_contexts& contexts)
+outgoing_calls::outgoing_calls(const used_services& here, passes::open_contexts& contexts)
     : here_(here), contexts_(contexts), credits_(here.options.send_limit) {}
 
 void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arriving) {
@@ -72,7 +72,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
     auto& payload = job->request.payload;
     here.outbox.compress(payload.tensors, payload.packings, job->to, payload.format);
   };
-  // When a copy has failed, the node may have ended. So `send` then does not use the parts of the node.
+  // When a copy has failed, the node may have ended. So `send` then does not use the services of the node.
   auto send = [here = uses<with_directory>(here_), gateway = here_.actors.gateway, job = std::move(job),
                made_on = std::move(made_on)](std::exception_ptr failure) {
     auto& payload = job->request.payload;

@@ -32,10 +32,10 @@ namespace troupe::calls {
 ///   OG-4  the error of a failed call has the code of its reason, the name of the node and the text of the reason (FT-1).
 class outgoing_calls {
  public:
-  using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_recorder, with_clock, with_actors,
-                     with_is_ending, with_departures, with_outbox>;
+  using used_services = uses<with_options, with_log, with_self, with_counts, with_directory, with_recorder, with_clock,
+                             with_actors, with_is_ending, with_departures, with_outbox>;
 
-  outgoing_calls(const parts& here, passes::open_contexts& contexts);
+  outgoing_calls(const used_services& here, passes::open_contexts& contexts);
 
   /// Waits until the call may leave (OG-2), at most until its deadline. Sends the call when the elements of all its tensors
   /// have been copied from their devices. Later calls may leave earlier (OG-3).
@@ -50,7 +50,7 @@ class outgoing_calls {
   std::string description(const contracts::outgoing_call& job) const;
   void take_spans(contracts::outgoing_call& job, const std::string& from_callee);
 
-  const parts here_;
+  const used_services here_;
   passes::open_contexts& contexts_;
   contracts::send_credits credits_;
   std::mutex mutex_;             // guards slots_

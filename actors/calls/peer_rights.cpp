@@ -114,15 +114,15 @@ std::string peer_rights::why_not(const call_request& call, const T& what) const 
   if (const auto right = lacking(of(caller), what, call.target, objects_); !right.empty()) return refused(right);
   if (!owns_all(caller, what, call.target, objects_))
     return "the caller does not own the object, and the policy keeps objects apart";
-  if (need_of<T>() == need::nothing && call.payload.context && !has_part(caller, call.payload.context))
+  if (need_of<T>() == need::nothing && call.payload.context && !takes_part(caller, call.payload.context))
     return refused("call functions that need no right in a context in which the caller has no part");
   return {};
 }
 
-bool peer_rights::has_part(node_id who, const context_id& id) const {
+bool peer_rights::takes_part(node_id who, const context_id& id) const {
   if (here_.network.peers.policy == nullptr || who == here_.self.id() || id.node == who || of(who).all_contexts) return true;
   const auto context = contexts_.find(id);
-  return context.record && context.record->members.has_part(who);
+  return context.record && context.record->members.takes_part(who);
 }
 
 std::string peer_rights::why_not(const caf::strong_actor_ptr& sender, bool role_rights::*right, const std::string& what) const {

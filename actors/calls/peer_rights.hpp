@@ -38,13 +38,13 @@ namespace troupe::calls {
 ///         uses only objects that it owns.
 ///   RB-4  the code says for each type of request which right it needs, or that it needs none. A type of which the code says
 ///         nothing does not compile.
-///   RB-5  with a policy, a request that needs no right may only be in a context in which the caller has a part. So nobody
-///         opens a context, or gets a part in one, without a right.
+///   RB-5  with a policy, a request that needs no right may only be in a context in which the caller takes part. So nobody
+///         opens a context, or takes part in one, without a right.
 class peer_rights {
  public:
-  using parts = uses<with_options, with_self, with_network, with_actors>;
+  using used_services = uses<with_options, with_self, with_network, with_actors>;
 
-  peer_rights(const parts& here, const membership::peer_directory& directory, const objects::object_store& objects,
+  peer_rights(const used_services& here, const membership::peer_directory& directory, const objects::object_store& objects,
               const passes::open_contexts& contexts)
       : here_(here), directory_(directory), objects_(objects), contexts_(contexts) {}
 
@@ -52,9 +52,9 @@ class peer_rights {
   const rights::role_rights& of(node_id who) const;
   /// Why the node refuses the call; empty if the call may run.
   std::string why_not(const call_request& call) const;
-  /// Whether the node has a part in the context: the node opened it, its role has the right `all_contexts`, or the record of
+  /// Whether the node takes part in the context: the node opened it, its role has the right `all_contexts`, or the record of
   /// the context says so (CR-4). True without a policy.
-  bool has_part(node_id who, const context_id& id) const;
+  bool takes_part(node_id who, const context_id& id) const;
   /// Why `sender`, an actor of another node, may not do what needs `right`; empty if it may. `what`: for the text, as in "look
   /// for actors".
   std::string why_not(const caf::strong_actor_ptr& sender, bool rights::role_rights::*right, const std::string& what) const;
@@ -63,7 +63,7 @@ class peer_rights {
   template <class T>
   std::string why_not(const call_request& call, const T& what) const;
 
-  const parts here_;
+  const used_services here_;
   const membership::peer_directory& directory_;
   const objects::object_store& objects_;
   const passes::open_contexts& contexts_;

@@ -18,9 +18,9 @@
 #include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/inner_time.hpp>
 #include <troupe/actors/support/refused_request.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
-#include <troupe/actors/support/time_of_part.hpp>
 #include <troupe/messages/caf_error.hpp>
 
 namespace troupe::calls {
@@ -114,7 +114,7 @@ bool serving_desk::believes(const call_request& request, const passes::context_r
   const auto caller = request.payload.message.node;
   if (here_.network.peers.policy == nullptr || caller == record.id().node) return true;
   const auto is_possible = [known = record.passes()](pass_number number) { return known.is_possible(number); };
-  return rights_.has_part(caller, record.id()) && is_possible(request.completed) &&
+  return rights_.takes_part(caller, record.id()) && is_possible(request.completed) &&
          std::all_of(request.failed.begin(), request.failed.end(), is_possible);
 }
 
@@ -135,7 +135,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
   question.payload.message = {here_.clock.next_number(), here_.self.id()};
   question.depth = job->request.depth + 1;
   here_.directory.traffic.sent(opener);
-  auto asked = self_->request(gateway, patience_for_part(*job), std::move(question));
+  auto asked = self_->request(gateway, patience_for_question(*job), std::move(question));
   asked_.add(opener, asked.id());
   const auto unheard = [this, job, context, opener, number = asked.id()](const caf::error& why) {
     asked_.answered(opener, number);
@@ -154,7 +154,7 @@ void serving_desk::ask_opener(const call& job, const passes::open_context& conte
 }
 
 /// For a call whose opener has not said which passes have ended, perhaps because the opener does not know yet that this node
-/// has a part in the context. The call goes on if no gradients wait to be gathered here; otherwise the call is refused.
+/// takes part in the context. The call goes on if no gradients wait to be gathered here; otherwise the call is refused.
 void serving_desk::hear_nothing_of_passes(const call& job, const passes::open_context& context, const caf::error& why) {
   if (!workers_.end_hold(job)) return;
   context.record->tasks().empty() ? gather(job, context) : refuse(job, to_exception(why));
@@ -185,11 +185,11 @@ void serving_desk::refuse(const call& job, const Reason& why) {
 
 /// The deadline of a question on behalf of a call. The question ends before the deadline of the call, so that the call can fail
 /// with the reason of the question.
-std::chrono::milliseconds serving_desk::patience_for_part(const contracts::incoming_call& job) const {
+std::chrono::milliseconds serving_desk::patience_for_question(const contracts::incoming_call& job) const {
   const auto deadline = here_.options.deadline;
   if (job.request.deadline_ns <= 0) return deadline;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time_left(job));
-  return std::min(deadline, support::time_of_part(left, job.request.depth));
+  return std::min(deadline, support::inner_time(left, job.request.depth));
 }
 
 }  // namespace troupe::calls

@@ -21,9 +21,10 @@ namespace troupe::calls {
 /// gradients of earlier passes. Then the call goes to worker_desk.
 class serving_desk {
  public:
-  using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_clock, with_network, with_deadlines>;
+  using used_services =
+    uses<with_options, with_log, with_self, with_counts, with_directory, with_clock, with_network, with_deadlines>;
 
-  serving_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
+  serving_desk(support::desk_actor self, const used_services& here, const contracts::membership_actor& membership,
                const peer_rights& rights, passes::routing_desk& contexts, worker_desk& workers)
       : self_(self), here_(here), membership_(membership), rights_(rights), contexts_(contexts), workers_(workers) {}
 
@@ -45,10 +46,10 @@ class serving_desk {
   void gather(const call& job, const passes::open_context& context);
   template <class Reason>
   void refuse(const call& job, const Reason& why);
-  std::chrono::milliseconds patience_for_part(const contracts::incoming_call& job) const;
+  std::chrono::milliseconds patience_for_question(const contracts::incoming_call& job) const;
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   const contracts::membership_actor membership_;
   const peer_rights& rights_;
   passes::routing_desk& contexts_;

@@ -39,7 +39,7 @@ std::chrono::nanoseconds time_left(const contracts::incoming_call& job) {
   return std::chrono::nanoseconds(std::max<std::int64_t>(1, job.request.deadline_ns - (support::steady_ns() - job.arrived_ns)));
 }
 
-worker_desk::worker_desk(support::desk_actor self, const parts& here, call_workers& workers,
+worker_desk::worker_desk(support::desk_actor self, const used_services& here, call_workers& workers,
                          transfers::transfer_desk& transfers)
     : self_(self),
       here_(here),

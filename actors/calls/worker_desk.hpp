@@ -24,9 +24,10 @@ std::chrono::nanoseconds time_left(const contracts::incoming_call& job);
 /// worker runs which call, and when the answers leave.
 class worker_desk {
  public:
-  using parts = uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;
+  using used_services =
+    uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;
 
-  worker_desk(support::desk_actor self, const parts& here, call_workers& workers, transfers::transfer_desk& transfers);
+  worker_desk(support::desk_actor self, const used_services& here, call_workers& workers, transfers::transfer_desk& transfers);
 
   /// Accepts a call that has come. Returns why the call may not wait here; empty if it may.
   std::string take(const contracts::incoming_call_ptr& job);
@@ -68,7 +69,7 @@ class worker_desk {
   void answer(const job_ptr& job);
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   call_workers& workers_;
   transfers::transfer_desk& transfers_;
   calls_taken core_;

@@ -132,10 +132,10 @@ signed_before::digest signed_before::digest_of(X509* certificate) {
 }
 
 std::string text_of(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown time";
+  std::tm moment{};
+  if (ASN1_TIME_to_tm(time, &moment) != 1) return "an unknown time";
   std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts);
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &moment);
   return text.data();
 }
 

@@ -21,7 +21,7 @@ constexpr nanoseconds retry_pause{100'000'000};
 // The longest wait for a connection or an answer. After lost packets TCP waits longer and longer before it sends them again, so
 // a new connection gets through sooner.
 constexpr nanoseconds longest_try{15'000'000'000};
-constexpr int parts_to_pause = 8;  // the time since the first try, divided by this, is the pause before the next try
+constexpr int pause_divisor = 8;  // the time since the first try, divided by this, is the pause before the next try
 constexpr nanoseconds shortest_greeting{1'000'000'000};
 constexpr nanoseconds longest_look_up{5'000'000'000};
 constexpr nanoseconds name_patience{800'000'000};
@@ -317,7 +317,7 @@ void greetings::take(const try_failed& what) {
   const bool is_of_table = to->why == outgoing::purpose::asked_by_table;  // the table dials again
   const auto patience = to->is_first() ? how_.patience : std::min(how_.patience, mesh_patience);
   const auto time =
-    std::clamp(nanoseconds((now_ - to->begun_ns) / parts_to_pause), retry_pause, std::max(retry_pause, join.longest_pause));
+    std::clamp(nanoseconds((now_ - to->begun_ns) / pause_divisor), retry_pause, std::max(retry_pause, join.longest_pause));
   const auto next = now_ + time.count();
   const bool is_patient =
     (to->is_first() && join.is_patient) || (is_nobody(problem) ? next < to->begun_ns + patience.count() : !says_why(problem));

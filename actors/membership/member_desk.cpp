@@ -21,7 +21,7 @@ using kind = peer_change::kind;
 
 /// Before news are passed on, they wait for a heartbeat's interval divided by this number. Meanwhile more news may come, so one
 /// message carries several pieces of news.
-constexpr int parts_of_interval = 8;
+constexpr int interval_divisor = 8;
 
 }  // namespace
 
@@ -143,7 +143,7 @@ void member_desk::act(const member_steps& steps) {
   for (const auto id : steps.greets) greet_(greeting_wanted{id});
   for (const auto& who : steps.dials) greet_(dial_wanted{who});
   for (const auto& [to, news] : steps.tells) pass_on(to, news, false);
-  if (steps.passes_on) after(options_.heartbeat / parts_of_interval, [this] { act(table_.pass_on()); });
+  if (steps.passes_on) after(options_.heartbeat / interval_divisor, [this] { act(table_.pass_on()); });
 }
 
 // Heartbeats.

@@ -100,12 +100,12 @@ class peer_directory {
   };
 
   void note_end(node_id id, std::uint64_t period);
-  /// The result of `part` for the entry of the node; an empty value if the node is not up.
-  template <class Part>
-  std::invoke_result_t<Part, const entry&> of(node_id id, Part part) const {
+  /// The result of `get` for the entry of the node; an empty value if the node is not up.
+  template <class Get>
+  std::invoke_result_t<Get, const entry&> of(node_id id, Get get) const {
     const std::lock_guard lock(mutex_);
     const auto found = up_.find(id);
-    return found == up_.end() ? std::invoke_result_t<Part, const entry&>{} : part(found->second);
+    return found == up_.end() ? std::invoke_result_t<Get, const entry&>{} : get(found->second);
   }
 
   mutable std::mutex mutex_;  // guards up_, ids_, known_, down_, last_down_ and newest_dropped_

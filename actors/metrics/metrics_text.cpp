@@ -76,12 +76,12 @@ void add_own(exposition& to, const node_status& x) {
   to.metric("uptime_seconds", "gauge", "Seconds since the node started.");
   to.sample({}, seconds(x.uptime_ns));
   to.gauge("resident_memory_bytes", "Memory of the node's process that is in RAM.", x.resident_bytes);
-  to.gauge("contexts", "Parts of contexts that the node holds, whichever node opened them.", x.contexts);
+  to.gauge("contexts", "Contexts that the node holds, whichever node opened them.", x.contexts);
   to.counter("contexts_opened_total", "Contexts that the node has opened.", x.contexts_opened);
   to.gauge("passes_running", "Passes begun on this node that run.", x.passes_running);
   to.counter("passes_completed_total", "Passes begun on this node that have completed.", x.passes_completed);
   to.counter("passes_failed_total", "Passes begun on this node that have failed.", x.passes_failed);
-  to.gauge("pass_parts", "Parts in passes of any node that the node holds.", x.pass_parts);
+  to.gauge("graph_tasks", "Graph tasks of passes of any node that the node holds.", x.graph_tasks);
   to.counter("calls_made_total", "Calls that the node has made.", x.calls_made);
   to.gauge("calls_waiting", "Calls made that are not answered yet.", x.calls_waiting);
   to.counter("calls_failed_total", "Calls made that ended with an error, a deadline or a peer that is down.", x.calls_failed);

@@ -20,18 +20,18 @@ fragment_reader::outcome fragment_reader::wrong(std::string why) {
   return outcome::wrong;
 }
 
-fragment_reader::outcome fragment_reader::sort(std::vector<char>& part) {
+fragment_reader::outcome fragment_reader::sort(std::vector<char>& chunk) {
   switch (state_) {
     case state::off:
       break;
     case state::head:
-      return part.size() == message_head::bytes ? sort_head(part.data()) : wrong("a header of another size");
+      return chunk.size() == message_head::bytes ? sort_head(chunk.data()) : wrong("a header of another size");
     case state::payload:
       state_ = state::head;
       break;
     case state::fragment:
       state_ = state::head;
-      part.swap(ahead_);
+      chunk.swap(ahead_);
       return outcome::kept;
   }
   return outcome::for_broker;
@@ -57,12 +57,12 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   return outcome::for_broker;
 }
 
-std::size_t fragment_reader::prepare(std::vector<char>& part) {
+std::size_t fragment_reader::prepare(std::vector<char>& chunk) {
   assert(has_wish());
-  part.swap(ahead_);
+  chunk.swap(ahead_);
   ahead_.clear();
-  const auto came = part.size();
-  part.resize(state_ == state::fragment ? came + next_ : next_);
+  const auto came = chunk.size();
+  chunk.resize(state_ == state::fragment ? came + next_ : next_);
   ahead_of_payload_ = false;
   return came;
 }

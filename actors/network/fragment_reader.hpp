@@ -37,12 +37,12 @@ class fragment_reader {
   /// From now on the bytes are messages of BASP. No effect after the first call.
   void begin() noexcept;
   state now() const noexcept { return state_; }
-  /// Decides about `part`, the bytes that came last: the broker gets them (`for_broker`), the reader stores them (`kept`), or
+  /// Decides about `chunk`, the bytes that came last: the broker gets them (`for_broker`), the reader stores them (`kept`), or
   /// they break a rule (`wrong`).
-  outcome sort(std::vector<char>& part);
+  outcome sort(std::vector<char>& chunk);
   /// How many bytes of fragments the reader stores.
   std::size_t kept() const noexcept { return ahead_.size(); }
-  /// The header of the message whose parts come now; before the first message, a header of zeros.
+  /// The header of the message whose fragments come now; before the first message, a header of zeros.
   const message_head& head() const noexcept { return head_; }
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept {
@@ -51,9 +51,9 @@ class fragment_reader {
   }
   /// Whether the next bytes are of a fragment, or of a payload whose first bytes came in fragments.
   bool has_wish() const noexcept { return state_ == state::fragment || ahead_of_payload_; }
-  /// Puts the bytes that came in fragments at the beginning of `part`, and makes space behind them for the bytes that come
+  /// Puts the bytes that came in fragments at the beginning of `chunk`, and makes space behind them for the bytes that come
   /// next. Returns how many bytes came in fragments. Pre: has_wish().
-  std::size_t prepare(std::vector<char>& part);
+  std::size_t prepare(std::vector<char>& chunk);
   /// Whether the other end has said that it reads fragments.
   bool other_end_reads() const noexcept { return other_end_reads_; }
 

@@ -117,7 +117,7 @@ class walk {
   bool list(std::string_view types, std::size_t depth) noexcept {
     if (depth > message_values::most_nested) return false;
     return for_each_type(types, [&](auto type) {
-      if (!count_parts(1)) return false;
+      if (!count_values(1)) return false;
       if (into_.has_unknown_layout) return may_follow(type);
       return from_.left().empty() ? may_be_missing(type) : value(type, depth);
     });
@@ -171,16 +171,16 @@ class walk {
     return count && from_.take(*count * bytes_of_element);
   }
 
-  bool count_parts(std::size_t more) noexcept {
-    if (more > message_values::most_parts - parts_) return false;
-    parts_ += more;
+  bool count_values(std::size_t more) noexcept {
+    if (more > message_values::most_values - count_) return false;
+    count_ += more;
     return true;
   }
 
   template <class Element>
   bool many(Element element) noexcept {
     const auto count = from_.take_size();
-    if (!count || !count_parts(*count)) return false;
+    if (!count || !count_values(*count)) return false;
     for (std::size_t i = 0; i < *count; ++i)
       if (!element()) return false;
     return true;
@@ -236,7 +236,7 @@ class walk {
   front_reader from_;
   message_values& into_;
   bool has_left_nodes_ = false;
-  std::size_t parts_ = 0;
+  std::size_t count_ = 0;
 };
 
 /// Whether a name with a forbidden beginning follows a plus sign. Reads the bytes only once, because the sender chooses how

@@ -23,12 +23,12 @@ namespace troupe::network {
 ///         known layout. A message is wrong if `std::vector<char>` is a type of such bytes, or if they hold the name of a type
 ///         that MV-1 forbids. It is also wrong if node ids may follow, and the bytes hold the number by which CAF marks an id
 ///         as a URI.
-///   MV-4  a message is wrong if it has more than `most_parts` values and elements of lists, or more than `most_pointers`
+///   MV-4  a message is wrong if it has more than `most_values` values and elements of lists, or more than `most_pointers`
 ///         pointers to actors. Elements and pointers behind a value of an own type are not counted (MV-3).
 struct message_values {
   static constexpr std::size_t most_nested = 64;
   /// The most values of a message, together with the elements of its lists of texts and of pointers to actors.
-  static constexpr std::size_t most_parts = std::size_t{1} << 20;
+  static constexpr std::size_t most_values = std::size_t{1} << 20;
   static constexpr std::size_t most_pointers = std::size_t{1} << 17;
 
   bool is_wrong = false;

@@ -26,21 +26,21 @@ void peer_messages::tell_whose() {
   if (rules_) rules_->meet(known_.ids, who_, known_.policy.get());
 }
 
-/// Why the part may not come; empty if it may.
-std::string peer_messages::why_not(const std::vector<char>& part) {
+/// Why the chunk may not come; empty if it may.
+std::string peer_messages::why_not(const std::vector<char>& chunk) {
   using state = fragment_reader::state;
   if (!rules_) return {};
-  if (frames_.now() == state::payload) return rules_->why_not(part);
-  if (frames_.now() != state::head || part.size() != message_head::bytes) return {};
-  const auto head = message_head::read(part.data());
+  if (frames_.now() == state::payload) return rules_->why_not(chunk);
+  if (frames_.now() != state::head || chunk.size() != message_head::bytes) return {};
+  const auto head = message_head::read(chunk.data());
   if (head.operation != message_head::fragment) return rules_->why_not(head);
   return rules_->now() == message_rules::state::waiting ? "a fragment before its handshake" : "";
 }
 
-peer_messages::outcome peer_messages::sort(std::vector<char>& part) {
-  problem_ = why_not(part);
+peer_messages::outcome peer_messages::sort(std::vector<char>& chunk) {
+  problem_ = why_not(chunk);
   if (!problem_.empty()) return outcome::wrong;
-  const auto result = frames_.sort(part);
+  const auto result = frames_.sort(chunk);
   if (result == outcome::wrong) problem_ = frames_.problem();
   return result;
 }

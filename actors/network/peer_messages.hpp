@@ -71,8 +71,8 @@ class peer_messages {
   void meet(certificates::identity who);
   state now() const noexcept { return sender_ ? state::proven : state::unknown; }
 
-  /// Decides about `part`, the bytes that came last: the broker gets them, a fragment is stored, or they are wrong.
-  outcome sort(std::vector<char>& part);
+  /// Decides about `chunk`, the bytes that came last: the broker gets them, a fragment is stored, or they are wrong.
+  outcome sort(std::vector<char>& chunk);
   /// What was wrong. Pre: sort() has returned `wrong`.
   const std::string& problem() const noexcept {
     TROUPE_EXPECT(!problem_.empty());
@@ -85,7 +85,7 @@ class peer_messages {
   /// While the result lives, this thread reads the last message. With certificates, the message has to name the node of the
   /// certificate as its sender.
   reading_from reading() noexcept;
-  /// To be called when CAF's broker has read the part that came last. Returns why the connection has to end; empty if the
+  /// To be called when CAF's broker has read the chunk that came last. Returns why the connection has to end; empty if the
   /// connection may go on.
   std::string was_read(caf::io::basp_broker& broker, caf::io::connection_handle by);
 
@@ -97,7 +97,7 @@ class peer_messages {
   void left(std::size_t bytes, bool is_all) noexcept { notes_.left(bytes, is_all); }
 
  private:
-  std::string why_not(const std::vector<char>& part);
+  std::string why_not(const std::vector<char>& chunk);
   void tell_whose();
 
   const gate::known_peers& known_;

@@ -12,7 +12,7 @@ add_room(network
   message_rules.cpp
   message_values.cpp
   network_threads.cpp
-  part_buffer.cpp
+  chunk_buffer.cpp
   peer_messages.cpp
   shared_multiplexer.cpp
   silent_connections.cpp

@@ -41,7 +41,7 @@ void tcp_scribe::meet_broker() {
 
 void tcp_scribe::configure_read(receive_policy::config config) {
   meet_broker();
-  handler_.parts.wish(config);
+  handler_.chunks.wish(config);
   if (handler_.launch() && handler_.path.wire().has_unread()) read_on_later();
 }
 
@@ -58,7 +58,7 @@ void tcp_scribe::graceful_shutdown() {
 
 void tcp_scribe::add_to_loop() {
   handler_.start();
-  if (handler_.parts.has_ahead() || handler_.path.wire().has_unread()) catch_up_soon();
+  if (handler_.chunks.has_ahead() || handler_.path.wire().has_unread()) catch_up_soon();
 }
 
 std::string tcp_scribe::addr() const {
@@ -82,7 +82,7 @@ void tcp_scribe::read_on_later() {
 void tcp_scribe::catch_up() {
   will_catch_up_ = false;
   handler_.guarded([this] {
-    if (handler_.parts.has_ahead()) handler_.consume();
+    if (handler_.chunks.has_ahead()) handler_.consume();
     if (handler_.path.wire().has_unread()) read_on_later();  // not now: the bytes that it reads may need another catch_up()
     if (!handler_.waits()) handler_.write_now();
   });
@@ -126,7 +126,7 @@ void tcp_scribe::socket_handler::start() {
   if (path.memory().now() == connection_channel::state::open) watch_channel();
   if (!reader_) {
     reader_.reset(&scribe_);
-    if (parts.is_empty() && messages.frames().now() != fragment_reader::state::fragment) want_next();
+    if (chunks.is_empty() && messages.frames().now() != fragment_reader::state::fragment) want_next();
   }
   activate();
 }
@@ -233,8 +233,8 @@ void tcp_scribe::socket_handler::read() {
   if (!consume()) return;
   if (reading_ == reading::wrong) return fail(operation::read);
   for (int i = 0; i < most_reads; ++i) {
-    const auto wanted = parts.space().iov_len + parts.space_ahead().iov_len;
-    const auto came = path.read(parts.space(), parts.space_ahead());
+    const auto wanted = chunks.space().iov_len + chunks.space_ahead().iov_len;
+    const auto came = path.read(chunks.space(), chunks.space_ahead());
     if (came <= 0) {
       if (came < 0 && may_work_later(errno)) return;
       if (tls != nullptr && !tls->problem().why.empty() && !tls->problem().has_ended)
@@ -244,7 +244,7 @@ void tcp_scribe::socket_handler::read() {
       return;
     }
     if (path.memory().has_read()) return fail(operation::read);  // no byte may come by TCP any more
-    parts.add(static_cast<std::size_t>(came));
+    chunks.add(static_cast<std::size_t>(came));
     if (path.memory().now() == connection_channel::state::searching) search_channel();
     const bool goes_on = consume();
     // Memory may hold bytes that had to wait for the bytes that TCP has just brought.
@@ -257,18 +257,18 @@ void tcp_scribe::socket_handler::read() {
 bool tcp_scribe::socket_handler::consume() {
   std::size_t from_memory = 0;
   while (reader_ && reading_ == reading::wanted) {
-    parts.add_ahead();
-    if (!parts.has_ahead() && from_memory < most_from_memory) {
-      const auto taken = path.read_memory(parts.space());
-      parts.add(taken);
+    chunks.add_ahead();
+    if (!chunks.has_ahead() && from_memory < most_from_memory) {
+      const auto taken = path.read_memory(chunks.space());
+      chunks.add(taken);
       from_memory += taken;
     }
-    if (parts.now() == part_buffer::state::filling) return true;
-    if (parts.now() == part_buffer::state::full) {
+    if (chunks.now() == chunk_buffer::state::filling) return true;
+    if (chunks.now() == chunk_buffer::state::full) {
       grow_part();
       continue;
     }
-    const bool goes_on = hand_on_part();
+    const bool goes_on = hand_on_chunk();
     if (reading_ == reading::wrong) return true;
     want_next();
     if (!goes_on) stop();
@@ -276,11 +276,11 @@ bool tcp_scribe::socket_handler::consume() {
   return reading_ == reading::wrong;
 }
 
-/// Hands the complete part to the broker, or stores the part if it is a fragment. False: the broker wants no more parts.
-bool tcp_scribe::socket_handler::hand_on_part() {
-  const auto bytes = parts.take();
+/// Hands the complete chunk to the broker, or stores the chunk if it is a fragment. False: the broker wants no more chunks.
+bool tcp_scribe::socket_handler::hand_on_chunk() {
+  const auto bytes = chunks.take();
   scribe_.silence_.reset();
-  switch (messages.sort(parts.part())) {
+  switch (messages.sort(chunks.chunk())) {
     case fragment_reader::outcome::for_broker:
       // The first message of the called end stays as CAF makes it, because a calling end sees by its bytes whether a node
       // listens.
@@ -299,7 +299,7 @@ bool tcp_scribe::socket_handler::hand_on_part() {
 bool tcp_scribe::socket_handler::hand_to_broker(std::size_t bytes) {
   const auto sender = messages.reading();
   const handing_over now(scribe_.basp_ != nullptr);
-  const bool goes_on = scribe_.consume(&backend(), parts.part().data(), bytes);
+  const bool goes_on = scribe_.consume(&backend(), chunks.chunk().data(), bytes);
   if (goes_on && scribe_.basp_ != nullptr && !scribe_.detached())  // a broker that has ended can't be asked
     if (const auto why = messages.was_read(*scribe_.basp_, scribe_.hdl()); !why.empty()) end_wrong(why);
   return goes_on;
@@ -316,9 +316,9 @@ void tcp_scribe::socket_handler::want_next() {
   const bool is_fragment = messages.frames().has_wish();
   try {
     if (is_fragment)
-      parts.want_rest(messages.frames().prepare(parts.part()));
+      chunks.want_rest(messages.frames().prepare(chunks.chunk()));
     else
-      parts.want_next();
+      chunks.want_next();
     note_unfinished();
   } catch (const std::bad_alloc&) {
     end_for_memory(is_fragment);
@@ -327,7 +327,7 @@ void tcp_scribe::socket_handler::want_next() {
 
 void tcp_scribe::socket_handler::grow_part() {
   try {
-    parts.grow();
+    chunks.grow();
     note_unfinished();
   } catch (const std::bad_alloc&) {
     end_for_memory(false);
@@ -336,14 +336,14 @@ void tcp_scribe::socket_handler::grow_part() {
 
 void tcp_scribe::socket_handler::end_for_memory(bool is_fragment) {
   if (is_fragment) return end_wrong("a message in fragments, for which there is no memory");
-  end_wrong("a message of " + std::to_string(parts.wished()) + " bytes, for which there is no memory");
+  end_wrong("a message of " + std::to_string(chunks.wished()) + " bytes, for which there is no memory");
 }
 
-/// Ends the connection if the certificate has too many bytes of incomplete messages. Parts of at most `first_capacity` bytes do
+/// Ends the connection if the certificate has too many bytes of incomplete messages. Chunks of at most `first_capacity` bytes do
 /// not count, because each connection has space for them anyway.
 void tcp_scribe::socket_handler::note_unfinished() {
-  const auto bytes = parts.part().size();
-  if (!messages.may_hold(bytes > part_buffer::first_capacity ? bytes : 0))
+  const auto bytes = chunks.chunk().size();
+  if (!messages.may_hold(bytes > chunk_buffer::first_capacity ? bytes : 0))
     end_wrong("more than " + std::to_string(gate::node_ids::most_unfinished >> 30) + " GiB of messages that are not complete");
 }
 

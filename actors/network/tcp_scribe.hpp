@@ -15,7 +15,7 @@
 #include <caf/io/receive_policy.hpp>
 #include <caf/io/scribe.hpp>
 
-#include <troupe/actors/network/part_buffer.hpp>
+#include <troupe/actors/network/chunk_buffer.hpp>
 #include <troupe/actors/network/peer_messages.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
 #include <troupe/actors/network/transport.hpp>
@@ -28,7 +28,7 @@ class connection_host;
 /// A broker's TCP connection. One system call reads a small message, and one writes the flushed bytes. CAF's own scribe needs
 /// three calls to read and four to write. The event loop tells the broker of data and of failures, as CAF's does.
 /// CAF's setting `middleman.max-consecutive-reads` has no effect here. The scribe moves bytes between the event loop and a
-/// stack of layers. `transport` has the socket, TLS and shared memory. `part_buffer` collects the bytes that the broker wants
+/// stack of layers. `transport` has the socket, TLS and shared memory. `chunk_buffer` collects the bytes that the broker wants
 /// next. `write_scheduler` decides which bytes leave next. `peer_messages` decides which messages may come, and from whom. If
 /// the other end is a tcp_scribe of this machine too, each direction moves to memory that both ends share
 /// (`connection_channel`). It moves once TCP has taken all bytes that were sent before. From then on TCP only says when the
@@ -65,7 +65,7 @@ class tcp_scribe final : public caf::io::scribe {
   void configure_read(caf::io::receive_policy::config config) override;
   void ack_writes(bool enable) override { handler_.ack_writes(enable); }
   std::vector<char>& wr_buf() override { return handler_.leaving.open(); }
-  std::vector<char>& rd_buf() override { return handler_.parts.part(); }
+  std::vector<char>& rd_buf() override { return handler_.chunks.chunk(); }
   void flush() override;
   void graceful_shutdown() override;
   void add_to_loop() override;
@@ -79,7 +79,7 @@ class tcp_scribe final : public caf::io::scribe {
   void read_on();
 
   int socket() const noexcept { return handler_.fd(); }
-  /// Keeps the token until the first part has come: until then the connection counts as silent.
+  /// Keeps the token until the first chunk has come: until then the connection counts as silent.
   void expect_first(silent_connections::token silence) { silence_ = std::move(silence); }
   /// For the calling end: from now on this end looks for the shared memory that the other end makes.
   void expect_channel() { handler_.path.memory().expect(socket()); }
@@ -136,7 +136,7 @@ class tcp_scribe final : public caf::io::scribe {
     void removed_from_loop(caf::io::network::operation op) override;
     void graceful_shutdown() override;
 
-    /// Hands the bytes that have come to the broker. True: too few bytes are left for the next part, or the bytes were wrong.
+    /// Hands the bytes that have come to the broker. True: too few bytes are left for the next chunk, or the bytes were wrong.
     /// False: the broker wants no bytes.
     bool consume();
     /// Writes outside of an event of the socket. Bytes that the system does not take are written later.
@@ -155,7 +155,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool has_news() { return writing_ == writing::waits_for_memory || path.memory().has_unread(); }
 
     transport path;
-    part_buffer parts;
+    chunk_buffer chunks;
     peer_messages messages;
     write_scheduler leaving;
 
@@ -186,7 +186,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool prove();
     void read();
     void write();
-    bool hand_on_part();
+    bool hand_on_chunk();
     bool hand_to_broker(std::size_t bytes);
     void want_next();
     void grow_part();
@@ -225,7 +225,7 @@ class tcp_scribe final : public caf::io::scribe {
   connection_host& host_;
   const gate::end which_;
   socket_handler handler_;
-  silent_connections::token silence_;  // until the first part has come
+  silent_connections::token silence_;  // until the first chunk has come
   bool will_catch_up_ = false;
   bool will_read_on_ = false;
   bool has_met_broker_ = false;

@@ -8,7 +8,7 @@
 #include <caf/send.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/services/node_actors.hpp>
@@ -21,7 +21,7 @@ namespace troupe::nodes {
 
 namespace {
 
-std::shared_ptr<objects::local_optimizer> optimizer_of(node_parts& here, const call_arguments& arguments) {
+std::shared_ptr<objects::local_optimizer> optimizer_of(node_services& here, const call_arguments& arguments) {
   return here.objects.find_optimizer(arguments.target);
 }
 
@@ -51,7 +51,7 @@ class disk_wait {
 }  // namespace
 
 /// Checks the folder of this node's parts, if a folder is named. Replies with the estimated size of a part.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::expect_disk_space& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::expect_disk_space& what) {
   const auto bytes = optimizer_of(here, arguments)->estimated_bytes();
   // During a save the disk also holds the previous checkpoint.
   if (!what.folder.empty()) objects::expect_disk_space(what.folder, here.data.nearest(what.folder), 2 * bytes);
@@ -59,7 +59,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::ex
 }
 
 /// Writes the snapshot of this node's part to a folder below the data folder. Replies with the digest of the file.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::save& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::save& what) {
   const auto& save = save_in(what);
   const auto one = optimizer_of(here, arguments);
   const support::file_location location(here.data.find_or_make(what.folder),
@@ -70,7 +70,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::sa
 
 /// Removes this node's part of the save from a folder below the data folder, or with `others` its parts of all other saves.
 /// Does nothing if no folder is named. With `others` does nothing if this node has taken part in a later save.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::remove& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::remove& what) {
   const auto& save = save_in(what);
   if (what.folder.empty()) return {};
   const auto folder = here.data.find(what.folder);
@@ -81,16 +81,16 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::snapshot& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::snapshot& what) {
   const auto digest = optimizer_of(here, arguments)->snapshot(here.objects.node_name(), save_in(what));
   return {{}, calls::to_attributes(digest)};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::piece& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::piece& what) {
   return {{optimizer_of(here, arguments)->piece(save_in(what), what.offset, what.size)}};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::receive& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::receive& what) {
   optimizer_of(here, arguments)->receive(save_in(what), what.offset, what.total, arguments.tensor(0));
   return {};
 }
@@ -98,7 +98,7 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::re
 /// Reads and checks the part of this node. If the request names a folder, the part lies in this folder below the data folder.
 /// Otherwise the caller has sent the part before (requests::receive). The caller names no file: a node reads only its own
 /// parts.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::load& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::load& what) {
   const auto& save = save_in(what);
   support::expect_checksum_name(what.sum_kind);
   const support::file_digest digest{what.bytes, what.sum};
@@ -116,12 +116,12 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::lo
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::apply& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::apply& what) {
   optimizer_of(here, arguments)->apply(save_in(what), {what.number});
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::discard&) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::discard&) {
   optimizer_of(here, arguments)->discard();
   return {};
 }

@@ -14,7 +14,7 @@
 #include <troupe/actors/calls/worker_desk.hpp>
 #include <troupe/actors/network/handing_over.hpp>
 #include <troupe/actors/nodes/news_desk.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/nodes/status_desk.hpp>
 #include <troupe/actors/passes/routing_desk.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
@@ -30,21 +30,21 @@ namespace {
 
 /// The desks of a `gateway` actor. The actor binds each message to a desk.
 struct gateway_desks {
-  gateway_desks(support::desk_actor self, node_parts& parts, const contracts::membership_actor& membership)
-      : directory(parts.directory),
-        transfers(self, parts, parts.memory_reader),
+  gateway_desks(support::desk_actor self, node_services& services, const contracts::membership_actor& membership)
+      : directory(services.directory),
+        transfers(self, services, services.memory_reader),
         contexts(
-          self, parts, parts.contexts,
-          [&rights = parts.rights](node_id who, const context_id& id) { return rights.has_part(who, id); },
+          self, services, services.contexts,
+          [&rights = services.rights](node_id who, const context_id& id) { return rights.takes_part(who, id); },
           [this](const context_id& id) {
             calling.context_closed(id);
             workers.context_closed(id);
           }),
-        calling(self, parts, membership, parts.contexts, parts.calls, transfers),
-        workers(self, parts, parts.workers, transfers),
-        serving(self, parts, membership, parts.rights, contexts, workers),
-        status(self, parts, membership, workers),
-        members(self, parts, membership, contexts, [this](const contracts::peer_down& news) { went_down(news); }) {}
+        calling(self, services, membership, services.contexts, services.calls, transfers),
+        workers(self, services, services.workers, transfers),
+        serving(self, services, membership, services.rights, contexts, workers),
+        status(self, services, membership, workers),
+        members(self, services, membership, contexts, [this](const contracts::peer_down& news) { went_down(news); }) {}
 
   void went_down(const contracts::peer_down& news) {
     transfers.went_down(news.who.id);
@@ -130,8 +130,8 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
   using broker = contracts::gateway_actor::stateful_broker_base<gateway_state>;
 
  public:
-  gateway(caf::actor_config& config, node_parts& parts, const contracts::membership_actor& membership)
-      : broker(config), parts_(parts), membership_(membership) {}
+  gateway(caf::actor_config& config, node_services& services, const contracts::membership_actor& membership)
+      : broker(config), services_(services), membership_(membership) {}
 
   using broker::enqueue;
   /// A message that a connection hands over is handled here at once, unless another message waits: then the message goes to the
@@ -153,14 +153,14 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
     set_exit_handler([](caf::scheduled_actor* own, caf::exit_msg& news) {
       if (news.reason == caf::exit_reason::user_shutdown) own->quit(news.reason);
     });
-    set_default_handler([here = uses<with_log, with_counts>(parts_)](caf::scheduled_actor* own, caf::message_view&) {
+    set_default_handler([here = uses<with_log, with_counts>(services_)](caf::scheduled_actor* own, caf::message_view&) {
       return refuse_unknown(here, *own->current_mailbox_element());
     });
-    return state.desks.emplace(this, parts_, std::exchange(membership_, {})).handlers();
+    return state.desks.emplace(this, services_, std::exchange(membership_, {})).handlers();
   }
 
  private:
-  node_parts& parts_;
+  node_services& services_;
   // Moves to the desks, which are destroyed when the actor ends. If the handle stayed here, gateway and membership would keep
   // each other alive for ever.
   contracts::membership_actor membership_;
@@ -168,10 +168,10 @@ class gateway final : public contracts::gateway_actor::stateful_broker_base<gate
 
 }  // namespace
 
-contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership) {
-  auto& system = *parts.actors.system;
+contracts::gateway_actor spawn_gateway(node_services& services, const contracts::membership_actor& membership) {
+  auto& system = *services.actors.system;
   caf::actor_config config{&system.middleman().backend()};
-  return system.spawn_class<gateway, caf::no_spawn_options>(config, parts, membership);
+  return system.spawn_class<gateway, caf::no_spawn_options>(config, services, membership);
 }
 
 }  // namespace troupe::nodes

@@ -6,10 +6,10 @@
 
 namespace troupe::nodes {
 
-struct node_parts;
+struct node_services;
 
 /// Spawns the node's `gateway` actor: a broker in the network threads. `membership`: null if the node runs on an actor system
 /// of the caller.
-contracts::gateway_actor spawn_gateway(node_parts& parts, const contracts::membership_actor& membership);
+contracts::gateway_actor spawn_gateway(node_services& services, const contracts::membership_actor& membership);
 
 }  // namespace troupe::nodes

@@ -8,7 +8,7 @@
 #include <caf/result.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/passes/routing_desk.hpp>
 #include <troupe/actors/services/note_refusal.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
@@ -19,19 +19,19 @@ namespace troupe::nodes {
 /// The desk of the `gateway` actor for news of members, and for messages of other nodes to the membership.
 class news_desk {
  public:
-  using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_outbox,
-                     with_garbage>::and_also<with_objects, with_news>;
+  using used_services = uses<with_log, with_self, with_counts, with_directory, with_maps, with_outbox,
+                             with_garbage>::and_also<with_objects, with_news>;
 
   /// `on_down`: called when a peer went down, after the directory has noted that.
-  news_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
+  news_desk(support::desk_actor self, const used_services& here, const contracts::membership_actor& membership,
             passes::routing_desk& contexts, std::function<void(const contracts::peer_down&)> on_down)
       : self_(self), here_(here), membership_(membership), contexts_(contexts), on_down_(std::move(on_down)) {}
 
   caf::result<welcome> greet(hello& greeting, caf::strong_actor_ptr& gateway);
   /// Hands a message of another node to the membership, which answers with an `Answer`.
-  template <class Answer, class... Parts>
-  caf::result<Answer> pass_on(Parts&&... message) {
-    if (membership_) return self_->delegate(membership_, std::forward<Parts>(message)...);
+  template <class Answer, class... Values>
+  caf::result<Answer> pass_on(Values&&... message) {
+    if (membership_) return self_->delegate(membership_, std::forward<Values>(message)...);
     return make_error(errc::misuse, "node '" + here_.self.name() + "' has no network and no membership");
   }
 
@@ -48,7 +48,7 @@ class news_desk {
   void tell_gone(const member& who, const std::string& reason) const;
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   const contracts::membership_actor membership_;
   passes::routing_desk& contexts_;
   const std::function<void(const contracts::peer_down&)> on_down_;

@@ -15,12 +15,12 @@
 namespace troupe::nodes {
 
 node_pages::node_pages(node_runtime& of) : of_(of) {
-  auto& parts = of_.parts();
-  const auto [host, port] = parse_page_address(parts.options.metrics);
+  auto& services = of_.services();
+  const auto [host, port] = parse_page_address(services.options.metrics);
   server_ = std::make_unique<metrics::page_server>(host, port, [this](const std::string& path) { return make(path); });
   port_ = server_->port();
-  parts.log.info("nodes",
-                 [&, name = host] { return "serves /healthz and /metrics at " + membership::address_text(name, port_); });
+  services.log.info("nodes",
+                    [&, name = host] { return "serves /healthz and /metrics at " + membership::address_text(name, port_); });
 }
 
 node_pages::~node_pages() { end(); }
@@ -48,11 +48,11 @@ metrics::page node_pages::health() {
   } catch (const error& problem) {
     return {503, {}, problem.what() + std::string("\n")};
   }
-  return {200, {}, "node '" + of_.parts().self.name() + "' serves\n"};
+  return {200, {}, "node '" + of_.services().self.name() + "' serves\n"};
 }
 
 std::string node_pages::why_not() const {
-  const auto who = "node '" + of_.parts().self.name() + "' ";
+  const auto who = "node '" + of_.services().self.name() + "' ";
   switch (state_) {
     case state::starts:
       return who + "starts: it has not joined the nodes that it was told to join";
@@ -69,11 +69,11 @@ const node_status& node_pages::status() {
   if (asked_ == std::chrono::steady_clock::time_point{} || now - asked_ >= memory) {
     problem_ = {errc::none, {}};
     const support::logger_release lets_go;
-    caf::scoped_actor self{*of_.parts().actors.system};
-    self->request(of_.parts().actors.gateway, patience, support::status_atom::value)
+    caf::scoped_actor self{*of_.services().actors.system};
+    self->request(of_.services().actors.gateway, patience, support::status_atom::value)
       .receive([&](node_status& all) { last_ = std::move(all); },
                [&](const caf::error& reason) {
-                 problem_ = to_exception(reason, "the status of node '" + of_.parts().self.name() + "'");
+                 problem_ = to_exception(reason, "the status of node '" + of_.services().self.name() + "'");
                });
     asked_ = std::chrono::steady_clock::now();
   }

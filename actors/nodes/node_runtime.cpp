@@ -92,16 +92,16 @@ settings checked(settings options) {
 }  // namespace
 
 node_runtime::node_runtime(node& handle, settings options, caf::actor_system* host)
-    : parts_(&handle, checked(std::move(options)), [this] { tidy(); }),
-      link_(std::make_shared<node_link>(handle, *this, parts_.self.id(), parts_.self.name())) {
+    : services_(&handle, checked(std::move(options)), [this] { tidy(); }),
+      link_(std::make_shared<node_link>(handle, *this, services_.self.id(), services_.self.name())) {
   const support::logger_release lets_go;
   if (host != nullptr) {
     if (!host->has_middleman())
       throw error(errc::misuse,
-                  "node '" + parts_.self.name() +
+                  "node '" + services_.self.name() +
                     "': its actor system has no middleman; load caf::io::middleman in the system's configuration");
-    if (support::has_no_threads(*host)) parts_.deadlines.stand_still();
-    live_on(parts_, *host, nullptr, nullptr);
+    if (support::has_no_threads(*host)) services_.deadlines.stand_still();
+    live_on(services_, *host, nullptr, nullptr);
   } else
     start_system();
   try {
@@ -117,35 +117,35 @@ void node_runtime::start_system() {
   try {
     try_threads(starting_threads);  // CAF crashes or waits for ever if it gets no thread
   } catch (const std::system_error& refused) {
-    throw no_threads(parts_.self.name(), refused);
+    throw no_threads(services_.self.name(), refused);
   }
-  config_.emplace(parts_.options);
-  if (const auto& proof = config_->gate().proof(); proof && proof->own().node != parts_.self.name())
-    throw error(errc::misuse, "the kit " + parts_.options.certificates + " is that of node '" + proof->own().node +
-                                "', and this node is '" + parts_.self.name() + "'; start it with --name " + proof->own().node +
-                                ", or make a kit for it: troupe certs node " + parts_.self.name());
+  config_.emplace(services_.options);
+  if (const auto& proof = config_->gate().proof(); proof && proof->own().node != services_.self.name())
+    throw error(errc::misuse, "the kit " + services_.options.certificates + " is that of node '" + proof->own().node +
+                                "', and this node is '" + services_.self.name() + "'; start it with --name " +
+                                proof->own().node + ", or make a kit for it: troupe certs node " + services_.self.name());
   own_system_ = std::make_unique<caf::actor_system>(*config_);
   support::close_basp_mailbox_at_exit(*own_system_);
   network_ = network::network_of(*own_system_);
   if (network_ != nullptr)
-    network_->set_on_refused([&here = parts_](const gate::refusal& refused) {
+    network_->set_on_refused([&here = services_](const gate::refusal& refused) {
       ++here.counts.connections_refused;
       here.log.warn("network", [&] { return "refused a connection: " + refused.why; });
     });
-  live_on(parts_, *own_system_, network_, &config_->arriving());
+  live_on(services_, *own_system_, network_, &config_->arriving());
 }
 
 void node_runtime::start() {
-  const auto& options = parts_.options;
-  const auto& tracer = parts_.actors.tracer = tracing::spawn_tracer(*parts_.actors.system);
-  parts_.recorder = tracing::trace_recorder(tracer, options.trace);
-  if (options.profile) parts_.recorder.profile(true);
+  const auto& options = services_.options;
+  const auto& tracer = services_.actors.tracer = tracing::spawn_tracer(*services_.actors.system);
+  services_.recorder = tracing::trace_recorder(tracer, options.trace);
+  if (options.profile) services_.recorder.profile(true);
   start_threads();
   const auto loopback = has_own_system() ? misleading_loopback(options) : std::string();
   const auto membership = has_own_system() ? start_membership(loopback) : contracts::membership_host();
-  parts_.actors.gateway = spawn_gateway(parts_, membership);
-  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(parts_.actors.gateway);
-  guards_.push_back(parts_.network.peers.own->add(gateway->id(), gate::own_actors::kind::gateway));
+  services_.actors.gateway = spawn_gateway(services_, membership);
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(services_.actors.gateway);
+  guards_.push_back(services_.network.peers.own->add(gateway->id(), gate::own_actors::kind::gateway));
   if (membership) caf::anon_send(membership, support::subscribe_atom::value, caf::actor_cast<caf::actor>(gateway));
   if (network_ != nullptr) {
     network_->set_unordered(gateway->id());
@@ -154,45 +154,45 @@ void node_runtime::start() {
     network_->peers().own->add_first(own_system_->latest_actor_id());
   }
   if (membership) listen(loopback);
-  parts_.directory.add(parts_.self.as_member(), gateway);
+  services_.directory.add(services_.self.as_member(), gateway);
   // Other nodes may have greeted this node since it listens. The membership answers them from now on.
-  if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, parts_.self.port());
+  if (membership) caf::anon_send(membership, support::listen_atom::value, gateway, services_.self.port());
 }
 
 /// Starts the threads of the node, even threads that are not needed yet. If the system refuses a thread now, the user gets the
 /// error; later a network thread would get the error.
 void node_runtime::start_threads() {
   try {
-    const bool may_wait = parts_.options.pass_workers > 0 && devices::accelerator_count() > 0;
-    parts_.actors.continuation = passes::spawn_cpu_continuation(parts_);
-    parts_.bursts.start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(parts_); });
-    parts_.deadlines.start();
+    const bool may_wait = services_.options.pass_workers > 0 && devices::accelerator_count() > 0;
+    services_.actors.continuation = passes::spawn_cpu_continuation(services_);
+    services_.bursts.start(may_wait ? threads_for_bursts : 1, [this] { return passes::spawn_burst_thread(services_); });
+    services_.deadlines.start();
     start_pass_workers();
   } catch (const std::system_error& refused) {
-    throw no_threads(parts_.self.name(), refused);
+    throw no_threads(services_.self.name(), refused);
   }
 }
 
 void node_runtime::start_pass_workers() {
-  const auto count = parts_.options.pass_workers;
+  const auto count = services_.options.pass_workers;
   if (count == 0) return;
   try {
-    pass_workers_.emplace(parts_, count);
+    pass_workers_.emplace(services_, count);
   } catch (const error& refused) {
-    throw error(refused.code(), "node '" + parts_.self.name() + "', pass_workers: " + refused.what());
+    throw error(refused.code(), "node '" + services_.self.name() + "', pass_workers: " + refused.what());
   }
 }
 
 /// Reads the files of certificates again when they change, for as long as the node runs.
 void node_runtime::watch_certificates() {
-  parts_.deadlines.set(between_looks, [this] {
+  services_.deadlines.set(between_looks, [this] {
     watch_certificates();  // sets the next alarm first, because this look may fail
     look_at_certificates();
   });
 }
 
 void node_runtime::look_at_certificates() {
-  const auto& log = parts_.log;
+  const auto& log = services_.log;
   const std::lock_guard lock(looking_);
   try {
     const auto news = config_->gate().proof()->reload();
@@ -213,7 +213,7 @@ std::string node_runtime::reload() noexcept {
   if (network_ != nullptr && network_->gate().proof()) look_at_certificates();
   const auto policy = network_ != nullptr ? network_->gate().policy() : nullptr;
   if (!policy) return {};
-  const auto& log = parts_.log;
+  const auto& log = services_.log;
   try {
     const bool has_changed = policy->read_again();
     log.info("nodes", [&] { return std::string("read the policy again") + (has_changed ? "" : ", which has not changed"); });
@@ -227,47 +227,47 @@ std::string node_runtime::reload() noexcept {
 }
 
 void node_runtime::warn_of_roles_that_save() {
-  const auto& policy = parts_.network.peers.policy;
-  if (policy == nullptr || !parts_.options.data_dir.empty()) return;
-  for (const auto& role : policy->now().roles_that_save()) parts_.log.warn("nodes", [&] { return no_folder_for(role); });
+  const auto& policy = services_.network.peers.policy;
+  if (policy == nullptr || !services_.options.data_dir.empty()) return;
+  for (const auto& role : policy->now().roles_that_save()) services_.log.warn("nodes", [&] { return no_folder_for(role); });
 }
 
 /// Starts the membership. It greets nobody and joins nobody before the node listens.
 contracts::membership_host node_runtime::start_membership(const std::string& loopback) {
-  const auto& options = parts_.options;
+  const auto& options = services_.options;
   membership::membership_options how;
-  how.self = parts_.self.as_member();
+  how.self = services_.self.as_member();
   if (!loopback.empty()) how.self.host = loopback;
   how.heartbeat = options.heartbeat;
   how.forget_after = options.forget_after;
-  how.log = parts_.log;
-  how.shares = [parts = &parts_](node_id who) {
-    return parts->directory.traffic.is_used(who, [&] { return share_context_or_object(*parts, who); });
+  how.log = services_.log;
+  how.shares = [services = &services_](node_id who) {
+    return services->directory.traffic.is_used(who, [&] { return share_context_or_object(*services, who); });
   };
   if (network_ != nullptr && network_->gate().proof())
-    how.accept = [known = parts_.network.peers.introduced](node_id who) { return known->accept(who); };
-  if (parts_.network.peers.policy != nullptr)
-    how.believes = [parts = &parts_](node_id who) { return parts->rights.of(who).members; };
-  how.guard = [own = parts_.network.peers.own](caf::actor_id who) { return own->add(who, gate::own_actors::kind::inner); };
-  auto result = membership::spawn_membership(*parts_.actors.system, how);
-  parts_.actors.membership = result;
-  guards_.push_back(parts_.network.peers.own->add(result.id(), gate::own_actors::kind::inner));
+    how.accept = [known = services_.network.peers.introduced](node_id who) { return known->accept(who); };
+  if (services_.network.peers.policy != nullptr)
+    how.believes = [services = &services_](node_id who) { return services->rights.of(who).members; };
+  how.guard = [own = services_.network.peers.own](caf::actor_id who) { return own->add(who, gate::own_actors::kind::inner); };
+  auto result = membership::spawn_membership(*services_.actors.system, how);
+  services_.actors.membership = result;
+  guards_.push_back(services_.network.peers.own->add(result.id(), gate::own_actors::kind::inner));
   return result;
 }
 
 void node_runtime::listen(const std::string& loopback) {
-  const auto& options = parts_.options;
+  const auto& options = services_.options;
   // After a node has ended, its connections keep the port busy for a minute. With `reuse` (SO_REUSEADDR) a new node can listen
   // at this port at once; two living nodes still can't. For port 0 `reuse` is false here, because the system could give two
   // nodes the same port. shared_multiplexer sets SO_REUSEADDR after the system has chosen the port.
   const bool reuse = options.port != 0;
-  auto& middleman = parts_.actors.system->middleman();
-  const auto published = middleman.publish(parts_.actors.gateway, options.port, options.host.c_str(), reuse);
+  auto& middleman = services_.actors.system->middleman();
+  const auto published = middleman.publish(services_.actors.gateway, options.port, options.host.c_str(), reuse);
   if (!published)
     throw error(errc::misuse, "node '" + options.name + "' can't listen on " + options.host + ":" +
                                 std::to_string(options.port) + ": " + why_not_at(options.host, options.port));
-  parts_.self.listens_at(*published);
-  const auto& log = parts_.log;
+  services_.self.listens_at(*published);
+  const auto& log = services_.log;
   log.info("nodes", [&] { return "listens at " + membership::address_text(options.host, *published); });
   if (options.insecure) log.warn("nodes", [] { return insecure_warning; });
   if (network_ != nullptr && network_->gate().proof()) watch_certificates();
@@ -286,17 +286,17 @@ node_runtime::~node_runtime() {
 
 /// Drops all handles of actors of the system, and stops waiting for elements from devices.
 void node_runtime::let_go() {
-  parts_.departures.reset();
-  parts_.actors = {parts_.actors.system};
+  services_.departures.reset();
+  services_.actors = {services_.actors.system};
 }
 
 bool node_runtime::begin_end() {
   {
     std::lock_guard lock(mutex_);
     if (stopped_) return false;
-    const auto& name = parts_.self.name();
+    const auto& name = services_.self.name();
     detail::continuation_scope::refuse_to_wait();
-    if (services::own_thread::of(parts_.running) || support::call_scope::runs_pass_of(parts_.self.id()))
+    if (services::own_thread::of(services_.running) || support::call_scope::runs_pass_of(services_.self.id()))
       throw error(errc::misuse, "stop: this thread runs a call or a backward pass of node '" + name +
                                   "', which would wait for itself; let another thread stop the node");
     if (network_ != nullptr && network_->lead_here())
@@ -305,55 +305,56 @@ bool node_runtime::begin_end() {
     stopped_ = true;
   }
   link_->close();
-  parts_.news.on_peer_down.set(nullptr);
-  parts_.news.on_peer_gone.set(nullptr);
-  parts_.news.on_peer_up.set(nullptr);
-  parts_.news.on_left.set(nullptr);
-  parts_.is_ending = true;
+  services_.news.on_peer_down.set(nullptr);
+  services_.news.on_peer_gone.set(nullptr);
+  services_.news.on_peer_up.set(nullptr);
+  services_.news.on_left.set(nullptr);
+  services_.is_ending = true;
   return true;
 }
 
 void node_runtime::end() noexcept {
-  TROUPE_EXPECT(parts_.is_ending);
-  const auto garbage = parts_.garbage.stop();  // destroyed last
+  TROUPE_EXPECT(services_.is_ending);
+  const auto garbage = services_.garbage.stop();  // destroyed last
   end_actors();
   if (network_ != nullptr) network_->finish_jobs();
-  parts_.deadlines.stop();
-  parts_.directory.clear();
-  parts_.recorder = {};
-  if (parts_.self.port() != 0) parts_.log.info("nodes", [] { return "stopped"; });  // otherwise the node never listened
+  services_.deadlines.stop();
+  services_.directory.clear();
+  services_.recorder = {};
+  if (services_.self.port() != 0) services_.log.info("nodes", [] { return "stopped"; });  // otherwise the node never listened
 }
 
 void node_runtime::end_actors() {
-  parts_.contexts.release_closed();
-  parts_.calls.stop();
-  parts_.gradient_credits.stop();
-  parts_.departures->finish(std::chrono::steady_clock::now() + device_patience);
+  services_.contexts.release_closed();
+  services_.calls.stop();
+  services_.gradient_credits.stop();
+  services_.departures->finish(std::chrono::steady_clock::now() + device_patience);
   const support::logger_release lets_go;
-  caf::scoped_actor self{*parts_.actors.system};
-  const auto& membership = parts_.actors.membership;
+  caf::scoped_actor self{*services_.actors.system};
+  const auto& membership = services_.actors.membership;
   if (membership)
     self
       ->request(caf::actor_cast<caf::actor>(membership), std::chrono::seconds(1), support::leave_atom::value,
                 std::string("its node stopped"))
       .receive([] {}, [](const caf::error&) {});
-  const auto& gateway = parts_.actors.gateway;
-  if (const auto port = parts_.self.port(); gateway && port != 0) parts_.actors.system->middleman().unpublish(gateway, port);
+  const auto& gateway = services_.actors.gateway;
+  if (const auto port = services_.self.port(); gateway && port != 0)
+    services_.actors.system->middleman().unpublish(gateway, port);
   std::vector<caf::actor> all;
   auto end = [&all](const auto& actor) {
     if (actor) all.push_back(caf::actor_cast<caf::actor>(actor));
   };
-  for (const auto& context : parts_.contexts.stop()) end(context);
-  for (const auto& worker : parts_.workers.stop()) end(worker);
-  end(parts_.memory_reader.stop());
-  for (const auto& actor : parts_.published.stop()) end(actor);
+  for (const auto& context : services_.contexts.stop()) end(context);
+  for (const auto& worker : services_.workers.stop()) end(worker);
+  end(services_.memory_reader.stop());
+  for (const auto& actor : services_.published.stop()) end(actor);
   end(membership);
   end(gateway);
-  for (const auto& thread : parts_.bursts.stop()) end(thread);
-  end(parts_.actors.continuation);
-  end(parts_.actors.tracer);
+  for (const auto& thread : services_.bursts.stop()) end(thread);
+  end(services_.actors.continuation);
+  end(services_.actors.tracer);
   for (const auto& actor : all) self->send_exit(actor, caf::exit_reason::user_shutdown);
-  if (!support::has_no_threads(*parts_.actors.system)) self->wait_for(all);
+  if (!support::has_no_threads(*services_.actors.system)) self->wait_for(all);
   pass_workers_.reset();  // no burst runs any more
 }
 
@@ -363,14 +364,14 @@ void node_runtime::check_running() const {
 }
 
 void node_runtime::tidy() {
-  parts_.contexts.release_closed();
-  parts_.garbage.free_all();
+  services_.contexts.release_closed();
+  services_.garbage.free_all();
 }
 
 void node_runtime::introduce(node_runtime& other) {
-  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(other.parts_.actors.gateway);
-  parts_.directory.add(other.parts_.self.as_member(), gateway);
-  caf::anon_send(parts_.actors.gateway, contracts::peer_up{other.parts_.self.as_member(), gateway});
+  const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(other.services_.actors.gateway);
+  services_.directory.add(other.services_.self.as_member(), gateway);
+  caf::anon_send(services_.actors.gateway, contracts::peer_up{other.services_.self.as_member(), gateway});
 }
 
 }  // namespace troupe::nodes

@@ -11,7 +11,7 @@
 #include <caf/actor_system.hpp>
 
 #include <troupe/actors/nodes/node_link.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/nodes/pass_workers.hpp>
 #include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
@@ -51,7 +51,7 @@ class node_runtime {
 
   /// Whether the runtime has made the actor system of its actors. Only such a system connects to nodes of other systems.
   bool has_own_system() const noexcept { return own_system_ != nullptr; }
-  node_parts& parts() noexcept { return parts_; }
+  node_services& services() noexcept { return services_; }
   const std::shared_ptr<node_link>& link() const noexcept { return link_; }
 
   /// As node::reload(), but throws nothing: returns and logs the reason if the policy can't be used. Returns an empty text if
@@ -77,13 +77,13 @@ class node_runtime {
   void end_actors();
   void let_go();
 
-  node_parts parts_;
+  node_services services_;
   const std::shared_ptr<node_link> link_;
   std::mutex looking_;        // held while the certificates are read again
   mutable std::mutex mutex_;  // guards stopped_
   bool stopped_ = false;
   std::optional<system_config> config_;
-  std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use parts_ until their end
+  std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use services_ until their end
   network::shared_multiplexer* network_ = nullptr;
   std::vector<gate::own_actors::hold> guards_;
   std::optional<pass_workers> pass_workers_;

@@ -13,7 +13,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <troupe/actors/calls/call_values.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/objects/loaded_script.hpp>
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/objects/module_selection.hpp>
@@ -40,7 +40,7 @@ const engine::gradient_table& gradients_of(const call_arguments& arguments) {
   return *arguments.gradients;
 }
 
-void refuse_if_down(node_parts& here, node_id who) {
+void refuse_if_down(node_services& here, node_id who) {
   const auto& known = here.directory;
   if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
@@ -48,7 +48,7 @@ void refuse_if_down(node_parts& here, node_id who) {
 /// Adds the object to the store for its owner. Refuses an owner that went down while its call waited: that owner would never
 /// drop the object.
 template <class... Object>
-object_id give(node_parts& here, node_id owner, Object... object) {
+object_id give(node_services& here, node_id owner, Object... object) {
   const auto id = here.objects.add(owner, std::move(object)...);
   try {
     refuse_if_down(here, owner);
@@ -61,7 +61,7 @@ object_id give(node_parts& here, node_id owner, Object... object) {
 
 call_reply reply_of(object_id made) { return {{}, {{"object", calls::to_attribute(made.number)}}}; }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::function& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::function& what) {
   // A request of a type that this version does not know is read as a requests::function without a name.
   if (what.name.empty())
     throw error(
@@ -70,22 +70,22 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::fu
   return here.functions.find(what.name)(arguments);
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::method& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::method& what) {
   return here.objects.find_module(arguments.target)->call(what.name, arguments);
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::parameter& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::parameter& what) {
   const auto found = objects::find_parameter(*here.objects.find_module(arguments.target), what.name);
   if (arguments.context) return {{found}};
   at::NoGradGuard no_grad;
   return {{found.detach().clone()}};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::create_module& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::create_module& what) {
   return reply_of(give(here, what.owner, here.objects.make_module(what.type, arguments.values), what.type));
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::create_script& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::create_script& what) {
   // The policy has checked only direct calls of peers. If a call of a peer makes this node call itself, the policy was not
   // asked.
   const bool is_let_in = here.network.peers.policy != nullptr && arguments.caller != here.self.id();
@@ -98,25 +98,25 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::cr
   return reply_of(give(here, what.owner, std::move(script), std::string(objects::object_store::script_type)));
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::drop& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::drop& what) {
   if (arguments.target) here.objects.drop(arguments.target, what.owner);
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::lend& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::lend& what) {
   refuse_if_down(here, what.to);
   return {{}, {{"ticket", calls::to_attribute(here.objects.lend(arguments.target, what.owner, what.to))}}};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::take& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::take& what) {
   here.objects.accept_loan(arguments.target, what.ticket, what.owner);
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::select& what) {
-  auto part = std::make_shared<objects::module_selection>(here.objects.find_module(arguments.target), what.names);
+call_reply serve(node_services& here, call_arguments& arguments, const requests::select& what) {
+  auto selection = std::make_shared<objects::module_selection>(here.objects.find_module(arguments.target), what.names);
   auto type = here.objects.type_of(arguments.target);
-  return reply_of(give(here, what.owner, std::shared_ptr<module>(std::move(part)), std::move(type)));
+  return reply_of(give(here, what.owner, std::shared_ptr<module>(std::move(selection)), std::move(type)));
 }
 
 /// A reply with copies of the tensors, because the originals may change while the reply is written.
@@ -180,7 +180,7 @@ named_tensors tensors_of(module& of, const call_arguments& arguments, requests::
   return all;
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::read& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::read& what) {
   return copies_of(tensors_of(*here.objects.find_module(arguments.target), arguments, what.of));
 }
 
@@ -195,13 +195,13 @@ std::pair<std::vector<overwritable_tensor>, const char*> targets_of(module& of, 
 }
 
 /// For a request that changes an object: see object_store::begin_change().
-objects::object_store::change_lock begin_change(node_parts& here, const call_arguments& arguments, const auto& what) {
+objects::object_store::change_lock begin_change(node_services& here, const call_arguments& arguments, const auto& what) {
   return here.objects.begin_change(arguments.target, arguments.caller, what.change, what.first_change);
 }
 
 /// Overwrites the tensors that the request names. If a value does not fit, no tensor is overwritten. A request for the state
 /// has to name all parameters and buffers.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::write& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::write& what) {
   const auto found = here.objects.find_module(arguments.target);
   const auto [there, kind] = targets_of(*found, what.of);
   std::vector<std::pair<const overwritable_tensor*, at::Tensor>> copies;  // to, from
@@ -228,14 +228,14 @@ call_reply serve(node_parts& here, call_arguments& arguments, const requests::wr
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::train& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::train& what) {
   const auto found = here.objects.find_module(arguments.target);
   const auto lock = begin_change(here, arguments, what);
   found->train(what.on);
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments&, const requests::create_optimizer& what) {
+call_reply serve(node_services& here, call_arguments&, const requests::create_optimizer& what) {
   std::vector<std::shared_ptr<module>> modules;
   objects::grouping groups{{}, {}, {}};
   for (const auto& group : what.groups) {
@@ -255,52 +255,52 @@ call_reply serve(node_parts& here, call_arguments&, const requests::create_optim
 }
 
 /// Replies with the completed and failed passes of a context that this node opened. The asking node may hold gradients of the
-/// context. With a policy, the asking node needs a part in the context.
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::passes& what) {
+/// context. With a policy, the asking node has to take part in the context.
+call_reply serve(node_services& here, call_arguments& arguments, const requests::passes& what) {
   const context_id id{here.objects.here(), what.context};
   const auto context = here.contexts.find(id);
   if (!context.record) throw error(errc::unknown_context, to_string(id) + " was released, or is of another run of this node");
-  if (!here.rights.has_part(arguments.caller, id))
+  if (!here.rights.takes_part(arguments.caller, id))
     throw support::refused_request("the caller has no part in the context " + to_string(id) +
                                    ", and the policy lets its role ask only for passes of contexts in which it has one");
   const auto known = context.record->passes();
   return {{}, calls::to_attributes(contracts::pass_history{known.completed, known.list_failed()})};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::gather& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::gather& what) {
   here.objects.find_optimizer(arguments.target)->gather(gradients_of(arguments), what.round);
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::forget& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::forget& what) {
   here.objects.find_optimizer(arguments.target)->forget_gathered(what.round);
   return {};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::norm& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::norm& what) {
   const auto norms = here.objects.find_optimizer(arguments.target)->norms(what.gathered ? nullptr : &gradients_of(arguments));
   return {{at::tensor(norms.sums, at::kDouble)}, {{"not_finite", norms.not_finite}}};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::step& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::step& what) {
   const auto found = here.objects.find_optimizer(arguments.target);
   what.gathered ? found->gathered_step(what.scale, what.which) : found->step(gradients_of(arguments), what.scale, what.which);
   return {};
 }
 
 /// Replies whether the optimizer has made the change (has_made).
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::made& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::made& what) {
   return {{}, {{"made", here.objects.find_optimizer(arguments.target)->has_made(what.number, what.give_up)}}};
 }
 
-call_reply serve(node_parts& here, call_arguments& arguments, const requests::set_rates& what) {
+call_reply serve(node_services& here, call_arguments& arguments, const requests::set_rates& what) {
   here.objects.find_optimizer(arguments.target)->set_learning_rates(what.which);
   return {};
 }
 
 }  // namespace
 
-call_reply serve_request(node_parts& here, const request& what, call_arguments& arguments) {
+call_reply serve_request(node_services& here, const request& what, call_arguments& arguments) {
   return std::visit([&](const auto& each) { return serve(here, arguments, each); }, what);
 }
 

@@ -9,7 +9,7 @@
 
 namespace troupe::nodes {
 
-pass_workers::pass_workers(parts here, std::size_t count)
+pass_workers::pass_workers(used_services here, std::size_t count)
     : cpu_workers(count),
       here_(here),
       threads_(*here.actors.system, count, std::nullopt, [here](const std::function<void()>& work) {

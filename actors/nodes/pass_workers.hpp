@@ -18,10 +18,10 @@ namespace troupe::nodes {
 ///         throws.
 class pass_workers final : public engine::cpu_workers {
  public:
-  using parts = uses<with_actors, with_running, with_bursts, with_pass_workers>;
+  using used_services = uses<with_actors, with_running, with_bursts, with_pass_workers>;
 
   /// Throws troupe::error (function_failed) if the system gives fewer threads.
-  pass_workers(parts here, std::size_t count);
+  pass_workers(used_services here, std::size_t count);
   ~pass_workers() override;
 
   void post(std::function<void()> work) override { threads_.post(std::move(work)); }
@@ -30,7 +30,7 @@ class pass_workers final : public engine::cpu_workers {
  private:
   void call_worker(engine::serve_lane what) override { threads_.call_worker(std::move(what)); }
 
-  const parts here_;
+  const used_services here_;
   passes::lane_threads threads_;
 };
 

@@ -2,8 +2,8 @@
 add_room(nodes
   checkpoint_requests.cpp
   node_pages.cpp
-  node_parts.cpp
   node_runtime.cpp
+  node_services.cpp
   object_requests.cpp
   pass_workers.cpp
   gateway_actor.cpp

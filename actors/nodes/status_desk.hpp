@@ -12,7 +12,7 @@
 
 #include <troupe/actors/calls/worker_desk.hpp>
 #include <troupe/actors/contracts/membership.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 #include <troupe/actors/support/open_requests.hpp>
 
@@ -26,10 +26,10 @@ namespace troupe::nodes {
 ///         members.
 class status_desk {
  public:
-  using parts = uses<with_log, with_self, with_counts, with_directory, with_maps, with_actors,
-                     with_deadlines>::and_also<with_objects, with_contexts, with_rights, with_published>;
+  using used_services = uses<with_log, with_self, with_counts, with_directory, with_maps, with_actors,
+                             with_deadlines>::and_also<with_objects, with_contexts, with_rights, with_published>;
 
-  status_desk(support::desk_actor self, const parts& here, const contracts::membership_actor& membership,
+  status_desk(support::desk_actor self, const used_services& here, const contracts::membership_actor& membership,
               const calls::worker_desk& workers)
       : self_(self), here_(here), membership_(membership), workers_(workers) {}
 
@@ -48,7 +48,7 @@ class status_desk {
   void ask(node_id who, std::chrono::milliseconds limit, caf::typed_response_promise<node_status> promise);
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   const contracts::membership_actor membership_;
   const calls::worker_desk& workers_;
   support::open_requests asked_;  // requests to peers for their outlines

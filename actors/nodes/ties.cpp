@@ -7,9 +7,9 @@
 
 namespace troupe::nodes {
 
-bool share_context_or_object(const node_parts& parts, node_id peer) {
-  if (!parts.objects.tether()->held_of(peer).empty() || parts.objects.serves(peer)) return true;
-  const auto contexts = parts.contexts.all();
+bool share_context_or_object(const node_services& services, node_id peer) {
+  if (!services.objects.tether()->held_of(peer).empty() || services.objects.serves(peer)) return true;
+  const auto contexts = services.contexts.all();
   return std::any_of(contexts.begin(), contexts.end(),
                      [&](const auto& each) { return each.record->id().node == peer || each.record->members.has_peer(peer); });
 }

@@ -9,7 +9,7 @@
 
 #include <caf/scoped_actor.hpp>
 
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::chrono::seconds patience{30};
 
 /// The steady clock of the named node minus that of this node, in nanoseconds.
-std::int64_t clock_of(node_parts& here, const std::string& name) {
+std::int64_t clock_of(node_services& here, const std::string& name) {
   const support::logger_release lets_go;
   caf::scoped_actor self{*here.actors.system};
   const auto& membership = here.actors.membership;
@@ -40,7 +40,7 @@ std::int64_t clock_of(node_parts& here, const std::string& name) {
 }  // namespace
 
 /// Replies with the spans of this node.
-call_reply serve(node_parts& here, call_arguments&, const requests::trace&) {
+call_reply serve(node_services& here, call_arguments&, const requests::trace&) {
   const support::logger_release lets_go;
   caf::scoped_actor self{*here.actors.system};
   call_reply reply;
@@ -51,7 +51,7 @@ call_reply serve(node_parts& here, call_arguments&, const requests::trace&) {
 }
 
 /// Records spans of another node for this node's trace, with times on this node's clock.
-call_reply serve(node_parts& here, call_arguments&, const requests::spans& what) {
+call_reply serve(node_services& here, call_arguments&, const requests::spans& what) {
   auto spans = tracing::unpack(what.spans).spans;
   const auto offset = clock_of(here, what.node);
   for (auto& span : spans) {

@@ -21,7 +21,7 @@
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
-#include <troupe/actors/transfers/parts_ahead.hpp>
+#include <troupe/actors/transfers/transfers_ahead.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -44,8 +44,8 @@ void make_ready(uses<with_directory, with_outbox> here, propagate_gradients& mes
 /// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.
 class gradient_outlet : public engine::outlet {
  public:
-  explicit gradient_outlet(const burst_parts& here)
-      : parts_(here), peers_(here.directory), own_id_(here.self.id()), departures_(*here.departures) {
+  explicit gradient_outlet(const burst_services& here)
+      : services_(here), peers_(here.directory), own_id_(here.self.id()), departures_(*here.departures) {
     TROUPE_EXPECT(here.departures);
   }
 
@@ -60,7 +60,7 @@ class gradient_outlet : public engine::outlet {
     auto to = from.message.node;
     auto gateway = peers_.gateway(to);
     if (!gateway) throw error(errc::peer_down, "gradients for node '" + peers_.name(to) + "' can't be sent: it is down");
-    parts_.outbox.warn_of_profiler(to);
+    services_.outbox.warn_of_profiler(to);
     propagate_gradients message;
     message.context = work_->context;
     message.pass = work_->pass;
@@ -72,7 +72,7 @@ class gradient_outlet : public engine::outlet {
     for (const auto& gradient : staged.tensors)
       if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
     message.gradients = travelling_forms(staged.tensors);
-    if (staged.events.empty()) make_ready(parts_, message, to, from.back);
+    if (staged.events.empty()) make_ready(services_, message, to, from.back);
     auto credit = take_credit(to, message.gradients);
     message.format = from.back.format;
     auto given = work_->share.give(to, more);
@@ -100,7 +100,8 @@ class gradient_outlet : public engine::outlet {
     const auto bytes = payload_bytes(gradients);
     if (to == own_id_ || bytes < least_counted) return {};
     using credits = contracts::send_credits;
-    auto result = parts_.gradient_credits.take({to, 0}, bytes, std::chrono::steady_clock::time_point::max(), work_->stop.get());
+    auto result =
+      services_.gradient_credits.take({to, 0}, bytes, std::chrono::steady_clock::time_point::max(), work_->stop.get());
     if (result.how == credits::outcome::stopped)
       throw error(errc::pass_aborted, "the pass was over before gradients for node '" + peers_.name(to) + "' could leave");
     return std::move(result.taken);
@@ -110,7 +111,7 @@ class gradient_outlet : public engine::outlet {
   // message leaves.
   void join(propagate_gradients& message, const std::vector<at::Tensor>& gradients, node_id to) {
     message.place = work_->program;
-    message.joint = {parts_.clock.next_number(), own_id_};
+    message.joint = {services_.clock.next_number(), own_id_};
     auto send = engine::attach_send(message.joint, gradients);
     if (!send) return;
     for (const auto& gradient : gradients) message.requires_grad.push_back(gradient.defined() && gradient.requires_grad());
@@ -135,13 +136,13 @@ class gradient_outlet : public engine::outlet {
     if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
     auto leaving =
       std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
-    if (arriving.events.empty()) return caf::anon_send(parts_.actors.gateway, std::move(leaving));
+    if (arriving.events.empty()) return caf::anon_send(services_.actors.gateway, std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
-    auto compress = [here = uses<with_directory, with_outbox>(parts_), leaving, back] {
+    auto compress = [here = uses<with_directory, with_outbox>(services_), leaving, back] {
       make_ready(here, leaving->message, leaving->to, back);
     };
-    // When the copy has failed, the node may have ended. So `sent_on` uses no part of the node.
-    auto sent_on = [gateway = parts_.actors.gateway, initiator, leaving, from = own_id_,
+    // When the copy has failed, the node may have ended. So `sent_on` uses no service of the node.
+    auto sent_on = [gateway = services_.actors.gateway, initiator, leaving, from = own_id_,
                     what = "gradients for node '" + peers_.name(id) + "', which come from " +
                            devices::names_of_accelerators(arriving.devices) +
                            ", could not be made ready to leave"](std::exception_ptr failure) {
@@ -156,7 +157,7 @@ class gradient_outlet : public engine::outlet {
   }
 
   burst* work_ = nullptr;
-  const burst_parts parts_;
+  const burst_services services_;
   const membership::peer_directory& peers_;
   node_id own_id_;
   services::departures& departures_;
@@ -186,12 +187,12 @@ void repeat(std::vector<at::Tensor>& gradients, const std::vector<std::vector<st
 
 /// The pass workers for a burst on this thread. Null on the thread of a call and on a network thread: the blocking_observer of
 /// such a thread has to be told when the burst waits. Nobody would tell the observer when a hook on a pass worker waits.
-engine::cpu_workers* workers_for_this_thread(const burst_parts& here) {
+engine::cpu_workers* workers_for_this_thread(const burst_services& here) {
   const auto* told = blocking_observer::current();
   return told == nullptr || told->hears_workers() ? here.pass_workers.load() : nullptr;
 }
 
-void run_functions(burst& work, engine::graph_task& task, const burst_parts& here) {
+void run_functions(burst& work, engine::graph_task& task, const burst_services& here) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
   for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached] : work.deliveries) {
@@ -260,7 +261,7 @@ at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf) {
   return work->state->leaves.find(leaf);
 }
 
-void run_burst(burst& work, const burst_parts& here) {
+void run_burst(burst& work, const burst_services& here) {
   support::call_scope in_context(here.self.id(), work.context, {});
   in_context.run_pass(work, [&state = *work.state] { return state.task ? state.task->place_now() : program_place{}; });
   std::optional<support::anomaly_scope> anomaly;

@@ -15,7 +15,7 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_outcome.hpp>
-#include <troupe/actors/passes/pass_parts.hpp>
+#include <troupe/actors/passes/pass_services.hpp>
 #include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -84,6 +84,6 @@ at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf);
 
 /// Runs a burst on this thread. The context of the burst is open in its functions and hooks, on pass workers too. Never throws:
 /// an error goes to `failure`, with the names of the node and the function.
-void run_burst(burst& work, const burst_parts& here);
+void run_burst(burst& work, const burst_services& here);
 
 }  // namespace troupe::passes

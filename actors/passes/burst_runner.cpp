@@ -26,9 +26,9 @@ namespace {
 
 /// Sends the spans of a burst to the node that started the pass, for the trace of that node.
 void send_spans(uses<with_self, with_directory, with_recorder> here, node_id initiator, tracing::trace_span whole,
-                std::vector<tracing::trace_span> parts) {
+                std::vector<tracing::trace_span> spans) {
   if (initiator == here.self.id()) {
-    for (auto& span : parts) {
+    for (auto& span : spans) {
       span.track = "backward";
       here.recorder.record(std::move(span));
     }
@@ -36,7 +36,7 @@ void send_spans(uses<with_self, with_directory, with_recorder> here, node_id ini
   }
   const auto gateway = here.directory.gateway(initiator);
   if (!gateway) return;
-  tracing::trace_log log{std::move(parts), 0};
+  tracing::trace_log log{std::move(spans), 0};
   whole.name = here.self.name() + ": " + whole.name;
   log.spans.insert(log.spans.begin(), std::move(whole));
   call_request message;
@@ -48,7 +48,7 @@ void send_spans(uses<with_self, with_directory, with_recorder> here, node_id ini
 
 }  // namespace
 
-void run_and_return(const run_parts& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
+void run_and_return(const run_services& here, contracts::burst_ptr work, const contracts::graph_task_actor& owner) {
   const auto begin = support::steady_ns();
   const bool mine = work->context.node == here.self.id();
   const bool wanted = mine ? here.recorder.profiling() : work->state->record->is_profiled.load();

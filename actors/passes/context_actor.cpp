@@ -38,7 +38,7 @@ constexpr std::chrono::milliseconds gathering_deadline{60'000};
 
 }  // namespace
 
-context_desk::context_desk(support::desk_actor self, const context_parts* here, contracts::context_record_ptr record)
+context_desk::context_desk(support::desk_actor self, const context_services* here, contracts::context_record_ptr record)
     : self_(self),
       here_(*here),
       record_(std::move(record)),
@@ -176,7 +176,7 @@ contracts::context_actor::behavior_type handlers(context_desk* desk) {
 using context_broker = std::remove_pointer_t<contracts::context_actor::stateful_broker_pointer<context_state>>;
 class context_host final : public context_broker {
  public:
-  context_host(caf::actor_config& config, const context_parts* here, contracts::context_record_ptr record)
+  context_host(caf::actor_config& config, const context_services* here, contracts::context_record_ptr record)
       : context_broker(config),
         here_(here),
         record_(std::move(record)),
@@ -191,14 +191,14 @@ class context_host final : public context_broker {
   }
 
  private:
-  const context_parts* here_;
+  const context_services* here_;
   contracts::context_record_ptr record_;
   caf::actor gateway_;  // this actor ends when the gateway ends; null after the first message
 };
 
 }  // namespace
 
-contracts::context_actor spawn_context(const context_parts* here, contracts::context_record_ptr record) {
+contracts::context_actor spawn_context(const context_services* here, contracts::context_record_ptr record) {
   const support::logger_release lets_go;
   caf::actor_config config{&here->actors.system->middleman().backend()};
   return here->actors.system->spawn_class<context_host, caf::lazy_init>(config, here, std::move(record));

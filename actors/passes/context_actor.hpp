@@ -12,7 +12,7 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/actors/passes/pass_parts.hpp>
+#include <troupe/actors/passes/pass_services.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
 
@@ -22,7 +22,7 @@ namespace troupe::passes {
 class context_desk {
  public:
   /// `here` has to outlive the desk. All contexts of a node share one `here`, because a node may have many contexts.
-  context_desk(support::desk_actor self, const context_parts* here, contracts::context_record_ptr record);
+  context_desk(support::desk_actor self, const context_services* here, contracts::context_record_ptr record);
   ~context_desk();
   context_desk(const context_desk&) = delete;
   context_desk& operator=(const context_desk&) = delete;
@@ -49,7 +49,7 @@ class context_desk {
   void lose(const caf::error& reason);
 
   support::desk_actor self_;
-  const context_parts& here_;  // shared by all contexts of the node
+  const context_services& here_;  // shared by all contexts of the node
   contracts::context_record_ptr record_;
   gate::own_actors::hold guard_;       // other nodes can send this actor only answers
   contracts::gradients_ptr gathered_;  // gradients of completed passes; null: none
@@ -60,6 +60,6 @@ class context_desk {
 };
 
 /// Spawns the actor of a context: a broker in the network threads. `here` has to outlive the actor.
-contracts::context_actor spawn_context(const context_parts* here, contracts::context_record_ptr record);
+contracts::context_actor spawn_context(const context_services* here, contracts::context_record_ptr record);
 
 }  // namespace troupe::passes

@@ -16,12 +16,12 @@ const std::shared_ptr<protocol::call_tree_position>& below_the_root() {
 
 void context_members::called(node_id who) {
   std::lock_guard lock(mutex_);
-  if (who != here_) nodes_[who] = {.is_peer = true, .has_part = true};
+  if (who != here_) nodes_[who] = {.is_peer = true, .takes_part = true};
 }
 
 void context_members::joined(const std::vector<node_id>& nodes) {
   std::lock_guard lock(mutex_);
-  for (const node_id each : nodes) nodes_[each] = {.is_peer = each != here_, .has_part = true};
+  for (const node_id each : nodes) nodes_[each] = {.is_peer = each != here_, .takes_part = true};
 }
 
 void context_members::announced(node_id who) {
@@ -34,7 +34,7 @@ void context_members::left(node_id who) {
   const auto found = nodes_.find(who);
   if (found == nodes_.end()) return;
   found->second.is_peer = false;
-  if (!found->second.has_part) nodes_.erase(found);
+  if (!found->second.takes_part) nodes_.erase(found);
 }
 
 std::vector<node_id> context_members::peers() const {
@@ -51,16 +51,16 @@ bool context_members::has_peer(node_id who) const {
   return found != nodes_.end() && found->second.is_peer;
 }
 
-bool context_members::has_part(node_id who) const {
+bool context_members::takes_part(node_id who) const {
   std::lock_guard lock(mutex_);
   const auto found = nodes_.find(who);
-  return found != nodes_.end() && found->second.has_part;
+  return found != nodes_.end() && found->second.takes_part;
 }
 
 void context_members::called_by(node_id who) {
   std::lock_guard lock(mutex_);
   if (who == here_) return;
-  nodes_[who].has_part = true;
+  nodes_[who].takes_part = true;
   if (position_ || of_.node == here_) return;
   if (who == of_.node)  // the root need not be noted as the parent: it gets the reports in any case
     position_ = below_the_root();

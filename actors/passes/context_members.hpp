@@ -13,7 +13,7 @@
 
 namespace troupe::passes {
 
-/// The nodes of a context, as far as this node knows them: which have joined, which have a part, and the position of this node
+/// The nodes of a context, as far as this node knows them: which have joined, which take part, and the position of this node
 /// in the tree of calls. Any thread may use context_members. context_members holds promise CR-4 of context_record.
 class context_members {
  public:
@@ -21,20 +21,20 @@ class context_members {
 
   /// Notes that this node has called node `who` in the context.
   void called(node_id who);
-  /// Adds nodes that hold a part of the context. The answer to a call named these nodes.
+  /// Adds nodes that take part in the context. The answer to a call named these nodes.
   void joined(const std::vector<node_id>& nodes);
-  /// Adds a node that has announced its part itself (context_joined). has_part() does not count this node, because no other
-  /// node has confirmed the part.
+  /// Adds a node that has announced itself (context_joined). takes_part() does not count this node, because no other
+  /// node has confirmed it.
   void announced(node_id who);
   void left(node_id who);
   /// The other nodes that have joined, ascending.
   std::vector<node_id> peers() const;
   bool has_peer(node_id who) const;
-  /// Whether the node has a part in the context, as far as this node knows: this node has called the node, the answer to a call
+  /// Whether the node takes part in the context, as far as this node knows: this node has called the node, the answer to a call
   /// has named it, or the node has called this one.
-  bool has_part(node_id who) const;
+  bool takes_part(node_id who) const;
 
-  /// Notes that the node has called this node in the context. From then on the node has a part, but does not become a peer. The
+  /// Notes that the node has called this node in the context. From then on the node takes part, but does not become a peer. The
   /// first caller is the parent of this node in the tree of calls.
   void called_by(node_id who);
   /// Whether this node has joined the context by a call of node `caller`.
@@ -47,8 +47,8 @@ class context_members {
  private:
   /// What is known of a node.
   struct knowledge {
-    bool is_peer = false;   // another node that has joined the context
-    bool has_part = false;  // see has_part(); kept for a node that has left, because it may come back
+    bool is_peer = false;     // another node that has joined the context
+    bool takes_part = false;  // see takes_part(); kept for a node that has left, because it may come back
   };
 
   const context_id of_;

@@ -10,9 +10,9 @@
 
 namespace troupe::passes {
 
-void context_record::count_in(std::shared_ptr<part_count> parts) {
+void context_record::count_in(std::shared_ptr<task_count> tasks) {
   std::lock_guard lock(mutex_);
-  parts_ = std::move(parts);
+  tasks_of_opener_ = std::move(tasks);
 }
 
 bool context_record::add(engine::send_source send, node_id to, std::vector<engine::recording> recordings) {
@@ -82,7 +82,7 @@ bool context_record::lacks_capacity_for(pass_number number) const {
 
 bool context_record::set_task(pass_number number, contracts::graph_task_actor task) {
   std::lock_guard lock(mutex_);
-  if (!released_ && tasks_.emplace(number, std::move(task)).second && parts_) ++*parts_;
+  if (!released_ && tasks_.emplace(number, std::move(task)).second && tasks_of_opener_) ++*tasks_of_opener_;
   return !released_;
 }
 
@@ -104,7 +104,7 @@ contracts::graph_task_actor context_record::take_task(pass_number number) {
   if (found == tasks_.end()) return {};
   auto task = std::move(found->second);
   tasks_.erase(found);
-  if (parts_) --*parts_;
+  if (tasks_of_opener_) --*tasks_of_opener_;
   return task;
 }
 
@@ -148,7 +148,7 @@ context_record::remains context_record::release() {
   if (!std::exchange(released_, true)) --counts_.contexts;
   if (std::exchange(passes_.running, {}) != pass_number{}) counts_.pass_ended(false);
   remains result{std::exchange(sends_, {}), {}};
-  if (parts_) *parts_ -= tasks_.size();
+  if (tasks_of_opener_) *tasks_of_opener_ -= tasks_.size();
   for (auto& [number, task] : std::exchange(tasks_, {})) result.tasks.push_back(std::move(task));
   return result;
 }

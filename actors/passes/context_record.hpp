@@ -30,11 +30,11 @@ namespace troupe::passes {
 ///   CR-2  a send is known before the message that carries its tensors leaves; no send is added after the release.
 ///   CR-3  from begin() or follow() on, a pass is not begun again on this node. Its graph task is in the table until the
 ///         gradients of the pass are gathered, the pass has failed, or the context is released.
-///   CR-4  no node gives itself a part in the context: members.has_part() counts only calls, and nodes that the answers to
+///   CR-4  no node makes itself take part in the context: members.takes_part() counts only calls, and nodes that the answers to
 ///         calls name.
 ///   CR-5  the record of the node that opened the context learns nothing of passes from other nodes.
-///   CR-6  this node takes part in at most `most_parts` passes of one other node at a time, from follow() to the end of the
-///         graph task (see CR-3), in all contexts that the other node has opened. A part beyond that is refused.
+///   CR-6  this node takes part in at most `most_tasks` passes of one other node at a time, from follow() to the end of the
+///         graph task (see CR-3), in all contexts that the other node has opened. A pass beyond that is refused.
 ///   CR-7  of another node's context, this node remembers at most `most_failed` failed passes, and refuses a call that names
 ///         more. If this node forgot a failed pass, the gradients of this pass would count.
 class context_record {
@@ -51,12 +51,12 @@ class context_record {
   context_members members;
   std::atomic<bool> is_profiled{false};  // whether a caller asked for spans
 
-  static constexpr std::size_t most_parts = 4096;
+  static constexpr std::size_t most_tasks = 4096;
   static constexpr std::size_t most_failed = 4096;
-  using part_count = std::atomic<std::size_t>;
-  /// From now on `parts` also counts the graph tasks of this record. All contexts of one opener share `parts` (CR-6). To be
+  using task_count = std::atomic<std::size_t>;
+  /// From now on `tasks` also counts the graph tasks of this record. All contexts of one opener share `tasks` (CR-6). To be
   /// called before any pass.
-  void count_in(std::shared_ptr<part_count> parts);
+  void count_in(std::shared_ptr<task_count> tasks);
 
   /// Adds the send of a message to node `to`, if the message has one, and the functions recorded before the message. `to` is
   /// empty for an answer. Returns false after the release.
@@ -67,7 +67,7 @@ class context_record {
   /// closes them. No effect on the node that opened the context: that node begins all passes, and knows how they ended. Throws
   /// troupe::error (refused) if too many passes have failed (CR-7); then nothing has changed.
   std::vector<contracts::graph_task_actor> learn(pass_number completed, const std::vector<pass_number>& failed);
-  /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node had a part in a pass
+  /// Whether this node needs to know more of the passes: gradients here wait to be gathered, or this node took part in a pass
   /// and the caller knows of passes that this node does not know.
   bool lacks(pass_number completed, const std::vector<pass_number>& failed) const;
   struct start {
@@ -83,7 +83,7 @@ class context_record {
   /// Takes part in a pass that another node started. Returns nothing if this node knows of this pass or of a later pass
   /// already, if the pass has failed, after the release, or if lacks_capacity_for().
   std::optional<start> follow(pass_number number);
-  /// Whether this node does not take part in the pass because it has parts in too many others (CR-6).
+  /// Whether this node does not take part in the pass because it takes part in too many others (CR-6).
   bool lacks_capacity_for(pass_number number) const;
   /// Adds the graph task of a pass that was begun or followed. Returns false after the release; the caller then has to close
   /// the task.
@@ -118,12 +118,12 @@ class context_record {
  private:
   contracts::graph_task_actor take_task(pass_number number);
   bool is_over(pass_number number) const;
-  bool is_crowded() const { return parts_ && *parts_ >= most_parts; }
+  bool is_crowded() const { return tasks_of_opener_ && *tasks_of_opener_ >= most_tasks; }
 
   const context_id id_;
   const node_id here_;
   support::activity& counts_;
-  std::shared_ptr<part_count> parts_;
+  std::shared_ptr<task_count> tasks_of_opener_;
   mutable std::mutex mutex_;  // guards sends_, recordings_, passes_, tasks_ and released_
   std::vector<engine::send_source> sends_;
   std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph

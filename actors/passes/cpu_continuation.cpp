@@ -37,7 +37,7 @@ auto make_handlers(uses<with_self, with_garbage> here) {
   };
 }
 
-void run_one(const thread_parts& here, contracts::burst_job what) {
+void run_one(const thread_services& here, contracts::burst_job what) {
   const services::own_thread own(here.running, "a backward pass");
   const services::burst_threads::waiting_observer tells(here.bursts);
   run_and_return(here, std::move(what.work), what.owner);
@@ -45,7 +45,7 @@ void run_one(const thread_parts& here, contracts::burst_job what) {
 
 }  // namespace
 
-contracts::burst_thread_actor spawn_burst_thread(const thread_parts& here) {
+contracts::burst_thread_actor spawn_burst_thread(const thread_services& here) {
   auto make = [here](const contracts::burst_thread_actor& me) {
     return std::tuple{[here, me](contracts::burst_job& first) {
       services::burst_threads::order order{std::move(first)};

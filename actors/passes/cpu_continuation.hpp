@@ -2,7 +2,7 @@
 #pragma once
 
 #include <troupe/actors/contracts/workers.hpp>
-#include <troupe/actors/passes/pass_parts.hpp>
+#include <troupe/actors/passes/pass_services.hpp>
 
 namespace troupe::passes {
 
@@ -10,6 +10,6 @@ namespace troupe::passes {
 contracts::cpu_continuation_actor spawn_cpu_continuation(uses<with_self, with_actors, with_garbage> here);
 
 /// Spawns one of the node's burst_threads. Throws std::system_error if the system gives no thread.
-contracts::burst_thread_actor spawn_burst_thread(const thread_parts& here);
+contracts::burst_thread_actor spawn_burst_thread(const thread_services& here);
 
 }  // namespace troupe::passes

@@ -41,13 +41,13 @@ void set_deadline(support::deadline_clock& clock, const contracts::graph_task_ac
   });
 }
 
-graph_task_desk::graph_task_desk(support::desk_actor self, const task_parts& here, pass_terms_ptr terms)
+graph_task_desk::graph_task_desk(support::desk_actor self, const task_services& here, pass_terms_ptr terms)
     : self_(self),
       here_(here),
       guard_(here.network.peers.own->add(self.get()->id(), gate::own_actors::kind::inner)),
       terms_(std::move(terms)),
-      part_(std::move(*terms_->part)) {
-  ++here_.counts.pass_parts;
+      participant_(std::move(*terms_->participant)) {
+  ++here_.counts.graph_tasks;
   if (!terms_->outcome) return;
   lead_.emplace(here_.self.id(), terms_->participants, !terms_->fast);
   if (expiry_ = terms_->expiry; expiry_ == support::deadline_clock::alarm{})
@@ -55,20 +55,20 @@ graph_task_desk::graph_task_desk(support::desk_actor self, const task_parts& her
 }
 
 graph_task_desk::~graph_task_desk() {
-  --here_.counts.pass_parts;
+  --here_.counts.graph_tasks;
   here_.deadlines.call_off(expiry_);
   if (terms_->outcome) terms_->outcome->fail(error(errc::stopping, "this node stopped during backward"));
 }
 
-void graph_task_desk::start() { act(part_.start(protocol::whole_weight())); }
+void graph_task_desk::start() { act(participant_.start(protocol::whole_weight())); }
 
 void graph_task_desk::gradients(propagate_gradients& message) {
   const auto from = sender_of(message);
   if (!message.place.empty()) terms_->program = std::move(message.place);
   deliveries_.push_back({message.message, std::move(message.gradients), message.joint, std::move(message.requires_grad),
                          std::move(message.shapes), message.format, std::move(message.packings), std::move(message.unreached)});
-  act(part_.gradients(message.message, std::move(message.carried), from));
-  if (part_.over()) deliveries_.clear();
+  act(participant_.gradients(message.message, std::move(message.carried), from));
+  if (participant_.over()) deliveries_.clear();
 }
 
 /// The sender of the gradients. Empty on the initiator if the message is not the answer of a child, because the sender does not
@@ -82,7 +82,7 @@ protocol::participant::sender graph_task_desk::sender_of(const propagate_gradien
 
 void graph_task_desk::quiet(participant_quiet& message) {
   if (lead_) return act(lead_->quiet(std::move(message.carried)));
-  act(part_.reported(std::move(message.carried), {message.from, message.answers}));
+  act(participant_.reported(std::move(message.carried), {message.from, message.answers}));
 }
 
 void graph_task_desk::failed(participant_failed& message) {
@@ -92,23 +92,23 @@ void graph_task_desk::failed(participant_failed& message) {
 
 caf::typed_response_promise<discovered> graph_task_desk::discover(const troupe::discover& question) {
   auto promise = self_.response_promise<discovered>();
-  if (part_.over()) {
+  if (participant_.over()) {
     promise.deliver(make_error(errc::pass_aborted, "the pass is over on node '" + here_.self.name() + "'"));
     return promise;
   }
   discovers_.push_back(promise);
-  act(part_.discover(question.sends));
+  act(participant_.discover(question.sends));
   return promise;
 }
 
 void graph_task_desk::leave_out(prune& message) {
-  act(part_.prune({message.live.begin(), message.live.end()}, std::move(message.carried)));
+  act(participant_.prune({message.live.begin(), message.live.end()}, std::move(message.carried)));
 }
 
 caf::typed_response_promise<pass_aborted> graph_task_desk::abort() {
   auto promise = self_.response_promise<pass_aborted>();
   aborts_.push_back(promise);
-  act(part_.abort());
+  act(participant_.abort());
   return promise;
 }
 
@@ -116,20 +116,20 @@ void graph_task_desk::returned(burst& work) {
   terms_->task = std::move(work.state);
   std::optional<protocol::failure> why;
   if (work.failure) why = {work.failure->code(), work.failure->what()};
-  if (work.what == burst::kind::run || why) return act(part_.returned(std::move(work.share), std::move(why)));
-  act(part_.walked(std::move(work.recvs)));
+  if (work.what == burst::kind::run || why) return act(participant_.returned(std::move(work.share), std::move(why)));
+  act(participant_.walked(std::move(work.recvs)));
 }
 
 void graph_task_desk::peer_down(const contracts::peer_down& news) {
   const auto text = "node '" + news.who.name + "' went down during backward (" + news.reason + ")";
   if (lead_ && terms_->outcome->claim()) act(lead_->peer_down(news.who.id, text));
-  act(part_.peer_down(news.who.id, text));
+  act(participant_.peer_down(news.who.id, text));
 }
 
 caf::typed_response_promise<contracts::table_ptr> graph_task_desk::hand_out() {
   auto promise = self_.response_promise<contracts::table_ptr>();
   table_ = promise;
-  act(part_.gather());
+  act(participant_.gather());
   return promise;
 }
 
@@ -141,7 +141,7 @@ void graph_task_desk::deadline_passed() {
 void graph_task_desk::close() {
   if (lead_ && !lead_->is_complete())
     terms_->outcome->fail(error(errc::unknown_context, "the context was released during backward"));
-  act(part_.close(lead_ || here_.directory.gateway(terms_->context.node)));
+  act(participant_.close(lead_ || here_.directory.gateway(terms_->context.node)));
 }
 
 template <class Effects>
@@ -149,11 +149,11 @@ void graph_task_desk::act(Effects effects) {
   for (auto& each : effects) std::visit([this](auto& what) { this->carry_out(what); }, each);
 }
 
-void graph_task_desk::carry_out(part::run_burst& what) {
+void graph_task_desk::carry_out(participant::run_burst& what) {
   send_burst(burst::kind::run, std::move(what.share), std::move(what.drops), std::exchange(deliveries_, {}));
 }
 
-void graph_task_desk::carry_out(part::run_walk& what) {
+void graph_task_desk::carry_out(participant::run_walk& what) {
   const auto kind = what.where == protocol::walk_from::roots ? burst::kind::walk_roots : burst::kind::walk_sends;
   send_burst(kind, {}, std::move(what.sends), {});
 }
@@ -167,9 +167,9 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
   // The thread that waits for the pass is idle and may run the burst. If that thread runs the last burst, no other thread has
   // to wake it at the end of the pass.
   if (terms_->outcome &&
-      terms_->outcome->result().post_to_waiter([to = run_parts(here_), work, owner] { run_and_return(to, work, owner); }))
+      terms_->outcome->result().post_to_waiter([to = run_services(here_), work, owner] { run_and_return(to, work, owner); }))
     return;
-  auto run = [to = thread_parts(here_), work, owner] {
+  auto run = [to = thread_services(here_), work, owner] {
     const services::own_thread own(to.running, "a backward pass");
     run_and_return(to, work, owner);
   };
@@ -177,13 +177,13 @@ void graph_task_desk::send_burst(burst::kind what, protocol::burst_share share, 
   if (!here_.network.run_soon(here_.times, "backward", std::move(run), send)) send();
 }
 
-void graph_task_desk::carry_out(const part::stop_burst&) {
+void graph_task_desk::carry_out(const participant::stop_burst&) {
   terms_->stop->store(true);
   here_.gradient_credits.wake();
 }
 
 /// Reports to the parent if the parent takes part in the pass and is not the initiator; otherwise reports to the initiator.
-void graph_task_desk::carry_out(part::report_quiet& what) {
+void graph_task_desk::carry_out(participant::report_quiet& what) {
   if (lead_) return act(lead_->quiet(std::move(what.carried)));
   participant_quiet message{terms_->context, terms_->pass, here_.self.id(), std::move(what.carried), what.answers};
   if (const auto parent = what.to_parent ? reach(terms_->position->parent) : contracts::gateway_actor{}) {
@@ -194,7 +194,7 @@ void graph_task_desk::carry_out(part::report_quiet& what) {
   }
 }
 
-void graph_task_desk::carry_out(part::report_failure& what) {
+void graph_task_desk::carry_out(participant::report_failure& what) {
   if (what.lacks_name) what.why.text = "node '" + here_.self.name() + "': " + what.why.text;
   if (lead_) return fail(here_.self.id(), what.why.code, std::move(what.why.text));
   services::report_to(self_, here_, terms_->context.node,
@@ -202,24 +202,24 @@ void graph_task_desk::carry_out(part::report_failure& what) {
                                          static_cast<std::uint8_t>(what.why.code), std::move(what.why.text)});
 }
 
-void graph_task_desk::carry_out(part::answer_discover& what) {
+void graph_task_desk::carry_out(participant::answer_discover& what) {
   const auto end = discovers_.begin() + static_cast<std::ptrdiff_t>(what.questions);
   for (auto promise = discovers_.begin(); promise != end; ++promise)
-    promise->deliver(discovered{terms_->context, terms_->pass, std::exchange(what.recvs, {}), part_.settled()});
+    promise->deliver(discovered{terms_->context, terms_->pass, std::exchange(what.recvs, {}), participant_.settled()});
   discovers_.erase(discovers_.begin(), end);
 }
 
-void graph_task_desk::carry_out(const part::answer_walk& what) {
-  if (lead_) act(lead_->found(here_.self.id(), what.recvs, part_.settled()));
+void graph_task_desk::carry_out(const participant::answer_walk& what) {
+  if (lead_) act(lead_->found(here_.self.id(), what.recvs, participant_.settled()));
 }
 
-void graph_task_desk::carry_out(part::answer_abort& what) {
+void graph_task_desk::carry_out(participant::answer_abort& what) {
   drop_buffers();
-  const pass_aborted answer{terms_->context, terms_->pass, here_.self.id(), std::move(what.sent_to), part_.settled()};
+  const pass_aborted answer{terms_->context, terms_->pass, here_.self.id(), std::move(what.sent_to), participant_.settled()};
   for (auto& promise : std::exchange(aborts_, {})) promise.deliver(answer);
 }
 
-void graph_task_desk::carry_out(const part::tell_senders& what) {
+void graph_task_desk::carry_out(const participant::tell_senders& what) {
   const auto tell = [this](const contracts::gateway_actor& gateway) {
     if (gateway)
       caf::anon_send(
@@ -230,15 +230,15 @@ void graph_task_desk::carry_out(const part::tell_senders& what) {
   for (const auto& name : not_up_yet_) tell(here_.directory.gateway(name));
 }
 
-void graph_task_desk::carry_out(const part::hand_out&) {
+void graph_task_desk::carry_out(const participant::hand_out&) {
   auto& task = terms_->task;
   contracts::table_ptr table;
-  if (task && !part_.over() && !task->leaves.empty())
+  if (task && !participant_.over() && !task->leaves.empty())
     table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
   std::exchange(table_, std::nullopt)->deliver(std::move(table));
 }
 
-void graph_task_desk::carry_out(const part::end&) {
+void graph_task_desk::carry_out(const participant::end&) {
   drop_buffers();
   self_.quit();
 }
@@ -248,7 +248,7 @@ void graph_task_desk::drop_buffers() {
   if (terms_->task) here_.garbage.add(std::move(terms_->task));
 }
 
-void graph_task_desk::carry_out(const lead::walk_roots&) { act(part_.walk_roots()); }
+void graph_task_desk::carry_out(const lead::walk_roots&) { act(participant_.walk_roots()); }
 
 // A node that goes down never answers. Then the news that the node is down (contracts::peer_down), or the deadline of the
 // pass, ends the wait.
@@ -302,7 +302,7 @@ void graph_task_desk::carry_out(const lead::complete& what) {
   auto text = failure->text;
   if (!what.not_done.empty()) text += "; not done with it: " + names_of(what.not_done);
   terms_->outcome->fail(error(failure->code, text));
-  act(part_.close(true));  // the gradients of a failed pass are not needed
+  act(participant_.close(true));  // the gradients of a failed pass are not needed
 }
 
 void graph_task_desk::fail(node_id from, errc code, std::string text) {
@@ -361,7 +361,7 @@ contracts::graph_task_actor::behavior_type handlers(graph_task_desk* desk) {
 
 }  // namespace
 
-contracts::graph_task_actor spawn_graph_task(const task_parts& here, pass_terms_ptr terms) {
+contracts::graph_task_actor spawn_graph_task(const task_services& here, pass_terms_ptr terms) {
   const support::logger_release lets_go;
   auto run = [here, terms = std::move(terms), gateway = caf::actor_cast<caf::actor>(here.actors.gateway)](
                contracts::graph_task_actor::stateful_broker_pointer<graph_task_state> self) {

@@ -15,7 +15,7 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/passes/burst.hpp>
-#include <troupe/actors/passes/pass_parts.hpp>
+#include <troupe/actors/passes/pass_services.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/desk_actor.hpp>
@@ -28,11 +28,11 @@ namespace troupe::passes {
 /// How long the initiator waits for the answers to an abort. The pass ends without the answer of a node that takes longer.
 inline constexpr std::chrono::milliseconds abort_deadline{1000};
 
-/// The handlers of a graph task. protocol::participant decides about this node's part in the pass and, on the node that started
+/// The handlers of a graph task. protocol::participant decides for this node in the pass and, on the node that started
 /// the pass, protocol::initiator about the whole pass. The desk carries out what the two decide, and holds the tensors.
 class graph_task_desk {
  public:
-  graph_task_desk(support::desk_actor self, const task_parts& here, pass_terms_ptr terms);
+  graph_task_desk(support::desk_actor self, const task_services& here, pass_terms_ptr terms);
   ~graph_task_desk();
   graph_task_desk(const graph_task_desk&) = delete;
   graph_task_desk& operator=(const graph_task_desk&) = delete;
@@ -51,24 +51,24 @@ class graph_task_desk {
   void close();
 
  private:
-  using part = protocol::participant;
+  using participant = protocol::participant;
   using lead = protocol::initiator;
 
   template <class Effects>
   void act(Effects effects);
 
   // Effects of the participant.
-  void carry_out(part::run_burst& what);
-  void carry_out(part::run_walk& what);
-  void carry_out(const part::stop_burst&);
-  void carry_out(part::report_quiet& what);
-  void carry_out(part::report_failure& what);
-  void carry_out(part::answer_discover& what);
-  void carry_out(const part::answer_walk& what);
-  void carry_out(part::answer_abort& what);
-  void carry_out(const part::tell_senders& what);
-  void carry_out(const part::hand_out&);
-  void carry_out(const part::end&);
+  void carry_out(participant::run_burst& what);
+  void carry_out(participant::run_walk& what);
+  void carry_out(const participant::stop_burst&);
+  void carry_out(participant::report_quiet& what);
+  void carry_out(participant::report_failure& what);
+  void carry_out(participant::answer_discover& what);
+  void carry_out(const participant::answer_walk& what);
+  void carry_out(participant::answer_abort& what);
+  void carry_out(const participant::tell_senders& what);
+  void carry_out(const participant::hand_out&);
+  void carry_out(const participant::end&);
 
   // Effects of the initiator.
   void carry_out(const lead::walk_roots&);
@@ -80,7 +80,7 @@ class graph_task_desk {
   void carry_out(const lead::complete& what);
 
   void fail(node_id from, errc code, std::string text);
-  part::sender sender_of(const propagate_gradients& message);
+  participant::sender sender_of(const propagate_gradients& message);
   void send_burst(burst::kind what, protocol::burst_share share, std::vector<message_id>&& sends,
                   std::vector<burst::delivery>&& deliveries);
   void drop_buffers();
@@ -92,10 +92,10 @@ class graph_task_desk {
   contracts::graph_task_actor me() const { return self_.handle<contracts::graph_task_actor>(); }
 
   support::desk_actor self_;
-  const task_parts here_;
+  const task_services here_;
   gate::own_actors::hold guard_;  // other nodes can send this actor only answers
   pass_terms_ptr terms_;
-  part part_;
+  participant participant_;
   std::optional<lead> lead_;
   std::vector<burst::delivery> deliveries_;  // for the next burst
   std::set<std::string> not_up_yet_;         // nodes that sent gradients before they were up here
@@ -110,6 +110,6 @@ void set_deadline(support::deadline_clock& clock, const contracts::graph_task_ac
                   const support::deadline_clock::alarm& reserved);
 
 /// Spawns the graph task: a broker in the network threads.
-contracts::graph_task_actor spawn_graph_task(const task_parts& here, pass_terms_ptr terms);
+contracts::graph_task_actor spawn_graph_task(const task_services& here, pass_terms_ptr terms);
 
 }  // namespace troupe::passes

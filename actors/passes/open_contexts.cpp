@@ -43,7 +43,7 @@ bool open_contexts::know(const open_context& context) {
   ++of_opener.contexts;
   // The limit CR-6 counts only with a policy. Without a policy nodes trust each other, and a program may run thousands of
   // passes whose gradients nobody gathers.
-  if (id.node != here_.self.id() && here_.network.peers.policy != nullptr) context.record->count_in(of_opener.parts);
+  if (id.node != here_.self.id() && here_.network.peers.policy != nullptr) context.record->count_in(of_opener.tasks);
   return true;
 }
 

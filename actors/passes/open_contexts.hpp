@@ -13,7 +13,7 @@
 #include <troupe/actors/contracts/context.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/passes/context_record.hpp>
-#include <troupe/actors/passes/pass_parts.hpp>
+#include <troupe/actors/passes/pass_services.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 
@@ -30,11 +30,11 @@ struct open_context {
 ///   OC-1  a closed context is released once, by a later message to `gateway`: when the network thread has nothing else to do,
 ///         or within a millisecond.
 ///   OC-2  after stop() no context is queued for release, and no context is left.
-///   OC-3  of one other node at most `most_of_one` contexts are open here. Their records count their parts in passes together
+///   OC-3  of one other node at most `most_of_one` contexts are open here. Their records count their graph tasks together
 ///         (CR-6).
 class open_contexts {
  public:
-  explicit open_contexts(const context_parts& here) : here_(here) {}
+  explicit open_contexts(const context_services& here) : here_(here) {}
 
   static constexpr std::size_t most_of_one = 65'536;
 
@@ -43,7 +43,7 @@ class open_contexts {
   open_context open();
   /// Makes a context and its actor, but does not add the context: find() does not know it yet.
   open_context make(const context_id& id) const;
-  /// Calls join_pass() with the parts of this object.
+  /// Calls join_pass() with the services of this object.
   contracts::graph_task_actor join(const contracts::context_record_ptr& record, pass_number number, bool keep_graph,
                                    bool create_graph) const;
   /// Adds a context of another node; for the `gateway` actor. False after stop(), and if the node has `most_of_one` contexts
@@ -74,13 +74,13 @@ class open_contexts {
   bool is_full(node_id opener) const;
   void erase(std::unordered_map<context_id, open_context>::iterator which);
 
-  const context_parts here_;  // the context actors point to it
+  const context_services here_;  // the context actors point to it
   std::atomic<std::uint64_t> opened_{0};
   mutable std::mutex mutex_;  // guards open_, open_of_, closed_ and stopped_
   std::unordered_map<context_id, open_context> open_;
   struct share {
     std::size_t contexts = 0;  // in open_
-    std::shared_ptr<context_record::part_count> parts = std::make_shared<context_record::part_count>(0);
+    std::shared_ptr<context_record::task_count> tasks = std::make_shared<context_record::task_count>(0);
   };
   std::unordered_map<node_id, share> open_of_;  // by the node that opened the contexts
   std::vector<std::pair<context_id, contracts::context_actor>> closed_;

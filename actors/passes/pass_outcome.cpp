@@ -11,7 +11,7 @@
 
 namespace troupe::passes {
 
-pass_outcome::pass_outcome(parts here, contracts::context_record_ptr record, pass_number pass, future<done> result)
+pass_outcome::pass_outcome(used_services here, contracts::context_record_ptr record, pass_number pass, future<done> result)
     : here_(here),
       record_(std::move(record)),
       pass_(pass),

@@ -18,9 +18,9 @@ namespace troupe::passes {
 ///   PO-2  the log has a line for the end of the pass before the user's future is complete.
 class pass_outcome {
  public:
-  using parts = uses<with_log, with_self, with_directory>;
+  using used_services = uses<with_log, with_self, with_directory>;
 
-  pass_outcome(parts here, contracts::context_record_ptr record, pass_number pass, future<done> result);
+  pass_outcome(used_services here, contracts::context_record_ptr record, pass_number pass, future<done> result);
 
   /// To be called by the thread that ran the last burst. True if the pass has succeeded: the context record then knows it, and
   /// the caller has to call tell().
@@ -50,7 +50,7 @@ class pass_outcome {
   std::string description() const;
   std::int64_t age_ns() const;
 
-  const parts here_;
+  const used_services here_;
   std::atomic<state> state_ = state::open;
   std::atomic<bool> told_ = false;
   contracts::context_record_ptr record_;

@@ -18,8 +18,8 @@
 
 namespace troupe::passes {
 
-void start_pass(const context_parts& here, const contracts::context_record_ptr& record, const contracts::context_actor& owner,
-                const contracts::backward_job_ptr& job) {
+void start_pass(const context_services& here, const contracts::context_record_ptr& record,
+                const contracts::context_actor& owner, const contracts::backward_job_ptr& job) {
   std::optional<context_record::start> start;
   if (!detail::continuation_scope::active()) start = record->begin(true);
   if (!start) {
@@ -28,7 +28,7 @@ void start_pass(const context_parts& here, const contracts::context_record_ptr& 
   }
   const auto number = start->number;
   auto terms = make_terms(here, record, *job, std::move(*start));
-  auto first = terms->part->start(protocol::whole_weight());
+  auto first = terms->participant->start(protocol::whole_weight());
   auto work = make_burst(*terms, burst::kind::run, std::move(std::get<protocol::participant::run_burst>(first.front()).share));
   // The reserved alarm is written to the terms before the alarm is set, because the graph task may read the terms as soon as
   // the alarm rings.
@@ -40,7 +40,7 @@ void start_pass(const context_parts& here, const contracts::context_record_ptr& 
   run_and_return(here, std::move(work), task);
 }
 
-contracts::graph_task_actor join_pass(const context_parts& here, const contracts::context_record_ptr& record,
+contracts::graph_task_actor join_pass(const context_services& here, const contracts::context_record_ptr& record,
                                       pass_number number, bool keep_graph, bool create_graph) {
   if (record->id().node == here.self.id()) return record->task_of(number);
   auto start = record->follow(number);

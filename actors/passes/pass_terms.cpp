@@ -29,7 +29,7 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
     terms->task->send_index.emplace(start.sends[i].function->message, i);
     sends.insert(start.sends[i].function->message);
   }
-  terms->part.emplace(std::move(sends), terms->position, leads);
+  terms->participant.emplace(std::move(sends), terms->position, leads);
   auto& settings = terms->task->settings;
   settings.sends = std::move(start.sends);
   settings.recordings = std::move(start.recordings);
@@ -38,8 +38,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   return terms;
 }
 
-pass_terms_ptr make_terms(pass_outcome::parts here, const contracts::context_record_ptr& record, contracts::backward_job& job,
-                          context_record::start start) {
+pass_terms_ptr make_terms(pass_outcome::used_services here, const contracts::context_record_ptr& record,
+                          contracts::backward_job& job, context_record::start start) {
   const auto number = start.number;
   auto peers = std::move(start.peers);
   if (job.create_graph || !start.recordings.empty()) start.recordings.push_back(std::move(job.recorded));

@@ -24,7 +24,7 @@ namespace troupe::passes {
 struct pass_terms : shared_terms {
   protocol::call_tree_position_ptr position;
   std::unique_ptr<pass_task> task;
-  std::optional<protocol::participant> part;  // moves to the graph task
+  std::optional<protocol::participant> participant;  // moves to the graph task
   // Set on the initiator only:
   std::set<node_id> participants;  // nodes that are known to be in the context
   std::chrono::milliseconds deadline{0};
@@ -39,8 +39,8 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
                           bool create_graph, bool leads = false);
 
 /// The terms of a pass that a user starts on this node.
-pass_terms_ptr make_terms(pass_outcome::parts here, const contracts::context_record_ptr& record, contracts::backward_job& job,
-                          context_record::start start);
+pass_terms_ptr make_terms(pass_outcome::used_services here, const contracts::context_record_ptr& record,
+                          contracts::backward_job& job, context_record::start start);
 
 /// The error for a second pass while a pass runs.
 error pass_is_running();

@@ -18,7 +18,7 @@ namespace troupe::passes {
 
 namespace {
 
-std::string without_part(const std::string& what, const context_id& id) {
+std::string no_participant(const std::string& what, const context_id& id) {
   return what + ", which has no part in the context " + to_string(id);
 }
 
@@ -62,7 +62,7 @@ void routing_desk::report(Report& message) {
   const auto context = contexts_.find(message.context);
   if (!context.record) return say_failed(message, {}, errc::unknown_context, contexts_.unknown(message.context).what());
   if (!may_take_part(message.from, message.context))
-    return refuse(without_part("a report of node '" + here_.directory.name(message.from) + "'", message.context));
+    return refuse(no_participant("a report of node '" + here_.directory.name(message.from) + "'", message.context));
   if (auto task = context.record->task_of(message.pass)) self_->send(task, std::move(message));
 }
 
@@ -99,7 +99,7 @@ void routing_desk::joined(const context_joined& news) {
     if (context.record) announce(news.context);
   } else if (gateway && context.record) {
     if (!may_take_part(news.from, news.context))
-      return refuse(without_part("the news that node '" + here_.directory.name(news.from) + "' has joined", news.context));
+      return refuse(no_participant("the news that node '" + here_.directory.name(news.from) + "' has joined", news.context));
     context.record->members.announced(news.from);
   } else if (gateway) {
     caf::anon_send(gateway, release_context{news.context});
@@ -139,7 +139,7 @@ void routing_desk::is_up_again(node_id who) {
 /// Whether the node may send gradients and reports in the context. True for a context that is not open here, because the
 /// message then has no effect.
 bool routing_desk::may_take_part(node_id who, const context_id& id) const {
-  return has_part_(who, id) || !contexts_.find(id).record;
+  return takes_part_(who, id) || !contexts_.find(id).record;
 }
 
 /// Why the sender may not send gradients in the context; empty if it may. With a policy only the opener may name a pass that is
@@ -149,12 +149,12 @@ std::string routing_desk::why_not_from(const propagate_gradients& message) {
   const auto what = "gradients of node '" + message.from + "'";
   const auto from = here_.network.peers.introduced->find(message.from);
   if (!from) return what + ", which has not introduced itself";
-  if (!may_take_part(*from, message.context)) return without_part(what, message.context);
+  if (!may_take_part(*from, message.context)) return no_participant(what, message.context);
   const auto context = contexts_.find(message.context);
   if (*from == message.context.node || !context.record || context.record->passes().is_possible(message.pass)) return {};
   const auto why = what + " for pass " + std::to_string(message.pass.value) + " of the context " + to_string(message.context) +
                    ", which can't have begun yet";
-  say_failed(message, message.from, errc::refused, why);  // the sender has a part, so the pass waits for this node
+  say_failed(message, message.from, errc::refused, why);  // the sender takes part, so the pass waits for this node
   return why;
 }
 
@@ -173,8 +173,8 @@ void routing_desk::to_pass(Message& message, const std::string& sender) {
 }
 
 std::string routing_desk::no_capacity_text(const context_id& id) const {
-  return "node '" + here_.self.name() + "' has " + std::to_string(context_record::most_parts) + " parts in passes of node '" +
-         here_.directory.name(id.node) + "' whose gradients are not gathered, and takes part in no more; release some contexts";
+  return "node '" + here_.self.name() + "' takes part in " + std::to_string(context_record::most_tasks) + " passes of node '" +
+         here_.directory.name(id.node) + "' whose gradients are not gathered, and in no more; release some contexts";
 }
 
 /// Tells the initiator that this node takes no part in the pass. If the initiator is down for this node, tells the sender of

@@ -18,13 +18,13 @@ namespace troupe::passes {
 /// The desk of the `gateway` actor that opens and releases contexts, and that routes the messages of passes to graph tasks.
 class routing_desk {
  public:
-  using parts = uses<with_log, with_self, with_counts, with_directory, with_network, with_actors>;
+  using used_services = uses<with_log, with_self, with_counts, with_directory, with_network, with_actors>;
 
-  /// `has_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a
+  /// `takes_part`: whether the node may send gradients and reports in a context that is open here. `on_closed`: called when a
   /// context was released.
-  routing_desk(support::desk_actor self, const parts& here, open_contexts& contexts,
-               std::function<bool(node_id, const context_id&)> has_part, std::function<void(const context_id&)> on_closed)
-      : self_(self), here_(here), contexts_(contexts), has_part_(std::move(has_part)), on_closed_(std::move(on_closed)) {}
+  routing_desk(support::desk_actor self, const used_services& here, open_contexts& contexts,
+               std::function<bool(node_id, const context_id&)> takes_part, std::function<void(const context_id&)> on_closed)
+      : self_(self), here_(here), contexts_(contexts), takes_part_(std::move(takes_part)), on_closed_(std::move(on_closed)) {}
 
   error unknown(const context_id& id) const { return contexts_.unknown(id); }
   /// Returns the open context with this id. If a context of another node is not open here, opens it. `by`: the node that sent
@@ -44,7 +44,7 @@ class routing_desk {
   /// Handles the news that node `from` holds a part of a context. If this node opened the context, `from` may be unknown in the
   /// record, because the node that called `from` went down. If another node opened the context, `from` may be cut off from the
   /// opener. Then this node announces its own part to the opener. With a policy `from` becomes a peer only if
-  /// context_members::has_part() is true for it, or if its role has the right `all_contexts`.
+  /// context_members::takes_part() is true for it, or if its role has the right `all_contexts`.
   void joined(const context_joined& news);
   /// Tells the opener of the context that this node holds a part of the context. If the opener has released the context, it
   /// answers with release_context.
@@ -69,9 +69,9 @@ class routing_desk {
   contracts::context_actor close(const context_id& id);
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   open_contexts& contexts_;
-  const std::function<bool(node_id, const context_id&)> has_part_;
+  const std::function<bool(node_id, const context_id&)> takes_part_;
   const std::function<void(const context_id&)> on_closed_;
   released_contexts released_{4096};
 };

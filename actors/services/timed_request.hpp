@@ -18,10 +18,10 @@ namespace troupe::services {
 /// Sends a request with a deadline, like desk_actor::request(), but without a timer of CAF: CAF stores a timer for each request
 /// until the deadline, even if the answer has come. The caller cancels `alarm` when the answer has come. A caller that cancels
 /// `alarm` earlier has to end the request too, or the handlers of the request stay in memory.
-template <class To, class... Parts>
+template <class To, class... Values>
 auto timed_request(support::desk_actor self, uses<with_deadlines> here, const To& to, std::chrono::milliseconds limit,
-                   support::deadline_clock::alarm& alarm, Parts&&... question) {
-  auto handle = self->request(to, caf::infinite, std::forward<Parts>(question)...);
+                   support::deadline_clock::alarm& alarm, Values&&... question) {
+  auto handle = self->request(to, caf::infinite, std::forward<Values>(question)...);
   alarm = here.deadlines.set(limit, [weak = caf::weak_actor_ptr{self->ctrl()}, id = handle.id()] {
     if (auto strong = weak.lock()) support::end_request(strong.get(), id, caf::make_error(caf::sec::request_timeout));
   });

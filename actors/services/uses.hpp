@@ -67,9 +67,9 @@ struct node_network;
 
 namespace troupe {
 
-/// Declares a part that classes can name. TROUPE_PART(log, const logging::node_log) declares `struct with_log`, which has one
-/// member, the reference `log`, and is made of anything that has a member `log`.
-#define TROUPE_PART(name, ...)                         \
+/// Declares a service that classes can name. TROUPE_SERVICE(log, const logging::node_log) declares `struct with_log`, which has
+/// one member, the reference `log`, and is made of anything that has a member `log`.
+#define TROUPE_SERVICE(name, ...)                      \
   struct with_##name {                                 \
     template <class All>                               \
     requires requires(All & all) { all.name; }         \
@@ -77,40 +77,42 @@ namespace troupe {
     __VA_ARGS__& name;                                 \
   }
 
-// nodes/node_parts.hpp declares the parts that only desks of nodes/ use. Any thread may use a part, from the start of the
-// node's actors to their end.
-TROUPE_PART(options, const settings);
-TROUPE_PART(log, const logging::node_log);
-TROUPE_PART(self, const services::node_identity);
-TROUPE_PART(counts, support::activity);
-TROUPE_PART(directory, membership::peer_directory);
-TROUPE_PART(maps, const services::device_maps);
-TROUPE_PART(recorder, const tracing::trace_recorder);
-TROUPE_PART(clock, services::message_clock);
-TROUPE_PART(network, const services::node_network);
-TROUPE_PART(actors, const services::node_actors);
-TROUPE_PART(deadlines, support::deadline_clock);
-TROUPE_PART(times, support::work_times);
-TROUPE_PART(gradient_credits, contracts::send_credits);  // bytes of gradients that are under way to other nodes (GW-14)
-TROUPE_PART(running, services::running_work);            // the work of calls and bursts that runs now
-TROUPE_PART(is_ending, const std::atomic<bool>);         // if true, calls that have not begun are refused
-TROUPE_PART(bursts, services::burst_threads);
-TROUPE_PART(pass_workers, std::atomic<engine::cpu_workers*>);  // for large functions; null: they run on the threads of bursts
-TROUPE_PART(departures, std::optional<services::departures>);
-TROUPE_PART(outbox, services::outbox);
-TROUPE_PART(garbage, services::garbage);
+// nodes/node_services.hpp declares the services that only desks of nodes/ use. Any thread may use a service, from the start of
+// the node's actors to their end.
+TROUPE_SERVICE(options, const settings);
+TROUPE_SERVICE(log, const logging::node_log);
+TROUPE_SERVICE(self, const services::node_identity);
+TROUPE_SERVICE(counts, support::activity);
+TROUPE_SERVICE(directory, membership::peer_directory);
+TROUPE_SERVICE(maps, const services::device_maps);
+TROUPE_SERVICE(recorder, const tracing::trace_recorder);
+TROUPE_SERVICE(clock, services::message_clock);
+TROUPE_SERVICE(network, const services::node_network);
+TROUPE_SERVICE(actors, const services::node_actors);
+TROUPE_SERVICE(deadlines, support::deadline_clock);
+TROUPE_SERVICE(times, support::work_times);
+TROUPE_SERVICE(gradient_credits, contracts::send_credits);  // bytes of gradients that are under way to other nodes (GW-14)
+TROUPE_SERVICE(running, services::running_work);            // the work of calls and bursts that runs now
+TROUPE_SERVICE(is_ending, const std::atomic<bool>);         // if true, calls that have not begun are refused
+TROUPE_SERVICE(bursts, services::burst_threads);
+TROUPE_SERVICE(pass_workers,
+               std::atomic<engine::cpu_workers*>);  // for large functions; null: they run on the threads of bursts
+TROUPE_SERVICE(departures, std::optional<services::departures>);
+TROUPE_SERVICE(outbox, services::outbox);
+TROUPE_SERVICE(garbage, services::garbage);
 
-/// The parts of a node that a class or function uses: `uses<with_log, with_clock>` has the references `log` and `clock`. A
-/// `uses` is made of node_parts, or of a `uses` that has all these parts; anything else does not compile. A `uses` is small:
-/// copy it into an object or lambda that outlives the call.
-template <class... Parts>
-struct uses : Parts... {
+/// The services of a node that a class or function uses: `uses<with_log, with_clock>` has the references `log` and `clock`. A
+/// `uses` is made of node_services, or of a `uses` that has all these services; anything else does not compile. A `uses` is
+/// small: copy it into an object or lambda that outlives the call.
+template <class... Services>
+struct uses : Services... {
   template <class All>
-  requires(std::constructible_from<Parts, All&>&&...) uses(All& all) : Parts(all)... {}  // NOLINT(google-explicit-constructor)
+  requires(std::constructible_from<Services, All&>&&...) uses(All& all)
+      : Services(all)... {}  // NOLINT(google-explicit-constructor)
 
-  /// A `uses` with these parts and more parts.
+  /// A `uses` with these services and more services.
   template <class... More>
-  using and_also = uses<Parts..., More...>;
+  using and_also = uses<Services..., More...>;
 };
 
 }  // namespace troupe

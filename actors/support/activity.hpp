@@ -10,7 +10,7 @@
 namespace troupe::support {
 
 /// Counts the work of a node: the work that runs now, and the work that is done. Any thread may use the counts.
-///   AC-1  the counts of running work (contexts, passes_running, pass_parts, calls_waiting, calls_running) are zero again once
+///   AC-1  the counts of running work (contexts, passes_running, graph_tasks, calls_waiting, calls_running) are zero again once
 ///         the work is over, however it ended.
 struct activity {
   using count = std::atomic<std::uint64_t>;
@@ -20,7 +20,7 @@ struct activity {
   count passes_running{0};
   count passes_completed{0};
   count passes_failed{0};
-  count pass_parts{0};
+  count graph_tasks{0};
   count calls_made{0};
   count calls_waiting{0};
   count calls_failed{0};
@@ -36,7 +36,7 @@ struct activity {
     status.passes_running = passes_running;
     status.passes_completed = passes_completed;
     status.passes_failed = passes_failed;
-    status.pass_parts = pass_parts;
+    status.graph_tasks = graph_tasks;
     status.calls_made = calls_made;
     status.calls_waiting = calls_waiting;
     status.calls_failed = calls_failed;

@@ -31,22 +31,22 @@ class desk_actor {
   desk_actor* operator->() noexcept { return this; }
   const desk_actor* operator->() const noexcept { return this; }
 
-  template <class Handle, class... Parts>
-  void send(const Handle& to, Parts&&... message) const {
-    caf::detail::profiled_send(actor_, ctrl(), to, caf::make_message_id(), {}, context(), std::forward<Parts>(message)...);
+  template <class Handle, class... Values>
+  void send(const Handle& to, Values&&... message) const {
+    caf::detail::profiled_send(actor_, ctrl(), to, caf::make_message_id(), {}, context(), std::forward<Values>(message)...);
   }
 
   /// Sends the message after `delay`, by the clock of CAF.
-  template <class Handle, class... Parts>
-  void delayed_send(const Handle& to, caf::timespan delay, Parts&&... message) const {
+  template <class Handle, class... Values>
+  void delayed_send(const Handle& to, caf::timespan delay, Values&&... message) const {
     auto& clock = system().clock();
     caf::detail::profiled_send(actor_, ctrl(), to, clock, clock.now() + delay, caf::make_message_id(),
-                               std::forward<Parts>(message)...);
+                               std::forward<Values>(message)...);
   }
 
   /// Sets an alarm that sends this actor the message. The alarm does not keep the actor alive.
-  template <class... Parts>
-  deadline_clock::alarm send_later(deadline_clock& clock, std::chrono::nanoseconds delay, Parts... message) const {
+  template <class... Values>
+  deadline_clock::alarm send_later(deadline_clock& clock, std::chrono::nanoseconds delay, Values... message) const {
     return clock.set(delay, [weak = caf::weak_actor_ptr{ctrl()}, message...] {
       if (auto strong = weak.lock()) caf::anon_send(caf::actor_cast<caf::actor>(strong), message...);
     });
@@ -54,13 +54,13 @@ class desk_actor {
 
   /// As `request` of CAF's actors. (CAF's typed_actor_view has a `request` that does not compile.)
   /// `limit`: a duration of CAF or of std::chrono.
-  template <class Handle, class Limit, class... Parts>
-  auto request(const Handle& to, const Limit& limit, Parts&&... question) const {
+  template <class Handle, class Limit, class... Values>
+  auto request(const Handle& to, const Limit& limit, Values&&... question) const {
     using answer = caf::response_type_t<typename Handle::signatures,
-                                        typename caf::detail::implicit_conversions<typename std::decay<Parts>::type>::type...>;
+                                        typename caf::detail::implicit_conversions<typename std::decay<Values>::type>::type...>;
     const auto id = actor_->new_request_id(caf::message_priority::normal);
     if (to) {
-      caf::detail::profiled_send(actor_, ctrl(), to, id, {}, context(), std::forward<Parts>(question)...);
+      caf::detail::profiled_send(actor_, ctrl(), to, id, {}, context(), std::forward<Values>(question)...);
       actor_->request_response_timeout(caf::duration{limit}, id);
     } else {
       actor_->eq_impl(id.response_id(), ctrl(), context(), caf::make_error(caf::sec::invalid_argument));
@@ -74,9 +74,9 @@ class desk_actor {
   }
   caf::response_promise response_promise() const { return actor_->make_response_promise(); }
 
-  template <class Handle, class... Parts>
-  auto delegate(const Handle& to, Parts&&... message) const {
-    return actor_->delegate(to, std::forward<Parts>(message)...);
+  template <class Handle, class... Values>
+  auto delegate(const Handle& to, Values&&... message) const {
+    return actor_->delegate(to, std::forward<Values>(message)...);
   }
 
   template <class Handle>

@@ -19,9 +19,9 @@ contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actor
 ///         the next offer starts another one.
 class lazy_memory_reader {
  public:
-  using parts = uses<with_network, with_actors, with_deadlines>;
+  using used_services = uses<with_network, with_actors, with_deadlines>;
 
-  explicit lazy_memory_reader(parts here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
+  explicit lazy_memory_reader(used_services here, std::chrono::nanoseconds idle_time = std::chrono::seconds(10))
       : here_(here), idle_time_(idle_time) {}
 
   /// Gives the offer to the reader. False after stop(). Throws std::system_error if the system gives no thread. Pre: the node
@@ -36,7 +36,7 @@ class lazy_memory_reader {
   void watch();
   void end_if_unused(std::uint64_t offers);
 
-  const parts here_;
+  const used_services here_;
   const std::chrono::nanoseconds idle_time_;
   std::mutex mutex_;  // guards reader_, guard_, offers_, not_read_, is_watched_ and stopped_
   contracts::memory_reader_actor reader_;

@@ -25,7 +25,7 @@ void shipments::take(const shipment_begun& what) {
     at.reads = memory::asked;
     out_.emplace_back(ask_for_mark{what.to});
   }
-  for (const auto& each : what.ahead) at.queue.emplace_back(part{each});
+  for (const auto& each : what.ahead) at.queue.emplace_back(queued_transfer{each});
   at.queue.emplace_back(message{what.message});
   send_on(what.to, at);
 }
@@ -54,18 +54,18 @@ void shipments::take(const offer_answered& what) {
   if (found == receivers_.end()) return;
   auto& at = found->second;
   const auto is_offered = [&](const auto& each) {
-    const auto* of = std::get_if<part>(&each);
+    const auto* of = std::get_if<queued_transfer>(&each);
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
   const auto entry = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
   if (entry == at.queue.end()) return;
-  auto& of = std::get<part>(*entry);
+  auto& of = std::get<queued_transfer>(*entry);
   --at.offers;
   --of.offered;
   if (what.how == answer::unreadable) {
     at.reads = memory::can_not;
     for (auto& each : at.queue)
-      if (auto* other = std::get_if<part>(&each); other != nullptr && other->how == way::offers) refuse(*other);
+      if (auto* other = std::get_if<queued_transfer>(&each); other != nullptr && other->how == way::offers) refuse(*other);
   }
   if (what.how != answer::taken || of.how == way::refused) {
     refuse(of);
@@ -80,7 +80,7 @@ void shipments::take(const receiver_down& what) {
   const auto gone = receivers_.extract(what.who);
   if (!gone) return;
   for (const auto& each : gone.mapped().queue) {
-    if (const auto* of = std::get_if<part>(&each))
+    if (const auto* of = std::get_if<queued_transfer>(&each))
       out_.emplace_back(let_go{of->what.number});
     else
       out_.emplace_back(drop_message{std::get<message>(each).number});
@@ -88,7 +88,7 @@ void shipments::take(const receiver_down& what) {
 }
 
 /// Makes the whole transfer leave in pieces, once all its offers are answered.
-void shipments::refuse(part& of) {
+void shipments::refuse(queued_transfer& of) {
   of.how = way::refused;
   if (of.offered > 0) return;
   of.how = way::pieces;
@@ -108,7 +108,7 @@ bool shipments::send_next(node_id to, receiver& at) {
     return true;
   }
   for (auto next = at.queue.begin(); next != at.queue.end(); ++next) {
-    auto* of = std::get_if<part>(&*next);
+    auto* of = std::get_if<queued_transfer>(&*next);
     if (of == nullptr || of->how == way::refused || of->all_left()) continue;
     if (of->how == way::waits) of->how = at.reads == memory::reads ? way::offers : way::pieces;
     if (of->how == way::offers) {
@@ -132,7 +132,7 @@ bool shipments::send_next(node_id to, receiver& at) {
   return false;
 }
 
-part_of_transfer shipments::cut(node_id to, part& of, std::uint64_t most_bytes) {
+transfer_section shipments::cut(node_id to, queued_transfer& of, std::uint64_t most_bytes) {
   const auto bytes = std::min(most_bytes, of.what.bytes - of.offset);
   return {to, of.what.number, of.what.bytes, std::exchange(of.offset, of.offset + bytes), bytes};
 }

@@ -13,7 +13,7 @@
 
 namespace troupe::transfers {
 
-/// A large tensor, or a large part of a sparse one, that leaves ahead of its message.
+/// A large tensor, or a large component of a sparse one, that leaves ahead of its message.
 struct transfer {
   std::uint64_t number;
   std::uint64_t bytes;
@@ -49,17 +49,17 @@ using shipping_event = std::variant<shipment_begun, mark_drawn, piece_answered, 
 struct ask_for_mark {
   node_id of;
 };
-struct part_of_transfer {
+struct transfer_section {
   node_id to;
   std::uint64_t transfer;
   std::uint64_t total;  // bytes of the transfer
   std::uint64_t offset;
   std::uint64_t bytes;
 };
-struct send_piece : part_of_transfer {  // piece_answered follows, unless the node goes down
+struct send_piece : transfer_section {  // piece_answered follows, unless the node goes down
   std::uint64_t piece;
 };
-struct send_offer : part_of_transfer {};  // offer_answered follows, unless the node goes down
+struct send_offer : transfer_section {};  // offer_answered follows, unless the node goes down
 struct send_message {
   std::uint64_t message;
 };
@@ -109,7 +109,7 @@ class shipments {
  private:
   enum class memory { unknown, asked, reads, can_not };
   enum class way { waits, pieces, offers, refused };
-  struct part {
+  struct queued_transfer {
     transfer what;
     way how = way::waits;
     std::uint64_t offset = 0;  // where the next piece begins
@@ -122,7 +122,7 @@ class shipments {
   };
   struct receiver {
     memory reads = memory::unknown;
-    std::deque<std::variant<part, message>> queue;
+    std::deque<std::variant<queued_transfer, message>> queue;
     int offers = 0;                                                 // offers without an answer, of all transfers
     std::uint64_t under_way = 0;                                    // bytes in pieces without an answer
     std::unordered_map<std::uint64_t, piece_window::piece> pieces;  // pieces without an answer
@@ -136,8 +136,8 @@ class shipments {
   void take(const receiver_down& what);
   void send_on(node_id to, receiver& at);
   bool send_next(node_id to, receiver& at);
-  part_of_transfer cut(node_id to, part& of, std::uint64_t most_bytes);
-  static void refuse(part& of);
+  transfer_section cut(node_id to, queued_transfer& of, std::uint64_t most_bytes);
+  static void refuse(queued_transfer& of);
 
   std::int64_t now_ = 0;
   effects out_;

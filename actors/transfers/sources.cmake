@@ -2,7 +2,7 @@
 add_room(transfers
   direct_memory.cpp
   memory_reader.cpp
-  parts_ahead.cpp
+  transfers_ahead.cpp
   piece_window.cpp
   shipments.cpp
   transfer_desk.cpp)

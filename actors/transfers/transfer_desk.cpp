@@ -24,7 +24,7 @@
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
-#include <troupe/actors/transfers/parts_ahead.hpp>
+#include <troupe/actors/transfers/transfers_ahead.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/expect.hpp>
@@ -48,10 +48,10 @@ bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensor
 void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send) {
   assert(here_.directory.gateway(to));
   ahead.from = here_.self.id();
-  auto parts = parts_ahead(tensors, ahead, last_, elements_);
+  auto large = transfers_ahead(tensors, ahead, last_, elements_);
   messages_.emplace(++last_, std::move(send));
   const bool may_read = here_.options.direct_memory && is_loopback(here_.directory.host(to));
-  take(shipment_begun{to, std::move(parts), last_, may_read});
+  take(shipment_begun{to, std::move(large), last_, may_read});
 }
 
 /// A message that leaves may begin another shipment. The effects of that shipment are then carried out after those in `due_`.

@@ -28,9 +28,10 @@ namespace troupe::transfers {
 /// `shipments`.
 class transfer_desk {
  public:
-  using parts = uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
+  using used_services =
+    uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
 
-  transfer_desk(support::desk_actor self, const parts& here, lazy_memory_reader& reader)
+  transfer_desk(support::desk_actor self, const used_services& here, lazy_memory_reader& reader)
       : self_(self), here_(here), reader_(reader) {}
 
   /// Whether some of these tensors are large and have to leave ahead of their message.
@@ -75,7 +76,7 @@ class transfer_desk {
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;
-  const parts here_;
+  const used_services here_;
   lazy_memory_reader& reader_;
   shipments shipments_;
   std::unordered_map<std::uint64_t, at::Tensor> elements_;             // of transfers, by number

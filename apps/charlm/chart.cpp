@@ -158,8 +158,8 @@ std::vector<double> ticks(double low, double high, int wanted) {
   if (!(high > low) || wanted < 1) return {low};
   const auto rough = (high - low) / wanted;
   const auto power = std::pow(10.0, std::floor(std::log10(rough)));
-  const auto part = rough / power;
-  const auto gap = power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
+  const auto ratio = rough / power;
+  const auto gap = power * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10);
   std::vector<double> values;
   const auto first = std::ceil(low / gap - 1e-9);
   for (double i = first; i * gap <= high + gap * 1e-9; ++i) values.push_back(i * gap);

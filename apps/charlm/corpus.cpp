@@ -151,12 +151,12 @@ std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t c
 }
 
 batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts) {
-  const auto parts = sizes.size();
-  const auto groups = std::min(static_cast<std::size_t>(contexts), parts);
+  const auto count = sizes.size();
+  const auto groups = std::min(static_cast<std::size_t>(contexts), count);
   batch_cuts shares;
   for (std::size_t g = 0; g < groups; ++g)
-    shares.emplace_back(sizes.begin() + static_cast<std::ptrdiff_t>(parts * g / groups),
-                        sizes.begin() + static_cast<std::ptrdiff_t>(parts * (g + 1) / groups));
+    shares.emplace_back(sizes.begin() + static_cast<std::ptrdiff_t>(count * g / groups),
+                        sizes.begin() + static_cast<std::ptrdiff_t>(count * (g + 1) / groups));
   return shares;
 }
 
@@ -166,10 +166,10 @@ std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& 
   std::vector<std::vector<micro_batch>> groups;
   std::int64_t at = 0;
   for (const auto& group : sizes) {
-    auto& parts = groups.emplace_back();
+    auto& micro_batches = groups.emplace_back();
     for (const auto size : group) {
       const batch windows{whole.inputs.narrow(0, at, size), whole.targets.narrow(0, at, size)};
-      parts.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
+      micro_batches.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
       at += size;
     }
   }

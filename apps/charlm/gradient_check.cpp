@@ -89,10 +89,10 @@ std::vector<named_tensors> single_process_gradients(whole_model& model, const ba
   const auto threads = at::get_num_threads();
   at::set_num_threads(1);
   for (const auto& parameter : model.parameters()) parameter.mutable_grad().reset();
-  for (const auto& parts : cut(windows, cuts)) {
+  for (const auto& micro_batches : cut(windows, cuts)) {
     std::vector<at::Tensor> losses;
-    for (const auto& part : parts)
-      losses.push_back(character_loss(model.forward(part.windows.inputs), part.windows.targets, part.share));
+    for (const auto& each : micro_batches)
+      losses.push_back(character_loss(model.forward(each.windows.inputs), each.windows.targets, each.share));
     torch::autograd::backward(losses, {});
   }
   at::set_num_threads(threads);

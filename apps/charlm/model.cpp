@@ -42,8 +42,8 @@ class block : public torch::nn::Module {
     const auto w = shape.width;
     const auto spread = deviation_for(w);
     const auto into_residual = spread / std::sqrt(2.0 * static_cast<double>(shape.blocks));
-    const auto weight = [&](const std::string& part, at::IntArrayRef size, double deviation) {
-      return register_parameter(part, draw.normal(name + "." + part, size, deviation));
+    const auto weight = [&](const std::string& own_name, at::IntArrayRef size, double deviation) {
+      return register_parameter(own_name, draw.normal(name + "." + own_name, size, deviation));
     };
     norm1_weight_ = register_parameter("norm1_weight", draw.ones(w));
     norm1_bias_ = register_parameter("norm1_bias", draw.zeros(w));
@@ -62,11 +62,12 @@ class block : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     const auto windows = x.size(0), length = x.size(1), width = x.size(2);
     const auto normed = at::layer_norm(x, {width}, norm1_weight_, norm1_bias_);
-    const auto parts = at::linear(normed, attention_weight_, attention_bias_)
-                         .view({windows, length, 3, heads_, width / heads_})
-                         .permute({2, 0, 3, 1, 4})
-                         .unbind(0);
-    const auto mixed = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, /*is_causal=*/true);
+    const auto query_key_value = at::linear(normed, attention_weight_, attention_bias_)
+                                   .view({windows, length, 3, heads_, width / heads_})
+                                   .permute({2, 0, 3, 1, 4})
+                                   .unbind(0);
+    const auto mixed =
+      at::scaled_dot_product_attention(query_key_value[0], query_key_value[1], query_key_value[2], {}, 0.0, /*is_causal=*/true);
     const auto joined = mixed.transpose(1, 2).reshape({windows, length, width});
     const auto y = x + at::linear(joined, projection_weight_, projection_bias_);
     const auto wide = at::linear(at::layer_norm(y, {width}, norm2_weight_, norm2_bias_), up_weight_, up_bias_);

@@ -72,16 +72,16 @@ class turns {
   std::exception_ptr failure_;
 };
 
-/// Runs `part(number, in_turn)` for each number below `count`, each on a thread of its own. Throws what the first failing part
+/// Runs `run(number, in_turn)` for each number below `count`, each on a thread of its own. Throws what the first failing run
 /// threw.
 template <class F>
-void at_once(std::size_t count, F&& part) {
+void at_once(std::size_t count, F&& run) {
   turns order;
   std::vector<std::jthread> threads;
   for (std::size_t number = 0; number < count; ++number)
     threads.emplace_back([&, number] {
       try {
-        part(number, [&](auto&& what) { order.in_turn(number, what); });
+        run(number, [&](auto&& what) { order.in_turn(number, what); });
       } catch (...) {
         order.fail(std::current_exception());
       }
@@ -112,10 +112,10 @@ step_result pipeline::train_step(const batch& windows, double learning_rate, boo
   const auto shares = cut(windows, cuts_);
   step_result result;
   at_once(shares.size(), [&](std::size_t share, auto&& in_turn) {
-    const auto& parts = shares[share];
+    const auto& micro_batches = shares[share];
     context pass{*here_, keep_gradients ? wire_format::exact : how_.wire};
     std::vector<future<call_reply>> called;
-    for (const auto& part : parts) called.push_back(call_stages("forward", part.windows, part.share));
+    for (const auto& each : micro_batches) called.push_back(call_stages("forward", each.windows, each.share));
     std::vector<at::Tensor> losses;
     for (const auto& each : called) losses.push_back(each.get().tensor(0));
     pass.backward(losses).get();

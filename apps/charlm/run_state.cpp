@@ -68,10 +68,10 @@ run_state run_state::from_attributes(const attributes& values, const std::string
 }
 
 double run_state::fraction() const {
-  const auto part = planned_steps > 0     ? static_cast<double>(step) / static_cast<double>(planned_steps)
-                    : planned_seconds > 0 ? seconds / planned_seconds
-                                          : 1.0;
-  return std::clamp(part, 0.0, 1.0);
+  const auto fraction = planned_steps > 0     ? static_cast<double>(step) / static_cast<double>(planned_steps)
+                        : planned_seconds > 0 ? seconds / planned_seconds
+                                              : 1.0;
+  return std::clamp(fraction, 0.0, 1.0);
 }
 
 }  // namespace troupe::apps::charlm

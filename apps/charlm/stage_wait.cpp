@@ -36,7 +36,7 @@ void stage_wait::tell_once(const std::string& key, const std::string& line) {
   if (key == told_ && now - told_at_ < between_lines) return;
   told_ = key;
   told_at_ = now;
-  parts_.tell(line);
+  actions_.tell(line);
 }
 
 void stage_wait::tell(const std::vector<std::string>& away) {
@@ -61,13 +61,13 @@ std::string stage_wait::over_text(const std::string& why) const {
 
 bool stage_wait::until_all_are_up(const stop_signal& stop) {
   while (!stop.requested()) {
-    const auto away = parts_.away();
+    const auto away = actions_.away();
     if (away.empty()) return true;
     if (is_over())
       throw std::runtime_error("expected all stages to be up again within " + text_of(patience_) + " (--retry-wait), but " +
                                support::joined(away) + " did not come back");
     tell(away);
-    parts_.bring_back(end());
+    actions_.bring_back(end());
     stop.wait_for(between_looks);
   }
   return false;

@@ -21,13 +21,13 @@ class stage_wait {
  public:
   using clock = std::chrono::steady_clock;
 
-  struct parts {
+  struct actions {
     std::function<std::vector<std::string>()> away;     // the names of the stages that are not up
     std::function<void(clock::time_point)> bring_back;  // tries to bring these stages back, at most until that time
     std::function<void(const std::string&)> tell;       // gets lines for a person
   };
 
-  stage_wait(parts of, std::chrono::milliseconds patience) : parts_(std::move(of)), patience_(patience) {}
+  stage_wait(actions of, std::chrono::milliseconds patience) : actions_(std::move(of)), patience_(patience) {}
 
   /// Waits. Returns false if a stop was asked for. Throws std::runtime_error with the names of the stages that are away when
   /// the patience is over.
@@ -45,7 +45,7 @@ class stage_wait {
   void tell_once(const std::string& key, const std::string& line);
   static std::string time_of_day();
 
-  parts parts_;
+  actions actions_;
   std::chrono::milliseconds patience_;
   clock::time_point begun_ = clock::now();
   std::string since_ = time_of_day();

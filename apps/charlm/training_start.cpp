@@ -109,8 +109,9 @@ void training_run::prepare() {
   progress_.message("model: " + state_.shape.describe() + "; " + grouped(static_cast<double>(parameters)) + " parameters");
   // A checkpoint holds each parameter and two values of AdamW for each. While a checkpoint is saved, the folder has two
   // checkpoints.
-  const auto parts = options_.node_checkpoints.empty() ? static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 : 0;
-  folder_.expect_disk_space(parts + 16'000'000);
+  const auto checkpoint_bytes =
+    options_.node_checkpoints.empty() ? static_cast<std::uintmax_t>(parameters) * sizeof(float) * 3 * 2 : 0;
+  folder_.expect_disk_space(checkpoint_bytes + 16'000'000);
 }
 
 /// From here on the folder belongs to this run.

@@ -187,7 +187,7 @@ void add_folder(CLI::App& to, certs_options& options) {
 
 void add_days(CLI::App& to, int& days, const char* what) { to.add_option("--days", days, what)->check(between(1, most_days)); }
 
-CLI::App* add_certs_part(CLI::App& to, const char* name, const char* what, certs_options& options) {
+CLI::App* add_certs_command(CLI::App& to, const char* name, const char* what, certs_options& options) {
   auto* command = to.add_subcommand(name, what);
   command->option_defaults()->always_capture_default();
   add_folder(*command, options);
@@ -223,14 +223,14 @@ void add_certs_command(CLI::App& app) {
   certs->require_subcommand(1);
   certs->footer(certs_examples);
 
-  auto* first = add_certs_part(*certs, "init",
-                               "Make the authority of a cluster: a folder that signs the certificates of its nodes", *options);
+  auto* first = add_certs_command(
+    *certs, "init", "Make the authority of a cluster: a folder that signs the certificates of its nodes", *options);
   first->add_option("--cluster", options->cluster, "Name of the cluster")->type_name("NAME");
   add_days(*first, options->own_days, "Days that the authority is valid");
   first->callback([options] { make_authority(*options); });
 
   auto* node =
-    add_certs_part(*certs, "node", "Make a kit: one file with a node's key, its certificate and the authority's", *options);
+    add_certs_command(*certs, "node", "Make a kit: one file with a node's key, its certificate and the authority's", *options);
   add_name(*node, *options);
   node->add_option("--role", options->role, "Role of the node, for policies")->type_name("ROLE");
   node
@@ -243,17 +243,17 @@ void add_certs_command(CLI::App& app) {
   add_out(*node, *options);
   node->callback([options] { make_kit(*options); });
 
-  auto* again = add_certs_part(*certs, "renew", "Make a new kit for a node: a new key, the same role and hosts", *options);
+  auto* again = add_certs_command(*certs, "renew", "Make a new kit for a node: a new key, the same role and hosts", *options);
   add_name(*again, *options);
   add_days(*again, options->days, "Days that the certificate is valid, at most until the authority expires");
   add_out(*again, *options);
   again->callback([options] { renew(*options); });
 
-  auto* end = add_certs_part(*certs, "revoke", "Revoke all certificates of a node", *options);
+  auto* end = add_certs_command(*certs, "revoke", "Revoke all certificates of a node", *options);
   add_name(*end, *options);
   end->callback([options] { revoke(*options); });
 
-  auto* list = add_certs_part(*certs, "show", "Show the certificates that an authority made, or the one in a kit", *options);
+  auto* list = add_certs_command(*certs, "show", "Show the certificates that an authority made, or the one in a kit", *options);
   list->add_option("PATH", options->path, "A kit, or the folder of an authority; without it that of --authority")
     ->type_name("");
   list->callback([options] { show(*options); });

@@ -202,7 +202,7 @@ void train_in_one_process(const split_options& options) {
   write_losses(options.out, losses);
 }
 
-CLI::App* add_part(CLI::App& to, const char* name, const char* what) {
+CLI::App* add_command(CLI::App& to, const char* name, const char* what) {
   auto* command = to.add_subcommand(name, what);
   command->option_defaults()->always_capture_default();
   return command;
@@ -278,7 +278,7 @@ void add_split_learning_command(CLI::App& app) {
   all->footer(split_examples);
 
   auto data = std::make_shared<split_options>();
-  auto* example = add_part(*all, "data", "Write an example: features.csv for one party, labels.csv for the other");
+  auto* example = add_command(*all, "data", "Write an example: features.csv for one party, labels.csv for the other");
   example->add_option("FOLDER", data->out, "Folder to write to")->type_name("")->required();
   example->add_option("--rows", data->rows, "People in the example")->check(between(1, 10'000'000));
   data->seed = 1;
@@ -289,7 +289,8 @@ void add_split_learning_command(CLI::App& app) {
   });
 
   auto labels = std::make_shared<split_options>();
-  auto* serving = add_part(*all, "labels", "Be the party with the labels: serve one function, `forward`, until a signal comes");
+  auto* serving =
+    add_command(*all, "labels", "Be the party with the labels: serve one function, `forward`, until a signal comes");
   add_file(*serving, "--labels", labels->labels, "Labels of people: a line of names, then a line 'person,label' each");
   add_rate(*serving, *labels);
   add_seed(*serving, *labels);
@@ -299,7 +300,7 @@ void add_split_learning_command(CLI::App& app) {
 
   auto features = std::make_shared<split_options>();
   auto* training =
-    add_part(*all, "features", "Be the party with the features: train both halves together with the other party");
+    add_command(*all, "features", "Be the party with the features: train both halves together with the other party");
   add_file(*training, "--features", features->features,
            "Numbers of people: a line of names, then a line 'person,x1,x2,...' each");
   training->add_option("--join", features->join, "Address of the other party's node")
@@ -317,7 +318,7 @@ void add_split_learning_command(CLI::App& app) {
   training->callback([features] { train_features(*features); });
 
   auto alone = std::make_shared<split_options>();
-  auto* one = add_part(*all, "alone", "Train both halves in this process, to compare the losses");
+  auto* one = add_command(*all, "alone", "Train both halves in this process, to compare the losses");
   add_file(*one, "--features", alone->features, "Numbers of people");
   add_file(*one, "--labels", alone->labels, "Labels of people");
   add_course(*one, *alone);

@@ -76,7 +76,10 @@ nlohmann::ordered_json json_of(const node_status& x) {
     {"memory_bytes", x.resident_bytes},
     {"contexts", {{"open", x.contexts}, {"opened", x.contexts_opened}}},
     {"passes",
-     {{"running", x.passes_running}, {"completed", x.passes_completed}, {"failed", x.passes_failed}, {"parts", x.pass_parts}}},
+     {{"running", x.passes_running},
+      {"completed", x.passes_completed},
+      {"failed", x.passes_failed},
+      {"graph_tasks", x.graph_tasks}}},
     {"calls_made", {{"all", x.calls_made}, {"waiting", x.calls_waiting}, {"failed", x.calls_failed}}},
     {"calls_run", {{"all", x.calls_run}, {"running", x.calls_running}, {"queued", x.calls_queued}}},
     {"functions_run", x.functions_run},
@@ -109,7 +112,7 @@ std::string table_of(const node_status& x, const std::optional<status_rates>& ra
               (x.version.empty() ? "of an older version" : x.version) + "\n\n";
   text += "contexts   " + number(x.contexts) + " open, " + number(x.contexts_opened) + " so far\n";
   text += "passes     " + number(x.passes_running) + " running, " + number(x.passes_completed) + " completed, " +
-          number(x.passes_failed) + " failed of those begun here; parts held in any: " + number(x.pass_parts) + "\n";
+          number(x.passes_failed) + " failed of those begun here; graph tasks of any node: " + number(x.graph_tasks) + "\n";
   text += "calls      " + number(x.calls_made) + " made: " + number(x.calls_waiting) + " waiting, " + number(x.calls_failed) +
           " failed; " + number(x.calls_run) + " run here: " + number(x.calls_running) + " running, " + number(x.calls_queued) +
           " queued\n";

@@ -61,11 +61,11 @@ std::unique_ptr<troupe::node> make_stage(const std::string& name, std::uint16_t 
 torch::Tensor pipelined_loss(const troupe::remote_module& first, const troupe::remote_module& second,
                              const torch::Tensor& batch) {
   std::vector<troupe::future<troupe::call_reply>> halfway;
-  for (auto& part : batch.chunk(micro_batches)) halfway.push_back(first.call("forward", {part}));
+  for (auto& micro_batch : batch.chunk(micro_batches)) halfway.push_back(first.call("forward", {micro_batch}));
   std::vector<troupe::future<troupe::call_reply>> done;
-  for (auto& part : halfway) done.push_back(second.call("forward", {part.get().tensor(0)}));
+  for (auto& each : halfway) done.push_back(second.call("forward", {each.get().tensor(0)}));
   std::vector<torch::Tensor> outputs;
-  for (auto& part : done) outputs.push_back(part.get().tensor(0));
+  for (auto& each : done) outputs.push_back(each.get().tensor(0));
   return torch::cat(outputs).square().mean();
 }
 

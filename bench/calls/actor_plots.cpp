@@ -142,8 +142,8 @@ plot messages_in_a_process(bool quick) {
             "thread of the program asks.",
             {"messages under way at once", "", true},
             {"time of a message and its answer", "us", true}};
-  const auto add = [&](const char* name, role part, const std::function<std::vector<double>(int, int)>& measure) {
-    made.curves.push_back(curve_over(quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}, name, part, [&](int at_once) {
+  const auto add = [&](const char* name, role as, const std::function<std::vector<double>(int, int)>& measure) {
+    made.curves.push_back(curve_over(quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}, name, as, [&](int at_once) {
       return in_own_process([&] { return measure(at_once, quick ? 5 : 20'000 / (at_once + 9)); });
     }));
   };

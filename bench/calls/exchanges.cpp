@@ -134,16 +134,16 @@ std::vector<double> copies(int runs, std::size_t bytes) {
   });
 }
 
-turns_of_part::turns_of_part(int turns, const std::function<std::vector<double>()>& part) {
-  for (int turn = 0; turn < turns; ++turn) turns_.push_back(in_own_process(part));
+measured_turns::measured_turns(int turns, const std::function<std::vector<double>()>& measure) {
+  for (int turn = 0; turn < turns; ++turn) turns_.push_back(in_own_process(measure));
 }
 
-std::vector<double> turns_of_part::all(std::size_t figure) const {
+std::vector<double> measured_turns::all(std::size_t figure) const {
   std::vector<double> values;
   for (const auto& turn : turns_) values.push_back(turn.at(figure));
   return values;
 }
 
-double turns_of_part::median(std::size_t figure) const { return percentile(all(figure), 0.5); }
+double measured_turns::median(std::size_t figure) const { return percentile(all(figure), 0.5); }
 
 }  // namespace troupe::bench

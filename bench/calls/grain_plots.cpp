@@ -142,13 +142,13 @@ plot pass_by_grain(bool quick) {
             {"time of the pass by that of one thread", "", true}};
   const auto lengths = quick ? std::vector{0, 50} : std::vector{0, 1, 5, 10, 20, 50, 100, 200, 500, 1'000};
   std::vector<double> grains;
-  std::map<int, turns_of_part> found;
+  std::map<int, measured_turns> found;
   for (const int us : lengths) {
-    const auto part = [&] {
+    const auto measure = [&] {
       const auto times = passes_by_grain(std::chrono::microseconds(us), quick);
       return std::vector{times[1] / times[0], times[2] / times[0], times[3]};
     };
-    grains.push_back(found.try_emplace(us, quick ? 1 : 3, part).first->second.median(2));
+    grains.push_back(found.try_emplace(us, quick ? 1 : 3, measure).first->second.median(2));
   }
   made.curves = {
     curve_over(lengths, "two threads that cost nothing", role::floor,

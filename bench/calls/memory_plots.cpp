@@ -81,7 +81,7 @@ plot memory_by_calls(bool quick) {
   curve here{"the node that calls", role::troupe};
   curve there{"the node that answers", role::variant};
   for (const int count : quick ? std::vector{1} : std::vector{1, 4, 16, 64, 256, 1'024}) {
-    const turns_of_part found(quick ? 1 : 3, [=] { return peaks_of_calls(count); });
+    const measured_turns found(quick ? 1 : 3, [=] { return peaks_of_calls(count); });
     floor.points.push_back({static_cast<double>(count), static_cast<double>(count)});
     here.points.push_back(point_of(count, found.all(0)));
     there.points.push_back(point_of(count, found.all(1)));
@@ -92,9 +92,9 @@ plot memory_by_calls(bool quick) {
 
 plot memory_by_passes(bool quick) {
   const auto counts = quick ? std::vector{10, 20} : std::vector{1'000, 2'000, 5'000, 10'000, 20'000, 50'000, 100'000};
-  const turns_of_part found(1, [&] { return growth_by_passes(counts); });  // half a minute, so there is no band
-  const auto curve_of = [&](const char* name, role part, std::size_t first) {
-    return curve_over(counts, name, part, [&found, at = first](int) mutable { return found.all(std::exchange(at, at + 2)); });
+  const measured_turns found(1, [&] { return growth_by_passes(counts); });  // half a minute, so there is no band
+  const auto curve_of = [&](const char* name, role as, std::size_t first) {
+    return curve_over(counts, name, as, [&found, at = first](int) mutable { return found.all(std::exchange(at, at + 2)); });
   };
   return {"Memory that passes leave behind",
           "Flat is right: each pass has a context of its own, which is released. Growth since the first point, in one run.",

@@ -11,7 +11,7 @@ namespace {
 /// A way to send bytes to another process and back.
 struct way {
   std::string name;
-  role part = role::variant;
+  role as = role::variant;
   std::function<std::vector<double>(int runs, std::size_t bytes)> run;
 };
 
@@ -41,7 +41,7 @@ plot by_size(const std::string& title, const std::string& how_to_read, const std
   for (std::size_t bytes = 64; bytes <= (quick ? std::size_t{1} << 12 : std::size_t{64} << 20); bytes *= 4)
     sizes.push_back(bytes);
   for (const auto& each : ways)
-    made.curves.push_back(curve_over(sizes, each.name, each.part, [&](std::size_t bytes) {
+    made.curves.push_back(curve_over(sizes, each.name, each.as, [&](std::size_t bytes) {
       return in_own_process([&] { return each.run(runs_for(bytes, quick), bytes); });
     }));
   return made;
@@ -72,8 +72,8 @@ plot calls_at_once(bool quick) {
             "Higher is better. The answers of so many calls are awaited before the next ones begin.",
             {"calls under way at once", "", true},
             {"calls a second", "", true}};
-  const auto add = [&](const char* name, role part, carrier by) {
-    made.curves.push_back(curve_over(quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}, name, part, [=](int at_once) {
+  const auto add = [&](const char* name, role as, carrier by) {
+    made.curves.push_back(curve_over(quick ? std::vector{1, 16} : std::vector{1, 4, 16, 64, 256}, name, as, [=](int at_once) {
       const int runs = quick ? 3 : 4'000 / (at_once + 3);
       auto rates = in_own_process([&] { return calls_together({.by = by}, at_once, runs); });
       for (auto& us : rates) us = 1e6 / us;
@@ -94,8 +94,8 @@ plot call_percentiles(bool quick) {
             {"time until the answer", "us", true}};
   const std::vector<double> one_of{2, 10, 100, 1'000};
   for (const auto& each : ways()) {
-    const turns_of_part found(quick ? 1 : 3, [&] { return late_ones(each.run(quick ? 20 : 5'000, small_message), one_of); });
-    made.curves.push_back(curve_of_late_ones(each.name, each.part, found, one_of));
+    const measured_turns found(quick ? 1 : 3, [&] { return late_ones(each.run(quick ? 20 : 5'000, small_message), one_of); });
+    made.curves.push_back(curve_of_late_ones(each.name, each.as, found, one_of));
   }
   return made;
 }
@@ -115,9 +115,9 @@ std::vector<double> late_ones(const std::vector<double>& times, const std::vecto
   return late;
 }
 
-curve curve_of_late_ones(const std::string& name, role part, const turns_of_part& found, const std::vector<double>& one_of) {
+curve curve_of_late_ones(const std::string& name, role as, const measured_turns& found, const std::vector<double>& one_of) {
   std::size_t at = 0;
-  return curve_over(one_of, name, part, [&](double) { return found.all(at++); });
+  return curve_over(one_of, name, as, [&](double) { return found.all(at++); });
 }
 
 }  // namespace troupe::bench

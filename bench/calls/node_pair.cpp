@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of the suite in which nodes take part.
+// The measurements of the suite in which nodes take part.
 #include "suite.hpp"
 
 #include <mutex>

@@ -86,9 +86,9 @@ curve curve_of_policy(const std::vector<std::size_t>& values, bool sharing, Meas
 constexpr const char* best_of_three = "Each point is the best of three turns, and the band reaches to the worst.";
 
 /// The point of a setting: the least median of some turns, each in processes of its own. The band: all turns.
-point best_of_turns(std::size_t x, bool quick, const std::function<std::vector<double>()>& part) {
+point best_of_turns(std::size_t x, bool quick, const std::function<std::vector<double>()>& measure) {
   std::vector<double> medians;
-  for (int turn = 0; turn < (quick ? 1 : turns); ++turn) medians.push_back(percentile(in_own_process(part), 0.5));
+  for (int turn = 0; turn < (quick ? 1 : turns); ++turn) medians.push_back(percentile(in_own_process(measure), 0.5));
   const auto [least, most] = std::minmax_element(medians.begin(), medians.end());
   return {static_cast<double>(x), *least, {*least, *most}};
 }
@@ -209,8 +209,8 @@ template <class Measure>
 plot by_runner(plot made, bool quick, Measure measure) {
   using us = std::chrono::microseconds;
   const auto lengths = quick ? std::vector{1, 1'000} : std::vector{1, 10, 50, 100, 200, 500, 1'000, 2'000, 5'000, 10'000};
-  const auto add = [&](const char* name, role part, us short_work) {
-    made.curves.push_back(curve_over(lengths, name, part, [&](int function) { return measure(us(function), short_work); }));
+  const auto add = [&](const char* name, role as, us short_work) {
+    made.curves.push_back(curve_over(lengths, name, as, [&](int function) { return measure(us(function), short_work); }));
   };
   add("the network thread", role::variant, std::chrono::seconds(1));
   add("a thread for calls", role::variant, us(0));
@@ -261,8 +261,8 @@ plot middleman_workers(bool quick) {
             std::string("Lower is better. At 0 the network thread reads messages itself. ") + best_of_three,
             {"middleman.workers", "", true},
             {"time of a call", "us"}};
-  const auto add = [&](const std::string& name, role part, carrier by) {
-    made.curves.push_back(curve_over(quick ? counts{0, 1} : counts{0, 1, 2, 4}, name, part, [=](std::size_t workers) {
+  const auto add = [&](const std::string& name, role as, carrier by) {
+    made.curves.push_back(curve_over(quick ? counts{0, 1} : counts{0, 1, 2, 4}, name, as, [=](std::size_t workers) {
       const pair_settings how{.by = by,
                               .configure = [=](caf::actor_system_config& to) { to.set("middleman.workers", workers); }};
       return best_of_turns(workers, quick, [=] { return calls_together(how, 16, quick ? 5 : 500); });
@@ -317,8 +317,8 @@ plot who_waits_for_a_call(bool quick) {
      .y = {"time until the answer", "us", true}},
     quick, [quick](std::chrono::microseconds function, std::chrono::microseconds short_work) {
       const int runs = quick ? 3 : 200;  // a millisecond each: at least 20 calls
-      const turns_of_part found(quick ? 1 : turns,
-                                [&] { return late_ones(answers_beside_calls(function, short_work, runs), {100}); });
+      const measured_turns found(quick ? 1 : turns,
+                                 [&] { return late_ones(answers_beside_calls(function, short_work, runs), {100}); });
       return found.all(0);
     });
 }
@@ -328,10 +328,10 @@ plot wake_up(bool quick) {
             "Lower is better. Threads that have slept for long have to be woken, and their cores too.",
             {"pause before the question", "us", true},
             {"time until the answer", "us", true}};
-  const auto add = [&](const char* name, role part,
+  const auto add = [&](const char* name, role as,
                        const std::function<std::vector<double>(std::chrono::microseconds, int)>& times) {
     const auto pauses = quick ? std::vector{0, 100} : std::vector{0, 10, 100, 1'000, 10'000, 100'000};
-    made.curves.push_back(curve_over(pauses, name, part, [&](int pause) {
+    made.curves.push_back(curve_over(pauses, name, as, [&](int pause) {
       const int runs = quick ? 3 : std::clamp(1'000'000 / (pause + 1'000), 15, 500);
       return in_own_process([&] { return times(std::chrono::microseconds(pause), runs); });
     }));
@@ -348,11 +348,11 @@ plot late_messages(bool quick) {
             "Lower is better. At 100: 99 of 100 come within this time. Busy cores have two threads of the program each.",
             {"messages of which one takes longer", "", true},
             {"time there and back", "us", true}};
-  const auto add = [&](const char* name, role part, std::vector<double> (*times)(int, bool), bool loaded) {
-    const turns_of_part found(quick ? 1 : turns, [&] {
+  const auto add = [&](const char* name, role as, std::vector<double> (*times)(int, bool), bool loaded) {
+    const measured_turns found(quick ? 1 : turns, [&] {
       return late_ones(times(quick ? 5 : loaded ? 100 : 1'000, loaded), {2, 10, 100});
     });
-    made.curves.push_back(curve_of_late_ones(name, part, found, {2, 10, 100}));
+    made.curves.push_back(curve_of_late_ones(name, as, found, {2, 10, 100}));
   };
   add("heartbeat, idle cores", role::variant, times_of_answers, false);
   add("heartbeat, busy cores", role::troupe, times_of_answers, true);
@@ -363,7 +363,7 @@ plot late_messages(bool quick) {
 
 plot fairness_by_passes(bool quick) {
   const auto measure = [=](int count) {
-    const turns_of_part found(quick ? 1 : turns, [=] {
+    const measured_turns found(quick ? 1 : turns, [=] {
       const auto times = times_of_passes(count);
       return std::vector{*std::max_element(times.begin(), times.end()) / percentile(times, 0.5)};
     });

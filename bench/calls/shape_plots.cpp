@@ -115,8 +115,8 @@ plot nodes_of_a_process(bool quick) {
 plot bubbles_by_micro_batches(bool quick) {
   const double before = stages_of_pipeline - 1;
   const auto counts = quick ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{1, 2, 4, 8, 16};
-  const auto measured = [=](const char* name, role part, bool own_contexts) {
-    return curve_over(counts, name, part, [=](std::int64_t batches) {
+  const auto measured = [=](const char* name, role as, bool own_contexts) {
+    return curve_over(counts, name, as, [=](std::int64_t batches) {
       return in_own_process([=] {
         real_cluster cluster(stages_of_pipeline + 1);
         const auto slept = real_cluster::slept_ms(usual_function);

@@ -15,11 +15,11 @@ namespace troupe::bench {
 /// What carries the messages of two processes on loopback.
 enum class carrier { caf, tcp, tls, shared_memory };
 
-/// What `part` returns, in some turns, each in a process of its own: one value for each figure of the part and each turn.
-class turns_of_part {
+/// What `measure` returns, in some turns, each in a process of its own: one value for each figure and each turn.
+class measured_turns {
  public:
-  turns_of_part(int turns, const std::function<std::vector<double>()>& part);
-  /// A figure of all turns. `figure`: its index in what the part returns.
+  measured_turns(int turns, const std::function<std::vector<double>()>& measure);
+  /// A figure of all turns. `figure`: its index in what `measure` returns.
   std::vector<double> all(std::size_t figure) const;
   double median(std::size_t figure) const;
 
@@ -27,7 +27,7 @@ class turns_of_part {
   std::vector<std::vector<double>> turns_;
 };
 
-/// The parts of suite_bench. Each one is to be called in a process of its own and starts the process that answers. Microseconds of
+/// The measurements of suite_bench. Each one is to be called in a process of its own and starts the process that answers. Microseconds of
 /// each run, unless said otherwise.
 
 /// The bytes of a small call of troupe, with its header.
@@ -113,7 +113,7 @@ std::vector<plot_definition> training_plots();
 /// The times that all but one of so many runs keep, for each of `one_of`.
 std::vector<double> late_ones(const std::vector<double>& times, const std::vector<double>& one_of);
 /// The curve of turns that have returned late_ones().
-curve curve_of_late_ones(const std::string& name, role part, const turns_of_part& found, const std::vector<double>& one_of);
+curve curve_of_late_ones(const std::string& name, role as, const measured_turns& found, const std::vector<double>& one_of);
 
 /// Microseconds of a small call, of `at_once` that are under way at once.
 std::vector<double> calls_together(const pair_settings& how, int at_once, int runs);
@@ -122,7 +122,7 @@ std::vector<double> calls_together(const pair_settings& how, int at_once, int ru
 /// node busy, and two threads of this process for each core compute.
 std::vector<double> times_of_answers(int runs, bool loaded);
 
-/// Parts of a small call and its answer, each alone, in microseconds: the messages of CAF within the two processes, without the time to
+/// Layers of a small call and its answer, each alone, in microseconds: the messages of CAF within the two processes, without the time to
 /// wake a thread; writing and reading the two headers; the tensors of both.
 struct call_layers {
   double caf = 0;

@@ -16,13 +16,13 @@ constexpr const char* example = "Example: suite_bench --only small_call_memory f
 
 double median(const std::vector<double>& values) { return percentile(values, 0.5); }
 
-/// The medians of several turns, by part. The parts take turns.
-template <class... Parts>
-std::vector<std::vector<double>> medians_of_turns(int turns, Parts... parts) {
-  std::vector<std::vector<double>> all(sizeof...(parts));
+/// The medians of several turns, by measurement. The measurements take turns.
+template <class... Measure>
+std::vector<std::vector<double>> medians_of_turns(int turns, Measure... measure) {
+  std::vector<std::vector<double>> all(sizeof...(measure));
   for (int turn = 0; turn < turns; ++turn) {
     std::size_t i = 0;
-    (all[i++].push_back(median(in_own_process(parts))), ...);
+    (all[i++].push_back(median(in_own_process(measure))), ...);
   }
   return all;
 }
@@ -74,8 +74,8 @@ row alone(const std::vector<double>& turns, double figure, std::string note) {
   return {.value = {0, figure, 0}, .ratio = figure, .note = std::move(note), .spreads = {{}, spread, {}, spread}};
 }
 
-/// Three figures of a part in several turns as a row: peer, troupe and ratio.
-row three(const turns_of_part& found, std::string note) {
+/// Three figures of a measurement in several turns as a row: peer, troupe and ratio.
+row three(const measured_turns& found, std::string note) {
   const auto spread = [&](std::size_t figure) { return spread_of(found.all(figure), found.median(figure)); };
   return {.value = {found.median(0), found.median(1), 0},
           .ratio = found.median(2),
@@ -84,7 +84,7 @@ row three(const turns_of_part& found, std::string note) {
 }
 
 row late_heartbeat(bool quick) {
-  const turns_of_part found(quick ? 1 : 3, [=] {
+  const measured_turns found(quick ? 1 : 3, [=] {
     auto late = late_ones(times_of_answers(quick ? 10 : 300, true), {100, 2});
     for (auto& us : late) us /= 1e3;
     return late;
@@ -93,7 +93,7 @@ row late_heartbeat(bool quick) {
 }
 
 row fair_passes(bool quick) {
-  const turns_of_part found(quick ? 1 : 3, [=] {
+  const measured_turns found(quick ? 1 : 3, [=] {
     const auto times = times_of_passes(quick ? 20 : 1'000);
     const auto slowest = *std::max_element(times.begin(), times.end());
     return std::vector{median(times), slowest, slowest / median(times)};
@@ -101,9 +101,9 @@ row fair_passes(bool quick) {
   return three(found, "peer: the median");
 }
 
-/// Bytes of idle things: the largest of the figures from `first` to `last` that a part returns.
+/// Bytes of idle things: the largest of the figures from `first` to `last` that a measurement returns.
 row idle(const std::function<std::vector<double>(int)>& bytes_of, std::size_t first, std::size_t last, int count, bool quick) {
-  const turns_of_part found(quick ? 1 : 3, [&] { return bytes_of(quick ? std::max(4, count / 100) : count); });
+  const measured_turns found(quick ? 1 : 3, [&] { return bytes_of(quick ? std::max(4, count / 100) : count); });
   auto most = first;
   for (auto each = first; each <= last; ++each)
     if (found.median(each) > found.median(most)) most = each;
@@ -119,11 +119,11 @@ row idle(const std::function<std::vector<double>(int)>& bytes_of, std::size_t fi
 /// work at once then: together they have worked for twice the time.
 row layers(bool quick) {
   const int runs = quick ? 20 : 2'000;
-  const turns_of_part found(turns_of(quick), [=] {
-    const auto parts = layers_of_call(runs);
+  const measured_turns found(turns_of(quick), [=] {
+    const auto layers = layers_of_call(runs);
     const auto whole = 2 * percentile(calls_together({}, 16, runs / 10), 0.5);
-    const auto known = parts.caf + parts.headers + parts.tensors;
-    return std::vector{known, whole, std::max(0.01, (whole - known) / whole), parts.caf, parts.headers, parts.tensors};
+    const auto known = layers.caf + layers.headers + layers.tensors;
+    return std::vector{known, whole, std::max(0.01, (whole - known) / whole), layers.caf, layers.headers, layers.tensors};
   });
   char note[160];
   std::snprintf(note, sizeof note, "ratio: the rest by the whole; us: CAF %.1f, headers %.1f, tensors %.1f", found.median(3),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of suite_bench that are programs of their own: trainings, and gRPC.
+// The measurements of suite_bench that are programs of their own: trainings, and gRPC.
 #include "suite.hpp"
 
 #include <cstdlib>

@@ -24,7 +24,9 @@ struct check_options {
   bool spoil = false;
   bool card = false;
 
-  bool wants(const std::string& part) const { return only.empty() || std::find(only.begin(), only.end(), part) != only.end(); }
+  bool wants(const std::string& section) const {
+    return only.empty() || std::find(only.begin(), only.end(), section) != only.end();
+  }
 };
 
 // Algorithms that libtorch would choose by measuring may differ from pass to pass.
@@ -40,19 +42,19 @@ int check(const check_options& options) {
   repeat_bits();
   if (where.device().is_cpu()) at::set_num_threads(1);
   gpu_report report(options.spoil);
-  // What one part throws does not cost the rows of the others.
-  const auto part = [&](const char* name, const auto& run) {
+  // What one section throws does not cost the rows of the others.
+  const auto section = [&](const char* name, const auto& run) {
     try {
       if (options.wants(name)) run(where, options.quick, report);
     } catch (const std::exception& failed) {
       report.failure(name, troupe::support::text_of(failed));
     }
   };
-  part("gradients", [](const auto& on, bool quick, auto& to) { compare_gradients(on, all_models(), quick, to); });
-  part("kernels", compare_kernels);
-  part("nodes", compare_nodes);
-  part("figures", measure_figures);
-  part("node_figures", measure_nodes);
+  section("gradients", [](const auto& on, bool quick, auto& to) { compare_gradients(on, all_models(), quick, to); });
+  section("kernels", compare_kernels);
+  section("nodes", compare_nodes);
+  section("figures", measure_figures);
+  section("node_figures", measure_nodes);
   std::printf("%s, libtorch %s\n\n%s", where.card().c_str(), TROUPE_TORCH_VERSION, report.text().c_str());
   return report.failed() ? 1 : 0;
 }
@@ -65,7 +67,7 @@ int run(int argc, char** argv) {
   check_options options;
   app.add_option("--device", options.device, "The device to look at; on cpu the kernels' bodies run on the CPU")
     ->capture_default_str();
-  app.add_option("--only", options.only, "Parts: gradients, kernels, nodes, figures, node_figures")
+  app.add_option("--only", options.only, "Sections: gradients, kernels, nodes, figures, node_figures")
     ->check(CLI::IsMember({"gradients", "kernels", "nodes", "figures", "node_figures"}));
   app.add_flag("--quick", options.quick, "Small sizes and short measurements: shows that the program works");
   app.add_flag("--card", options.card, "Only print the name of the device");

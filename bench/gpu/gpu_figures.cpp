@@ -61,14 +61,14 @@ std::unordered_map<Node*, int> waiting_for(Node* root) {
   return inputs;
 }
 
-void add_to(at::Tensor& sum, at::Tensor part) {
-  if (!part.defined()) return;
+void add_to(at::Tensor& sum, at::Tensor more) {
+  if (!more.defined()) return;
   if (!sum.defined())
-    sum = std::move(part);
+    sum = std::move(more);
   else if (sum.use_count() == 1 && sum.storage().use_count() == 1 && sum.is_non_overlapping_and_dense())
-    sum.add_(part);
+    sum.add_(more);
   else
-    sum = sum + part;
+    sum = sum + more;
 }
 
 }  // namespace

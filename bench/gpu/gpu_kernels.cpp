@@ -201,9 +201,9 @@ twins random_twins(const gpu_device& where) {
     const bool floats = i % 4 == 0;
     const at::Tensor memory =
       floats ? at::randn({bytes / 4 + 17}, generator) : at::randint(0, 256, {bytes + 17}, generator, at::kByte);
-    const auto part = [&](const at::Tensor& of) { return of.narrow(0, offset, floats ? bytes / 4 : bytes); };
-    all.here.push_back(part(memory));
-    all.there.push_back(part(memory.to(where.device())));
+    const auto narrowed = [&](const at::Tensor& of) { return of.narrow(0, offset, floats ? bytes / 4 : bytes); };
+    all.here.push_back(narrowed(memory));
+    all.there.push_back(narrowed(memory.to(where.device())));
   }
   return all;
 }

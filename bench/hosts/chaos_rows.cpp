@@ -80,10 +80,10 @@ void play(chaos_world& world, const std::vector<chaos_event>& events) {
 }
 
 std::string note_of(const chaos_counts& all, int rounds, int events, std::uint32_t seed) {
-  const auto part = [](int number, const char* what) { return std::to_string(number) + " " + what + ", "; };
-  return part(all.hangs, "hangs") + part(all.leaks, "leaks") + part(all.lost_checkpoints, "lost checkpoints") +
-         part(all.not_back, "nodes not back") + std::to_string(all.ended_runs) + " runs that ended; " + std::to_string(events) +
-         " events in " + std::to_string(rounds) + " rounds of seed " + std::to_string(seed);
+  const auto count = [](int number, const char* what) { return std::to_string(number) + " " + what + ", "; };
+  return count(all.hangs, "hangs") + count(all.leaks, "leaks") + count(all.lost_checkpoints, "lost checkpoints") +
+         count(all.not_back, "nodes not back") + std::to_string(all.ended_runs) + " runs that ended; " +
+         std::to_string(events) + " events in " + std::to_string(rounds) + " rounds of seed " + std::to_string(seed);
 }
 
 row chaos(const chaos_choice& how, bool quick) {

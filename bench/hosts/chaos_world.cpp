@@ -12,7 +12,7 @@
 
 #include "../support/other_process.hpp"
 #include "../support/train_options.hpp"
-#include "host_part.hpp"
+#include "host_process.hpp"
 #include "host_training.hpp"
 
 namespace troupe::bench {
@@ -201,7 +201,7 @@ void chaos_world::look_for_leaks(const std::string& name) {
     left.clear();
     try {
       const auto status = all_[name].status("127.0.0.1:" + std::to_string(port_of_nodes));
-      for (const auto* what : {"/contexts/open", "/passes/running", "/passes/parts", "/calls_made/waiting",
+      for (const auto* what : {"/contexts/open", "/passes/running", "/passes/graph_tasks", "/calls_made/waiting",
                                "/calls_run/running", "/calls_run/queued", "/objects"})
         if (const auto number = status.at(nlohmann::json::json_pointer(what)).get<std::int64_t>(); number != 0)
           left[what] = number;

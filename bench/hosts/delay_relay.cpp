@@ -8,7 +8,7 @@
 #include <list>
 
 #include "../support/peers.hpp"
-#include "parts.hpp"
+#include "processes.hpp"
 
 namespace troupe::bench {
 
@@ -131,7 +131,7 @@ timespec time_until(clock::time_point due) {
 
 }  // namespace
 
-void relay(const part_arguments& with) {
+void relay(const process_arguments& with) {
   const auto listening = listening_socket(with.text("listen"), 0);
   const std::chrono::milliseconds delay(static_cast<int>(with.number("ms")));
   tell("ready", port_of(listening));

@@ -3,8 +3,8 @@
 #include <list>
 
 #include "../support/peers.hpp"
-#include "host_part.hpp"
-#include "parts.hpp"
+#include "host_process.hpp"
+#include "processes.hpp"
 #include "rows.hpp"
 
 namespace troupe::bench {
@@ -32,19 +32,19 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
 /// What asks on h1 and is answered on h2.
 struct way {
   std::string name;
-  role part;
-  std::string other_side;  // the part on h2
-  std::string prefix{};    // of the names of the parts on h1
+  role as;
+  std::string other_side;  // the process on h2
+  std::string prefix{};    // of the names of the processes on h1
   std::vector<std::string> options_there{};
   std::vector<std::string> options_here{};
 
   /// A node on each host. `proofs`: with TLS.
-  static way of_troupe(std::string name, role part, const kits* proofs) {
+  static way of_troupe(std::string name, role as, const kits* proofs) {
     const auto options = [=](const std::string& node, int at, const std::vector<std::string>& join) {
       return proofs != nullptr ? proofs->options(node, at, join) : node_options(node, at, join);
     };
     return {std::move(name),
-            part,
+            as,
             "node",
             "",
             options("b", port_of_nodes, {}),
@@ -53,28 +53,28 @@ struct way {
   static way of_caf() { return {"a request of CAF", role::peer, "caf_echo", "caf_"}; }
   static way of_tcp() { return {"bare TCP", role::floor, "echo", "tcp_"}; }
 
-  /// The figures of a part on h1, with these values.
-  figures_of_part figures(const testbed& all, const std::string& name_of_part, values_of_part values) const {
-    host_part other(all["h2"], other_side, options_there, {{"listen", all["h2"].ipv4()}});
+  /// The figures of a process on h1, with these values.
+  figures_by_name figures(const testbed& all, const std::string& name_of_process, values_by_name values) const {
+    host_process other(all["h2"], other_side, options_there, {{"listen", all["h2"].ipv4()}});
     values["address"] = all["h2"].ipv4();
     values["port"] = std::to_string(other.ready());
-    host_part driver(all["h1"], prefix + name_of_part, options_here, values);
+    host_process driver(all["h1"], prefix + name_of_process, options_here, values);
     return driver.figures();
   }
 };
 
-/// The figures "sizes" of gRPC: see parts.hpp.
-figures_of_part sizes_of_grpc(const testbed& all, const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
+/// The figures "sizes" of gRPC: see processes.hpp.
+figures_by_name sizes_of_grpc(const testbed& all, const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
   auto server = all["h2"].start(grpc_program(), {"serve", all["h2"].ipv4()});
   const std::string word = "port ";
   const auto line = server.line_that([&](const std::string& text) { return text.starts_with(word); });
   if (line.empty()) throw std::runtime_error("expected a port of grpc_echo; it wrote:" + last_words(server));
   const auto address = all["h2"].ipv4() + ":" + line.substr(word.size());
-  figures_of_part found;
+  figures_by_name found;
   for (const auto size : sizes) {
     const auto runs = runs_of_size(size, bytes);
     auto asking = all["h1"].start(grpc_program(), {"ask", address, std::to_string(size), std::to_string(runs)});
-    if (const auto end = asking.how_it_ends(longest_part); end != "exited with 0")
+    if (const auto end = asking.how_it_ends(longest_process); end != "exited with 0")
       throw std::runtime_error("grpc_echo " + end + "; it wrote:" + last_words(asking));
     found.merge(figures_of_size(size, times_of_grpc(asking.lines(), runs)));
   }
@@ -84,15 +84,15 @@ figures_of_part sizes_of_grpc(const testbed& all, const std::vector<std::int64_t
 /// A way by its figures "sizes".
 struct sizes_of_way {
   std::string name;
-  role part;
-  std::function<figures_of_part(const std::vector<std::int64_t>& sizes, std::int64_t bytes)> figures;
+  role as;
+  std::function<figures_by_name(const std::vector<std::int64_t>& sizes, std::int64_t bytes)> figures;
 };
 
 std::vector<sizes_of_way> ways(const testbed& all, const kits& proofs) {
   std::vector<sizes_of_way> result;
   for (const auto& each : {way::of_tcp(), way::of_caf(), way::of_troupe("a call of troupe over TCP", role::troupe, nullptr),
                            way::of_troupe("a call of troupe over TLS", role::variant, &proofs)})
-    result.push_back({each.name, each.part, [&all, each](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
+    result.push_back({each.name, each.as, [&all, each](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
                         return each.figures(all, "sizes", {{"sizes", list_of(sizes)}, {"bytes", std::to_string(bytes)}});
                       }});
   if (has_grpc())
@@ -103,8 +103,8 @@ std::vector<sizes_of_way> ways(const testbed& all, const kits& proofs) {
   return result;
 }
 
-/// A point whose figures are those of a part: `figure`, and "low" and "high" with the same ending.
-point point_in(const figures_of_part& found, double x, const std::string& figure, const std::string& ending) {
+/// A point whose figures are those of a process: `figure`, and "low" and "high" with the same ending.
+point point_in(const figures_by_name& found, double x, const std::string& figure, const std::string& ending) {
   return {x, found.at(figure + ending), {found.at("low" + ending), found.at("high" + ending)}};
 }
 
@@ -118,7 +118,7 @@ plot call_by_size_hosts(bool quick) {
   const kits proofs;
   for (const auto& each : ways(all, proofs)) {
     const auto found = each.figures(sizes(quick), quick ? 1'000 : 64 << 20);
-    made.curves.push_back(curve_over(sizes(quick), each.name, each.part, [&](std::int64_t bytes) {
+    made.curves.push_back(curve_over(sizes(quick), each.name, each.as, [&](std::int64_t bytes) {
       return point_in(found, static_cast<double>(bytes), "us", "_" + std::to_string(bytes));
     }));
   }
@@ -127,9 +127,9 @@ plot call_by_size_hosts(bool quick) {
 
 /// What some turns have found for the slow ones among messages: the middle one of the turns, and the range of them. `names`: of the
 /// figures for one message of x.
-curve curve_of_turns(const std::string& name, role part, const std::vector<figures_of_part>& turns,
+curve curve_of_turns(const std::string& name, role as, const std::vector<figures_by_name>& turns,
                      const std::vector<std::pair<double, std::string>>& names, double unit) {
-  curve made{name, part};
+  curve made{name, as};
   for (const auto& [x, figure] : names) {
     std::vector<double> values;
     for (const auto& turn : turns) values.push_back(turn.at(figure) / unit);
@@ -147,10 +147,10 @@ plot call_percentiles_hosts(bool quick) {
   const testbed all({"h1", "h2"});
   const kits proofs;
   for (const auto& each : ways(all, proofs)) {
-    std::vector<figures_of_part> turns;
+    std::vector<figures_by_name> turns;
     for (int turn = 0; turn < turns_of(quick); ++turn) turns.push_back(each.figures({256}, quick ? 2'560 : 64 << 20));
-    made.curves.push_back(curve_of_turns(each.name, each.part, turns,
-                                         {{2, "us_256"}, {10, "tenth_256"}, {100, "late_256"}, {1'000, "last_256"}}, 1));
+    made.curves.push_back(
+      curve_of_turns(each.name, each.as, turns, {{2, "us_256"}, {10, "tenth_256"}, {100, "late_256"}, {1'000, "last_256"}}, 1));
   }
   return made;
 }
@@ -166,7 +166,7 @@ plot calls_at_once_hosts(bool quick) {
   for (const auto& each : {way::of_caf(), way::of_troupe("a call of troupe over TCP", role::troupe, nullptr),
                            way::of_troupe("a call of troupe over TLS", role::variant, &proofs)}) {
     const auto found = each.figures(all, "rates", {{"at_once", list_of(numbers)}, {"count", quick ? "16" : "5000"}});
-    made.curves.push_back(curve_over(numbers, each.name, each.part, [&](std::int64_t number) {
+    made.curves.push_back(curve_over(numbers, each.name, each.as, [&](std::int64_t number) {
       return point_in(found, static_cast<double>(number), "per_s", "_" + std::to_string(number));
     }));
   }
@@ -182,8 +182,8 @@ plot late_messages_hosts(bool quick) {
   testbed all({"h1", "h2"});
   limit_both(all, "1gbit");
   const auto nodes = way::of_troupe("", role::troupe, nullptr);
-  const auto add = [&](const std::string& name, role part, const way& by, const values_of_part& values, bool is_fast = true) {
-    std::vector<figures_of_part> turns;
+  const auto add = [&](const std::string& name, role as, const way& by, const values_by_name& values, bool is_fast = true) {
+    std::vector<figures_by_name> turns;
     auto more = values;
     more["count"] = quick ? "3" : is_fast ? "100" : "11";
     for (int turn = 0; turn < turns_of(quick); ++turn) {
@@ -194,7 +194,7 @@ plot late_messages_hosts(bool quick) {
     }
     std::vector<std::pair<double, std::string>> names{{2, "us"}, {10, "tenth"}};
     if (is_fast) names.emplace_back(100, "late");
-    made.curves.push_back(curve_of_turns(name, part, turns, names, 1e3));
+    made.curves.push_back(curve_of_turns(name, as, turns, names, 1e3));
   };
   add("a small request of CAF, full link", role::peer, way::of_caf(), {}, false);
   add("heartbeat, idle link", role::variant, nodes, {{"what", "heartbeat"}, {"load", "none"}});
@@ -218,18 +218,18 @@ plot shapes_by_hosts(bool quick) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < count; ++i) names.push_back("h" + std::to_string(i));
     const testbed all(names);
-    std::list<host_part> nodes;  // a part can't be moved
+    std::list<host_process> nodes;  // a process can't be moved
     for (std::size_t i = 1; i < count; ++i) {
-      nodes.emplace_back(all[names[i]], "shapes", node_options("n" + std::to_string(i), port_of_nodes), values_of_part{});
+      nodes.emplace_back(all[names[i]], "shapes", node_options("n" + std::to_string(i), port_of_nodes), values_by_name{});
       nodes.back().ready();
     }
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      host_part driver(all["h0"], "pass", node_options("n0", 0),
-                       {{"nodes", std::to_string(count)},
-                        {"port", std::to_string(port_of_nodes)},
-                        {"shape", shapes[i]},
-                        {"us", "5000"},
-                        {"runs", quick ? "1" : "7"}});
+      host_process driver(all["h0"], "pass", node_options("n0", 0),
+                          {{"nodes", std::to_string(count)},
+                           {"port", std::to_string(port_of_nodes)},
+                           {"shape", shapes[i]},
+                           {"us", "5000"},
+                           {"runs", quick ? "1" : "7"}});
       const auto found = driver.figures();
       made.curves[i].points.push_back(point_in(found, static_cast<double>(count), "ms", ""));
     }

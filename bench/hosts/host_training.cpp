@@ -7,7 +7,7 @@
 
 #include "../support/train_options.hpp"
 #include "apps/ready_line.hpp"
-#include "host_part.hpp"
+#include "host_process.hpp"
 
 namespace troupe::bench {
 

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "host_part.hpp"
+#include "host_process.hpp"
 #include "rows.hpp"
 
 using namespace troupe::bench;
@@ -32,14 +32,14 @@ std::string objection() {
   }
 }
 
-struct parts_of_bench {
+struct rows_of_bench {
   bool security = false;
   bool wire = false;
   chaos_choice chaos{};
   CLI::Option* seed = nullptr;
 };
 
-void add_options(CLI::App& app, parts_of_bench& to) {
+void add_options(CLI::App& app, rows_of_bench& to) {
   app.add_flag("--security", to.security,
                "Measure the rows of security instead, about 5 minutes; writes security.json and .txt");
   app
@@ -53,7 +53,7 @@ void add_options(CLI::App& app, parts_of_bench& to) {
 }
 
 /// A row that is short of its bar is a failure too. A quick run has to reach bars of 0 alone: its other figures mean nothing.
-int measure_hosts(parts_of_bench what, const bench_choice& how) {
+int measure_hosts(rows_of_bench what, const bench_choice& how) {
   ::setenv("TROUPE_PROGRAM", TROUPE_PROGRAM_FILE, 0);  // NOLINT(concurrency-mt-unsafe): there is one thread yet
   if (what.seed->count() == 0 && !how.quick) what.chaos.seed = std::random_device{}();
   const bool all = !what.security && !what.wire;
@@ -77,13 +77,13 @@ int measure_hosts(parts_of_bench what, const bench_choice& how) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "part") return run_part(argc, argv);
-  parts_of_bench parts;
+  if (argc > 1 && std::string_view(argv[1]) == "process") return run_process(argc, argv);
+  rows_of_bench what;
   return run({.name = "hosts_bench",
               .what_it_does = what_it_does,
               .footer = example,
               .files = "hosts.json, hosts.txt and hosts.curves.json",
-              .run = [&](const bench_choice& how) { return measure_hosts(parts, how); },
-              .add_options = [&](CLI::App& app) { add_options(app, parts); }},
+              .run = [&](const bench_choice& how) { return measure_hosts(what, how); },
+              .add_options = [&](CLI::App& app) { add_options(app, what); }},
              argc, argv);
 }

@@ -2,7 +2,7 @@
 // Rows of two hosts and the link between them.
 #include "rows.hpp"
 
-#include "host_part.hpp"
+#include "host_process.hpp"
 
 namespace troupe::bench {
 
@@ -13,9 +13,9 @@ using hosts::testbed;
 constexpr double missed_ms = 750;  // a node that is taken for unreachable has missed 3 heartbeats of 250 ms
 constexpr const char* tensor_bytes = "16777216";
 
-/// A part that measures bare TCP to another part, which echoes on the host `to`.
-host_part floor_to(const testbed& all, const char* from, const char* to, host_part& echo, const std::string& bytes,
-                   const std::string& answer, int runs) {
+/// A process that measures bare TCP to another process, which echoes on the host `to`.
+host_process floor_to(const testbed& all, const char* from, const char* to, host_process& echo, const std::string& bytes,
+                      const std::string& answer, int runs) {
   return {all[from],
           "floor",
           {},
@@ -27,8 +27,8 @@ host_part floor_to(const testbed& all, const char* from, const char* to, host_pa
 }
 
 /// Bare TCP from the host h1 to the host h2.
-figures_of_part floor_between(const testbed& all, const std::string& bytes, const std::string& answer, int runs) {
-  host_part echo(all["h2"], "echo", {}, {{"listen", all["h2"].ipv4()}});
+figures_by_name floor_between(const testbed& all, const std::string& bytes, const std::string& answer, int runs) {
+  host_process echo(all["h2"], "echo", {}, {{"listen", all["h2"].ipv4()}});
   return floor_to(all, "h1", "h2", echo, bytes, answer, runs).figures();
 }
 
@@ -44,8 +44,8 @@ row bulk(const std::string& rate, double mbit, bool quick) {
 
 /// Bytes of bare TCP both ways at once, by two connections: the slower way, in megabits per second.
 double floor_both_ways(const testbed& all, int runs) {
-  host_part echoes[] = {{all["h2"], "echo", {}, {{"listen", all["h2"].ipv4()}}},
-                        {all["h1"], "echo", {}, {{"listen", all["h1"].ipv4()}}}};
+  host_process echoes[] = {{all["h2"], "echo", {}, {{"listen", all["h2"].ipv4()}}},
+                           {all["h1"], "echo", {}, {{"listen", all["h1"].ipv4()}}}};
   auto there = floor_to(all, "h1", "h2", echoes[0], tensor_bytes, "8", runs);
   auto back = floor_to(all, "h2", "h1", echoes[1], tensor_bytes, "8", runs);
   return std::min(there.figures().at("mbit"), back.figures().at("mbit"));
@@ -71,20 +71,20 @@ row bulk_with_delay(bool quick) {
   constexpr int each_way_ms = 25;
   testbed all({"h1", "h2", "relay"});
   all.cut("h1", "h2");  // so that everything passes through the relays
-  host_part node(all["h2"], "node", node_options("b", port_of_nodes), {});
+  host_process node(all["h2"], "node", node_options("b", port_of_nodes), {});
   node.ready();
   std::vector<double> rates[2];
   int runs = 0;
   for (int turn = 0; turn < (quick ? 1 : 3); ++turn)
     for (const bool is_delayed : {false, true}) {
-      host_part relay(all["relay"], "relay", {},
-                      {{"listen", all["relay"].ipv4()},
-                       {"to", all["h2"].ipv4()},
-                       {"port", std::to_string(port_of_nodes)},
-                       {"ms", std::to_string(is_delayed ? each_way_ms : 0)}});
+      host_process relay(all["relay"], "relay", {},
+                         {{"listen", all["relay"].ipv4()},
+                          {"to", all["h2"].ipv4()},
+                          {"port", std::to_string(port_of_nodes)},
+                          {"ms", std::to_string(is_delayed ? each_way_ms : 0)}});
       const auto at = "relay:" + std::to_string(relay.ready());
-      host_part driver(all["h1"], "bulk", node_options("a" + std::to_string(++runs), 0, {at}),
-                       {{"in_flight", "8"}, {"seconds", quick ? "0.5" : "5"}});
+      host_process driver(all["h1"], "bulk", node_options("a" + std::to_string(++runs), 0, {at}),
+                          {{"in_flight", "8"}, {"seconds", quick ? "0.5" : "5"}});
       const auto found = driver.figures();
       if (is_delayed && found.at("trip_ms") < 2 * each_way_ms)
         throw std::runtime_error("expected round trips of 50 ms, but one took " + short_number(found.at("trip_ms")) + " ms");

@@ -6,7 +6,7 @@
 
 #include "../support/other_process.hpp"
 #include "actors/membership/simulated_cluster.hpp"
-#include "host_part.hpp"
+#include "host_process.hpp"
 #include "rows.hpp"
 
 namespace troupe::bench {
@@ -40,15 +40,15 @@ cluster_figures nodes_in_processes(int count, bool quick) {
   for (int i = 0; i < host_count; ++i) names.push_back(host_of(i));
   const testbed all(names);
   const auto patience = std::to_string(quick ? 10 : patience_s);
-  std::vector<std::unique_ptr<host_part>> nodes;
+  std::vector<std::unique_ptr<host_process>> nodes;
   std::string join;
   const auto start = [&](int others) {
     const auto number = static_cast<int>(nodes.size());
     const auto& on = all[host_of(number)];
-    nodes.push_back(std::make_unique<host_part>(
+    nodes.push_back(std::make_unique<host_process>(
       on, "member",
       node_options("n" + std::to_string(number + 1), 0, join.empty() ? std::vector<std::string>{} : std::vector{join}),
-      values_of_part{{"others", std::to_string(others)}, {"patience", patience}}));
+      values_by_name{{"others", std::to_string(others)}, {"patience", patience}}));
     const auto port = nodes.back()->ready();
     if (join.empty()) join = on.name() + ":" + std::to_string(port);
   };
@@ -82,11 +82,11 @@ cluster_figures nodes_in_processes(int count, bool quick) {
 /// `count` nodes in one process of one host.
 cluster_figures nodes_in_one_process(int count, bool quick) {
   const testbed all({"h1"});
-  host_part members(all["h1"], "members", {},
-                    {{"count", std::to_string(count)},
-                     {"patience", std::to_string(quick ? 10 : patience_s)},
-                     {"settle", std::to_string(quick ? 0 : settle_s)},
-                     {"seconds", std::to_string(quick ? 1 : idle_s)}});
+  host_process members(all["h1"], "members", {},
+                       {{"count", std::to_string(count)},
+                        {"patience", std::to_string(quick ? 10 : patience_s)},
+                        {"settle", std::to_string(quick ? 0 : settle_s)},
+                        {"seconds", std::to_string(quick ? 1 : idle_s)}});
   const auto found = members.figures(seconds(6 * patience_s));
   return {found.at("joined_s"), found.at("complete_s"), found.at("known"),
           found.at("cpu"),      found.at("threads"),    found.at("descriptors")};
@@ -162,12 +162,12 @@ double intervals_until_all_know(std::size_t count, std::uint64_t seed) {
   all.pass(4 * all.interval_ns());
   all.freeze(frozen);
   const auto knows = [&](std::size_t at) { return at == frozen || !all.is_up(at, frozen); };
-  constexpr int parts = 4;
-  for (int passed = 1; passed <= 100 * parts; ++passed) {
-    all.pass(all.interval_ns() / parts);
+  constexpr int looks = 4;
+  for (int passed = 1; passed <= 100 * looks; ++passed) {
+    all.pass(all.interval_ns() / looks);
     std::size_t at = 0;
     while (at < count && knows(at)) ++at;
-    if (at == count) return static_cast<double>(passed) / parts;
+    if (at == count) return static_cast<double>(passed) / looks;
   }
   return 100;
 }

@@ -12,7 +12,7 @@
 #include <troupe/actors/gate/tls_session.hpp>
 
 #include "../support/other_process.hpp"
-#include "host_part.hpp"
+#include "host_process.hpp"
 
 namespace troupe::bench {
 
@@ -24,8 +24,8 @@ using steady = std::chrono::steady_clock;
 const std::string port_text = std::to_string(port_of_nodes);
 
 /// The figures of small calls of a node on h2 to the node b on h1, which both have kits.
-figures_of_part calls_with_kit(const testbed& all, const kits& proofs, const std::string& name, const std::string& count) {
-  host_part driver(all["h2"], "calls", proofs.options(name, 0, {"h1:" + port_text}), {{"count", count}});
+figures_by_name calls_with_kit(const testbed& all, const kits& proofs, const std::string& name, const std::string& count) {
+  host_process driver(all["h2"], "calls", proofs.options(name, 0, {"h1:" + port_text}), {{"count", count}});
   return driver.figures();
 }
 
@@ -41,9 +41,9 @@ row gate_small_call(bool quick) {
       std::vector<std::string> of_driver{"--name=a", "--join=127.0.0.1:" + port_text};
       if (!gate)
         for (auto* each : {&of_node, &of_driver}) each->emplace_back("--insecure");
-      host_part node(all["h1"], "node", of_node, {});
+      host_process node(all["h1"], "node", of_node, {});
       node.ready();
-      host_part driver(all["h1"], "calls", of_driver, {{"count", quick ? "20" : "10000"}});
+      host_process driver(all["h1"], "calls", of_driver, {{"count", quick ? "20" : "10000"}});
       taken[gate ? 1 : 0].push_back(driver.figures().at("us"));
     }
     ratios.push_back(taken[0].back() / taken[1].back());
@@ -51,18 +51,18 @@ row gate_small_call(bool quick) {
   return {{middle(taken[0]), middle(taken[1]), 0}, middle(ratios)};
 }
 
-/// A part on h1 that asks the node of h2, in turns by plain TCP and by TLS. Returns the middle figures of both.
-std::pair<double, double> plain_and_tls(const std::string& part, const values_of_part& values, const std::string& figure,
+/// A process on h1 that asks the node of h2, in turns by plain TCP and by TLS. Returns the middle figures of both.
+std::pair<double, double> plain_and_tls(const std::string& process, const values_by_name& values, const std::string& figure,
                                         int turns) {
   const kits proofs;
   const testbed all({"h1", "h2"});
   std::vector<double> taken[2];
   for (int turn = 0; turn < turns; ++turn)
     for (const bool tls : {false, true}) {
-      host_part node(all["h2"], "node", tls ? proofs.options("b", port_of_nodes) : node_options("b", port_of_nodes), {});
+      host_process node(all["h2"], "node", tls ? proofs.options("b", port_of_nodes) : node_options("b", port_of_nodes), {});
       node.ready();
       const std::vector<std::string> join{"h2:" + port_text};
-      host_part driver(all["h1"], part, tls ? proofs.options("a", 0, join) : node_options("a", 0, join), values);
+      host_process driver(all["h1"], process, tls ? proofs.options("a", 0, join) : node_options("a", 0, join), values);
       taken[tls ? 1 : 0].push_back(driver.figures().at(figure));
     }
   return {middle(taken[0]), middle(taken[1])};
@@ -88,10 +88,10 @@ double rate_of_cipher(int length_s) {
 
 /// The rate of two loops that do nothing but send and receive, without a node, in Mbit/s.
 double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::string& kit_of_h2, const std::string& length_s) {
-  host_part drain(all["h2"], "drain", {}, {{"listen", port_text}, {"kit", kit_of_h2}});
+  host_process drain(all["h2"], "drain", {}, {{"listen", port_text}, {"kit", kit_of_h2}});
   drain.ready();
-  host_part pour(all["h1"], "pour", {},
-                 {{"address", all["h2"].ipv4()}, {"port", port_text}, {"kit", kit_of_h1}, {"seconds", length_s}});
+  host_process pour(all["h1"], "pour", {},
+                    {{"address", all["h2"].ipv4()}, {"port", port_text}, {"kit", kit_of_h1}, {"seconds", length_s}});
   return drain.figures().at("mbit");
 }
 
@@ -184,11 +184,11 @@ row handshakes(bool quick) {
 row stalled_memory(bool quick) {
   const kits proofs;
   const testbed all({"h1", "h2"});
-  host_part node(all["h1"], "node", proofs.options("b", port_of_nodes), {});
+  host_process node(all["h1"], "node", proofs.options("b", port_of_nodes), {});
   node.ready();
   const auto before = process_figures::of(node.pid()).resident_kib;
-  host_part stall(all["h2"], "stall", {},
-                  {{"address", all["h1"].ipv4()}, {"port", port_text}, {"count", quick ? "50" : "1000"}});
+  host_process stall(all["h2"], "stall", {},
+                     {{"address", all["h1"].ipv4()}, {"port", port_text}, {"count", quick ? "50" : "1000"}});
   stall.ready();
   auto most = before;
   const auto until = steady::now() + std::chrono::milliseconds(quick ? 500 : 12'000);
@@ -207,17 +207,17 @@ row stalled_memory(bool quick) {
 row hostile_disturbance(bool quick) {
   const kits proofs;
   const testbed all({"h1", "h2", "h3"});
-  host_part node(all["h1"], "node", proofs.options("b", port_of_nodes), {});
+  host_process node(all["h1"], "node", proofs.options("b", port_of_nodes), {});
   node.ready();
   std::vector<double> taken[2];
   const std::string rate = "500";
   for (int turn = 0; turn < (quick ? 1 : 5); ++turn)
     for (const bool disturbs : {false, true}) {
-      std::unique_ptr<host_part> stranger;
+      std::unique_ptr<host_process> stranger;
       if (disturbs) {
         stranger =
-          std::make_unique<host_part>(all["h3"], "strangers", std::vector<std::string>{},
-                                      values_of_part{{"address", all["h1"].ipv4()}, {"port", port_text}, {"rate", rate}});
+          std::make_unique<host_process>(all["h3"], "strangers", std::vector<std::string>{},
+                                         values_by_name{{"address", all["h1"].ipv4()}, {"port", port_text}, {"rate", rate}});
         stranger->ready();
       }
       const auto name = "a" + std::to_string(2 * turn + (disturbs ? 1 : 0));
@@ -230,30 +230,30 @@ row hostile_disturbance(bool quick) {
 
 /// Crashes, leaks and lost nodes while a stranger and a node that lies play what no node would send.
 row hostile_inputs(bool quick) {
-  constexpr int parts = 10;
+  constexpr int rounds = 10;
   constexpr std::int64_t most_grown_kib = 64 << 10;
   const kits proofs;
   const testbed all({"h1", "h2", "h3"});
   auto of_node = proofs.options("b", port_of_nodes);
   of_node.emplace_back("--log-level=off");
-  host_part node(all["h1"], "node", of_node, {});
+  host_process node(all["h1"], "node", of_node, {});
   node.ready();
   const std::string count = quick ? "2000" : "1000000";
-  host_part stranger(all["h3"], "hostile", {},
-                     {{"address", all["h1"].ipv4()},
-                      {"port", port_text},
-                      {"kit", proofs.file("mallory")},
-                      {"count", count},
-                      {"parts", std::to_string(parts)}});
+  host_process stranger(all["h3"], "hostile", {},
+                        {{"address", all["h1"].ipv4()},
+                         {"port", port_text},
+                         {"kit", proofs.file("mallory")},
+                         {"count", count},
+                         {"rounds", std::to_string(rounds)}});
   int faults = 0;
   std::int64_t before = 0;
   double connections = 0;
-  for (int part = 1; part <= parts; ++part) {
-    connections = stranger.figure("played_" + std::to_string(part));
+  for (int round = 1; round <= rounds; ++round) {
+    connections = stranger.figure("played_" + std::to_string(round));
     try {
-      calls_with_kit(all, proofs, "a" + std::to_string(part), "20");
+      calls_with_kit(all, proofs, "a" + std::to_string(round), "20");
       const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
-      if (part == 1) before = now;
+      if (process == 1) before = now;
       faults += now - before > most_grown_kib ? 1 : 0;
     } catch (const std::runtime_error& fault) {
       std::fprintf(stderr, "hostile_inputs: %s\n", fault.what());

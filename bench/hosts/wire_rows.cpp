@@ -4,8 +4,8 @@
 
 #include <troupe/troupe.hpp>
 
-#include "host_part.hpp"
-#include "parts.hpp"
+#include "host_process.hpp"
+#include "processes.hpp"
 #include "rows.hpp"
 
 namespace troupe::bench {
@@ -25,7 +25,7 @@ double pass_ms(node& here, const peer& to, const at::Tensor& gradient, wire_form
   return microseconds_since(begin) / 1e3;
 }
 
-void serve_weights(const part_arguments& with) {
+void serve_weights(const process_arguments& with) {
   node here(with.node);
   here.functions().add("weights",
                        [weights = at::rand({elements}).requires_grad_()](call_arguments&) { return call_reply{{weights}}; });
@@ -33,7 +33,7 @@ void serve_weights(const part_arguments& with) {
   here.serve();
 }
 
-void send_gradients(const part_arguments& with) {
+void send_gradients(const process_arguments& with) {
   const auto format = wire_format_named(with.text("format"));
   if (!format) throw std::runtime_error("there is no wire format '" + with.text("format") + "'");
   node here(with.node);
@@ -71,7 +71,7 @@ row_definition wire(const std::string& name, const std::string& format, const st
 
 }  // namespace
 
-parts_by_name wire_parts() { return {{"weights", serve_weights}, {"gradients", send_gradients}}; }
+processes_by_name wire_processes() { return {{"weights", serve_weights}, {"gradients", send_gradients}}; }
 
 std::vector<row_definition> wire_rows() {
   return {wire("wire_bf16", "bf16", "bfloat16", 0.55), wire("wire_int8", "int8", "int8", 0.35)};

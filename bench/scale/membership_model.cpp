@@ -11,7 +11,7 @@ namespace {
 
 using test::simulated_cluster;
 
-constexpr int parts_of_interval = 4;  // how often in an interval the simulation looks whether all know
+constexpr int looks_in_interval = 4;  // how often in an interval the simulation looks whether all know
 
 /// Lets time pass until the news about `who` have come to all others, but not longer than `intervals`. Returns seconds.
 double until_known(simulated_cluster& all, std::size_t who, bool is_up, int intervals, const std::vector<std::size_t>& down) {
@@ -20,8 +20,8 @@ double until_known(simulated_cluster& all, std::size_t who, bool is_up, int inte
   const auto knows = [&](std::size_t one) {
     return one == who || all.is_up(one, who) == is_up || std::find(down.begin(), down.end(), one) != down.end();
   };
-  for (int passed = 0; passed < intervals * parts_of_interval; ++passed) {
-    all.pass(all.interval_ns() / parts_of_interval);
+  for (int passed = 0; passed < intervals * looks_in_interval; ++passed) {
+    all.pass(all.interval_ns() / looks_in_interval);
     while (at < all.size() && knows(at)) ++at;
     if (at == all.size()) break;
   }

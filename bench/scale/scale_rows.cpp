@@ -91,8 +91,8 @@ void add_shapes(plot& to, const scale_figures& from, Value value) {
 }
 
 template <class Value>
-curve of_membership(const scale_figures& from, const char* name, role part, Value value) {
-  curve made{name, part};
+curve of_membership(const scale_figures& from, const char* name, role as, Value value) {
+  curve made{name, as};
   for (const auto& [nodes, each] : from.memberships()) made.points.push_back({static_cast<double>(nodes), value(each)});
   return made;
 }

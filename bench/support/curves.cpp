@@ -20,7 +20,7 @@ nlohmann::json json_of(const curve& from) {
   constexpr std::array names{"floor", "peer", "troupe", "variant"};
   auto points = nlohmann::json::array();
   for (const auto& each : from.points) points.push_back(json_of(each));
-  return {{"name", from.name}, {"role", names.at(static_cast<std::size_t>(from.part))}, {"points", points}};
+  return {{"name", from.name}, {"role", names.at(static_cast<std::size_t>(from.as))}, {"points", points}};
 }
 
 nlohmann::json json_of(const plot_axis& from) { return {{"label", from.label}, {"unit", from.unit}, {"log", from.log}}; }

@@ -25,14 +25,14 @@ point point_of(double x, const std::vector<double>& runs);
 
 struct curve {
   std::string name;
-  role part = role::troupe;
+  role as = role::troupe;
   std::vector<point> points{};
 };
 
 /// A curve over these values of x. `measure(x)` returns the runs that a point stands for, or the point itself.
 template <class X, class Measure>
-curve curve_over(const std::vector<X>& values, std::string name, role part, Measure measure) {
-  curve made{std::move(name), part};
+curve curve_over(const std::vector<X>& values, std::string name, role as, Measure measure) {
+  curve made{std::move(name), as};
   for (const X& x : values) {
     const auto found = measure(x);
     if constexpr (std::is_same_v<decltype(found), const point>)

@@ -113,7 +113,7 @@ std::uint16_t other_process::told() const {
 std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure) {
   auto found = support::make_pipe();
   if (!found.read || !found.write) throw std::runtime_error("pipe2 failed");
-  const other_process part([&](int, const auto&) {
+  const other_process measured([&](int, const auto&) {
     const auto values = measure();
     const std::uint64_t count = values.size();
     write_all(found.write.get(), &count, sizeof count);

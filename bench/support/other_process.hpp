@@ -44,7 +44,7 @@ class other_process {
   std::thread watcher_;
 };
 
-/// Runs `measure` in a process of its own and returns what it returns: actor systems of different parts then do not disturb each other.
+/// Runs `measure` in a process of its own and returns what it returns: actor systems of different measurements then do not disturb each other.
 /// To be called while this process has one thread. Throws std::runtime_error if the process fails; the process has printed why.
 std::vector<double> in_own_process(const std::function<std::vector<double>()>& measure);
 

@@ -37,7 +37,7 @@ inline constexpr std::uint32_t threads_in_warp = 32;
 inline constexpr std::uint32_t quads_of_thread = block_elements / threads_in_warp / quad_elements;
 
 TROUPE_HOST_DEVICE constexpr std::uint64_t codec_blocks(std::uint64_t count) {
-  return parts_of(count, std::uint64_t{block_elements} * (threads_in_block / threads_in_warp));
+  return ceil_div(count, std::uint64_t{block_elements} * (threads_in_block / threads_in_warp));
 }
 
 /// Returns the number of the block of elements that the warp of this thread handles.
@@ -58,7 +58,7 @@ struct thread_elements {
 
 /// The first half of encoding: reads the elements of a thread. The kernel then computes the maximum of `largest` over all
 /// threads of the warp.
-TROUPE_HOST_DEVICE inline thread_elements gather_part(const encoding& what, thread_index at) {
+TROUPE_HOST_DEVICE inline thread_elements gather_tile(const encoding& what, thread_index at) {
   thread_elements own;
   for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
     const std::uint64_t element = first_element(at, i);
@@ -79,7 +79,7 @@ TROUPE_HOST_DEVICE inline thread_elements gather_part(const encoding& what, thre
 }
 
 /// The second half of encoding: writes codes, residuals and the scale. `largest`: the maximum over all threads of the warp.
-TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const thread_elements& own, std::uint32_t largest,
+TROUPE_HOST_DEVICE inline void encode_tile(const encoding& what, const thread_elements& own, std::uint32_t largest,
                                            thread_index at) {
   const float scale = element_formats::scale_of(largest);
   for (std::uint32_t i = 0; i < quads_of_thread; ++i) {
@@ -101,7 +101,7 @@ TROUPE_HOST_DEVICE inline void encode_part(const encoding& what, const thread_el
     element_formats::scales_in(what.bytes, what.count)[block] = scale;
 }
 
-TROUPE_HOST_DEVICE inline void decode_part(const decoding& what, thread_index at) {
+TROUPE_HOST_DEVICE inline void decode_tile(const decoding& what, thread_index at) {
   const std::uint64_t block = block_of(at);
   if (block * block_elements >= what.count) return;
   const float scale = element_formats::scales_in(what.bytes, what.count)[block];

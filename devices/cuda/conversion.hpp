@@ -14,12 +14,12 @@ namespace troupe::devices::cuda {
 inline constexpr std::uint32_t converted_by_thread = 8;
 
 TROUPE_HOST_DEVICE constexpr std::uint64_t conversion_blocks(std::uint64_t count) {
-  return parts_of(count, std::uint64_t{threads_in_block} * converted_by_thread);
+  return ceil_div(count, std::uint64_t{threads_in_block} * converted_by_thread);
 }
 
 /// Converts the elements of one thread. Neighbouring threads convert neighbouring quads.
 template <auto Convert, class From, class To>
-TROUPE_HOST_DEVICE inline void convert_part(const From* from, To* to, std::uint64_t count, thread_index at) {
+TROUPE_HOST_DEVICE inline void convert_tile(const From* from, To* to, std::uint64_t count, thread_index at) {
   std::uint64_t element = at.block * threads_in_block * converted_by_thread + std::uint64_t{at.thread} * quad_elements;
   for (std::uint32_t i = 0; i < converted_by_thread / quad_elements; ++i, element += threads_in_block * quad_elements) {
     const std::uint32_t left = left_in_quad(element, count);

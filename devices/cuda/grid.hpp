@@ -20,8 +20,8 @@ struct thread_index {
   std::uint32_t thread;  // below threads_in_block
 };
 
-/// Returns how many parts of `size` elements `count` elements need. The last part may be smaller.
-TROUPE_HOST_DEVICE constexpr std::uint64_t parts_of(std::uint64_t count, std::uint64_t size) {
+/// Returns how many groups of `size` elements `count` elements need. The last group may be smaller.
+TROUPE_HOST_DEVICE constexpr std::uint64_t ceil_div(std::uint64_t count, std::uint64_t size) {
   return count / size + (count % size != 0);
 }
 

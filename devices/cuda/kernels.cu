@@ -13,24 +13,24 @@ namespace {
 __device__ thread_index own_index() { return {blockIdx.x, threadIdx.x}; }
 
 __global__ void pack_kernel(const __grid_constant__ packing_table table, unsigned char* buffer) {
-  pack_part(table, buffer, own_index());
+  pack_tile(table, buffer, own_index());
 }
 
 __global__ void unpack_kernel(const __grid_constant__ packing_table table, const unsigned char* buffer) {
-  unpack_part(table, buffer, own_index());
+  unpack_tile(table, buffer, own_index());
 }
 
 template <auto Convert, class From, class To>
 __global__ void convert_kernel(const From* from, To* to, std::uint64_t count) {
-  convert_part<Convert>(from, to, count, own_index());
+  convert_tile<Convert>(from, to, count, own_index());
 }
 
 __global__ void encode_kernel(encoding what) {
-  const thread_elements own = gather_part(what, own_index());
-  encode_part(what, own, __reduce_max_sync(0xffffffffU, own.largest), own_index());
+  const thread_elements own = gather_tile(what, own_index());
+  encode_tile(what, own, __reduce_max_sync(0xffffffffU, own.largest), own_index());
 }
 
-__global__ void decode_kernel(decoding what) { decode_part(what, own_index()); }
+__global__ void decode_kernel(decoding what) { decode_tile(what, own_index()); }
 
 // Queues a kernel. Returns the error of this launch alone. After an error, clears CUDA's last error, because libtorch would
 // report it as an error of its own.

@@ -18,12 +18,12 @@ class packing_table {
  public:
   static constexpr std::uint32_t capacity = 1024;
   /// The most bytes that one block of the grid copies. A multiple of the largest word (long_word).
-  static constexpr std::uint64_t part_bytes = 16384;
+  static constexpr std::uint64_t tile_bytes = 16384;
 
   /// Adds the piece of `bytes` bytes at `memory`. It begins at `offset` of the buffer. Returns false, and adds nothing, if the
   /// table is full. The caller then launches the kernel with this table and begins a new table.
   bool add(void* memory, std::uint64_t bytes, std::uint64_t offset) {
-    const std::uint64_t needed = parts_of(bytes, part_bytes);
+    const std::uint64_t needed = ceil_div(bytes, tile_bytes);
     if (needed == 0) return true;
     if (size_ == capacity || needed > most_blocks - blocks()) return false;
     memory_[size_] = static_cast<unsigned char*>(memory);
@@ -37,12 +37,12 @@ class packing_table {
   TROUPE_HOST_DEVICE std::uint32_t size() const { return size_; }
   TROUPE_HOST_DEVICE std::uint32_t blocks() const { return first_block_[size_]; }
 
-  struct part {
+  struct tile {
     unsigned char* memory;
     std::uint64_t offset;  // in the buffer
     std::uint64_t bytes;
   };
-  TROUPE_HOST_DEVICE part part_of(std::uint64_t block) const {
+  TROUPE_HOST_DEVICE tile tile_of(std::uint64_t block) const {
     std::uint32_t piece = 0;  // the last piece whose first block is not after `block`
     std::uint32_t end = size_;
     while (end - piece > 1) {
@@ -52,9 +52,9 @@ class packing_table {
       else
         end = middle;
     }
-    const std::uint64_t begin = (block - first_block_[piece]) * part_bytes;
+    const std::uint64_t begin = (block - first_block_[piece]) * tile_bytes;
     const std::uint64_t left = bytes_[piece] - begin;
-    return {memory_[piece] + begin, offset_[piece] + begin, left < part_bytes ? left : part_bytes};
+    return {memory_[piece] + begin, offset_[piece] + begin, left < tile_bytes ? left : tile_bytes};
   }
 
  private:
@@ -92,7 +92,7 @@ TROUPE_HOST_DEVICE inline std::uint32_t word_bytes(const void* to, const void* f
   return addresses % sizeof(short_word) == 0 ? sizeof(short_word) : 1;
 }
 
-TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
+TROUPE_HOST_DEVICE inline void copy_tile(unsigned char* to, const unsigned char* from, std::uint64_t bytes,
                                          std::uint32_t thread) {
   const std::uint32_t word = word_bytes(to, from);
   std::uint64_t copied = 0;
@@ -104,15 +104,15 @@ TROUPE_HOST_DEVICE inline void copy_part(unsigned char* to, const unsigned char*
 }
 
 /// Copies this thread's share of the pieces into the buffer.
-TROUPE_HOST_DEVICE inline void pack_part(const packing_table& table, unsigned char* buffer, thread_index at) {
-  const packing_table::part part = table.part_of(at.block);
-  copy_part(buffer + part.offset, part.memory, part.bytes, at.thread);
+TROUPE_HOST_DEVICE inline void pack_tile(const packing_table& table, unsigned char* buffer, thread_index at) {
+  const packing_table::tile tile = table.tile_of(at.block);
+  copy_tile(buffer + tile.offset, tile.memory, tile.bytes, at.thread);
 }
 
 /// Copies this thread's share of the buffer to the pieces.
-TROUPE_HOST_DEVICE inline void unpack_part(const packing_table& table, const unsigned char* buffer, thread_index at) {
-  const packing_table::part part = table.part_of(at.block);
-  copy_part(part.memory, buffer + part.offset, part.bytes, at.thread);
+TROUPE_HOST_DEVICE inline void unpack_tile(const packing_table& table, const unsigned char* buffer, thread_index at) {
+  const packing_table::tile tile = table.tile_of(at.block);
+  copy_tile(tile.memory, buffer + tile.offset, tile.bytes, at.thread);
 }
 
 }  // namespace troupe::devices::cuda

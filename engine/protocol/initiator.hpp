@@ -18,15 +18,16 @@
 
 namespace troupe::protocol {
 
-/// The initiator's part in a distributed pass: decides when the pass is complete, when to look for unused sends, and when to
+/// What the initiator does in a distributed pass: decides when the pass is complete, when to look for unused sends, and when to
 /// abort the pass.
 ///
-/// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see weight_throwing.hpp).
-/// If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send waits for a gradient that
-/// will never come. The initiator then starts a discovery. The initiator asks this node to which recvs the roots of the pass
-/// lead. For each recv that is found, the initiator asks the node that sent the tensors to which recvs this send leads, and so
-/// on. The search goes wherever gradients go, so it reaches all nodes that have begun. Each answer says whether the node is
-/// settled. All sends that the discovery does not reach are pruned. A pass whose results are all used needs no discovery.
+/// The whole weight is back at the initiator when no message and no burst of the pass is left (weight throwing, see
+/// weight_throwing.hpp). If as many nodes are settled as have begun at that moment, the pass is complete. If not, some send
+/// waits for a gradient that will never come. The initiator then starts a discovery. The initiator asks this node to which
+/// recvs the roots of the pass lead. For each recv that is found, the initiator asks the node that sent the tensors to which
+/// recvs this send leads, and so on. The search goes wherever gradients go, so it reaches all nodes that have begun. Each
+/// answer says whether the node is settled. All sends that the discovery does not reach are pruned. A pass whose results are
+/// all used needs no discovery.
 ///   IN-1  the pass completes exactly once. The pass succeeds only if the weight is whole and all nodes that began are settled.
 ///   IN-2  the first failure wins. The pass completes with that failure once every node that was asked to abort has answered,
 ///         is down or has run out of time.

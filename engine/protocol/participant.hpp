@@ -22,7 +22,7 @@ namespace troupe::protocol {
 /// Where a walk over this node's functions starts, in a discovery.
 enum class walk_from { roots, sends };
 
-/// One node's part in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
+/// What one node does in one distributed pass. The participant only decides, and never touches a tensor, a clock or a socket.
 /// Functions run in bursts on a worker. In a discovery, a walk on a worker finds the recvs that functions of this node lead to.
 /// A burst or a walk is away until the worker gives it back. Meanwhile the participant stores the events that arrive.
 ///
@@ -87,7 +87,7 @@ class participant {
   };
   /// Hand out the gradients of the leaves; no gradients if the pass is over on this node.
   struct hand_out {};
-  /// The part is over: free everything.
+  /// The participant is done: free everything.
   struct end {};
   using effect = std::variant<run_burst, run_walk, stop_burst, report_quiet, report_failure, answer_discover, answer_walk,
                               answer_abort, tell_senders, hand_out, end>;
@@ -101,13 +101,13 @@ class participant {
   };
 
   /// `sends`: all sends of the context on this node so far. Without `position` the node reports to the initiator. `leads`:
-  /// whether this node has started the pass. If it has, only close() ends the part.
+  /// whether this node has started the pass. If it has, only close() ends the participant.
   explicit participant(std::set<message_id> sends, call_tree_position_ptr position = nullptr, bool leads = false);
 
   /// The pass starts on this node: the roots that the user gave are ready to run. `all`: the whole weight.
   effects start(weight_share all);
-  /// Gradients for a send of this node have come, and wait for the next burst. If the part is over() after the call, nobody
-  /// needs these gradients.
+  /// Gradients for a send of this node have come, and wait for the next burst. If the participant is over() after the call,
+  /// nobody needs these gradients.
   effects gradients(message_id send, weight_share carried, sender from);
   /// A child in the tree of calls reports to this node that the child is quiet.
   effects reported(weight_share carried, sender from);
@@ -120,7 +120,7 @@ class participant {
   effects walked(std::vector<message_id> recvs);
   /// The initiator, which is on this node, asks in a discovery to which recvs the roots lead.
   effects walk_roots();
-  /// The initiator asks in a discovery to which recvs these sends lead. Pre: the part is not over().
+  /// The initiator asks in a discovery to which recvs these sends lead. Pre: the participant is not over().
   effects discover(const std::vector<message_id>& sends);
   effects abort();
   /// Another node is down. `text`: the error if this node has sent gradients to that node.

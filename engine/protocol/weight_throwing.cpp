@@ -29,8 +29,8 @@ void add_power(std::vector<std::uint32_t>& weight, std::uint32_t exponent) {
   }
 }
 
-// Adds each exponent in `more`, which ascends, as add_power() does, but in linear time. Starts at the smallest power and carries,
-// as in a sum of binary numbers.
+// Adds each exponent in `more`, which ascends, as add_power() does, but in linear time. Starts at the smallest power and
+// carries, as in a sum of binary numbers.
 void add_powers(std::vector<std::uint32_t>& weight, const std::vector<std::uint32_t>& more) {
   std::vector<std::uint32_t> all;
   all.reserve(weight.size() + more.size());

@@ -29,7 +29,7 @@ using troupe::test::becomes_idle;
 using troupe::test::loopback_settings;
 using troupe::test::says;
 
-constexpr int count_of_parts = 12;
+constexpr int count_of_branches = 12;
 
 /// Runs the pieces of work one after the other, each on a thread of its own.
 void run_in_order(const std::vector<int>& order, const std::function<void(int)>& piece) {
@@ -39,28 +39,28 @@ void run_in_order(const std::vector<int>& order, const std::function<void(int)>&
 struct nodes_with_threads {
   nodes_with_threads() {
     b.functions().add("scale", [this](call_arguments& arguments) {
-      return call_reply{{arguments.tensor(0) * factors[troupe::get<std::int64_t>(arguments.values, "part")] * weight}};
+      return call_reply{{arguments.tensor(0) * factors[troupe::get<std::int64_t>(arguments.values, "branch")] * weight}};
     });
     b.functions().add("gradient",
                       [this](call_arguments& arguments) { return call_reply{{arguments.gradients->find(weight)}}; });
     b.functions().add("spread", [this](call_arguments& arguments) { return call_reply{{spread(b, c, arguments.tensor(0))}}; });
     c.functions().add("scale", [this](call_arguments& arguments) {
-      return call_reply{{arguments.tensor(0) * factors[troupe::get<std::int64_t>(arguments.values, "part")] * weight_of_c}};
+      return call_reply{{arguments.tensor(0) * factors[troupe::get<std::int64_t>(arguments.values, "branch")] * weight_of_c}};
     });
     a.join("127.0.0.1", b.port());
     b.join("127.0.0.1", c.port());
     b.peer("c");
   }
 
-  /// The sum of the parts. Each part is a call from a thread of its own; the threads run in the order of `order`.
+  /// The sum of the branches. Each branch is a call from a thread of its own; the threads run in the order of `order`.
   at::Tensor spread(troupe::node& here, troupe::node& there, const at::Tensor& input) {
-    std::vector<at::Tensor> done(count_of_parts);
+    std::vector<at::Tensor> done(count_of_branches);
     std::vector<troupe::context::branch> branches;
-    for (int i = 0; i < count_of_parts; ++i) branches.emplace_back(here);
+    for (int i = 0; i < count_of_branches; ++i) branches.emplace_back(here);
     const auto to = here.peer(there.name());
     run_in_order(order, [&](int i) {
       const troupe::context::scope scope(branches[i]);
-      const auto y = to.call("scale", {input * factors[i]}, {{"part", i}}).get().tensor(0);
+      const auto y = to.call("scale", {input * factors[i]}, {{"branch", i}}).get().tensor(0);
       done[i] = y * factors[i].exp();
     });
     return at::stack(done).sum(0);
@@ -73,11 +73,11 @@ struct nodes_with_threads {
   }
 
   std::vector<int> order = [] {
-    std::vector<int> result(count_of_parts);
+    std::vector<int> result(count_of_branches);
     std::iota(result.begin(), result.end(), 0);
     return result;
   }();
-  std::vector<at::Tensor> factors = at::randn({count_of_parts, 5}).unbind();
+  std::vector<at::Tensor> factors = at::randn({count_of_branches, 5}).unbind();
   at::Tensor weight = at::randn({5}).requires_grad_();
   at::Tensor weight_of_c = at::randn({5}).requires_grad_();
   at::Tensor x = at::randn({5}).requires_grad_();
@@ -143,9 +143,9 @@ BOOST_AUTO_TEST_CASE(a_branch_inside_a_branch_and_on_the_thread_of_the_context_h
 
 // BG-1: what the thread records after a scope has its own place again.
 BOOST_AUTO_TEST_CASE(what_the_thread_of_the_context_records_between_scopes_does_not_belong_to_them) {
-  const auto run = [&](const std::function<at::Tensor(int)>& part) {
+  const auto run = [&](const std::function<at::Tensor(int)>& branch) {
     at::Tensor sum = at::zeros({5});
-    for (int i = 0; i < count_of_parts; ++i) sum = sum + (part(i) * factors[i].exp() + x * factors[i]).sin();
+    for (int i = 0; i < count_of_branches; ++i) sum = sum + (branch(i) * factors[i].exp() + x * factors[i]).sin();
     return sum.sum();
   };
   std::vector<at::Tensor> made;
@@ -154,10 +154,10 @@ BOOST_AUTO_TEST_CASE(what_the_thread_of_the_context_records_between_scopes_does_
   troupe::context pass(a);
   const auto to = a.peer("b");
   std::vector<troupe::context::branch> branches;
-  for (int i = 0; i < count_of_parts; ++i) branches.emplace_back(a);
+  for (int i = 0; i < count_of_branches; ++i) branches.emplace_back(a);
   const auto loss = run([&](int i) {
     const troupe::context::scope scope(branches[i]);
-    return to.call("scale", {x * factors[i]}, {{"part", i}}).get().tensor(0);
+    return to.call("scale", {x * factors[i]}, {{"branch", i}}).get().tensor(0);
   });
   pass.backward({loss}).get();
   BOOST_TEST(at::equal(pass.gradient(x), alone[0]));
@@ -166,10 +166,10 @@ BOOST_AUTO_TEST_CASE(what_the_thread_of_the_context_records_between_scopes_does_
 BOOST_AUTO_TEST_CASE(many_threads_at_once_join_one_context) {  // BG-2
   troupe::context pass(a);
   std::vector<std::future<at::Tensor>> results;
-  for (int i = 0; i < count_of_parts; ++i)
-    results.push_back(std::async(std::launch::async, [this, i, part = troupe::context::branch(a)] {
-      const troupe::context::scope scope(part);
-      return a.peer("b").call("scale", {x}, {{"part", i}}).get().tensor(0);
+  for (int i = 0; i < count_of_branches; ++i)
+    results.push_back(std::async(std::launch::async, [this, i, branch = troupe::context::branch(a)] {
+      const troupe::context::scope scope(branch);
+      return a.peer("b").call("scale", {x}, {{"branch", i}}).get().tensor(0);
     }));
   std::vector<at::Tensor> done;
   for (auto& each : results) done.push_back(each.get());
@@ -191,9 +191,9 @@ BOOST_AUTO_TEST_CASE(a_branch_is_made_where_a_context_is_open_and_opened_once) {
   auto pass = std::make_unique<troupe::context>(a);
   std::thread([&] { BOOST_CHECK_EXCEPTION(troupe::context::branch{a}, troupe::error, has(errc::misuse)); }).join();
   BOOST_CHECK_EXCEPTION(troupe::context::branch{b}, troupe::error, has(errc::misuse));
-  const troupe::context::branch part(a);
-  { const troupe::context::scope scope(part); }
-  const auto copy = part;
+  const troupe::context::branch branch(a);
+  { const troupe::context::scope scope(branch); }
+  const auto copy = branch;
   BOOST_CHECK_EXCEPTION(troupe::context::scope{copy}, troupe::error, says("was opened before"));
   BOOST_CHECK_EXCEPTION(
     [&] {
@@ -212,10 +212,10 @@ BOOST_AUTO_TEST_CASE(a_branch_is_made_where_a_context_is_open_and_opened_once) {
 BOOST_AUTO_TEST_CASE(calls_in_a_scope_that_outlives_its_context_fail) {  // BG-3
   auto pass = std::make_unique<troupe::context>(a);
   std::promise<void> released;
-  auto call = std::async(std::launch::async, [this, part = troupe::context::branch(a), wait = released.get_future().share()] {
-    const troupe::context::scope scope(part);
+  auto call = std::async(std::launch::async, [this, branch = troupe::context::branch(a), wait = released.get_future().share()] {
+    const troupe::context::scope scope(branch);
     wait.wait();
-    a.peer("b").call("scale", {x}, {{"part", 0}}).get();
+    a.peer("b").call("scale", {x}, {{"branch", 0}}).get();
   });
   pass.reset();
   BOOST_TEST(becomes_idle(a));
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(calls_in_a_scope_that_outlives_its_context_on_its_own_threa
   auto pass = std::make_unique<troupe::context>(a);
   const troupe::context::scope scope{troupe::context::branch(a)};
   pass.reset();
-  BOOST_CHECK_EXCEPTION(a.peer("b").call("scale", {x}, {{"part", 0}}).get(), troupe::error, has(errc::unknown_context));
+  BOOST_CHECK_EXCEPTION(a.peer("b").call("scale", {x}, {{"branch", 0}}).get(), troupe::error, has(errc::unknown_context));
 }
 
 BOOST_AUTO_TEST_CASE(a_context_that_ends_on_another_thread_leaves_what_is_around_it) {  // HP-1
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(a_context_that_ends_on_another_thread_leaves_what_is_around
     BOOST_TEST((troupe::context::current() == pass.id()));
     return gradient;
   });
-  pass.backward({a.peer("b").call("scale", {y}, {{"part", 0}}).get().tensor(0).sum()}).get();
+  pass.backward({a.peer("b").call("scale", {y}, {{"branch", 0}}).get().tensor(0).sum()}).get();
 }
 
 BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_its_own_free) {  // BG-3
@@ -265,8 +265,8 @@ BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_its_own_free) { 
     troupe::context pass(a, troupe::wire_format::bfloat16);
     BOOST_TEST(!at::equal(a.peer("b").call("echo", {exact}).get().tensor(0), exact));
     std::unique_ptr<troupe::context::scope> scope;
-    std::thread([&, part = troupe::context::branch(a)] {
-      scope = std::make_unique<troupe::context::scope>(part);
+    std::thread([&, branch = troupe::context::branch(a)] {
+      scope = std::make_unique<troupe::context::scope>(branch);
       std::thread([&] { scope.reset(); }).join();
       BOOST_TEST(is_free());
     }).join();
@@ -280,8 +280,8 @@ BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_its_own_free) { 
 BOOST_AUTO_TEST_CASE(a_scope_that_ends_on_another_thread_leaves_no_deadline) {  // BG-3
   troupe::support::call_bounds left;
   b.functions().add("leave", [&](call_arguments&) {
-    std::thread([&, part = troupe::context::branch(b)] {
-      auto scope = std::make_unique<troupe::context::scope>(part);
+    std::thread([&, branch = troupe::context::branch(b)] {
+      auto scope = std::make_unique<troupe::context::scope>(branch);
       std::thread([&] { scope.reset(); }).join();
       left = troupe::support::call_scope::current_bounds();
     }).join();
@@ -310,18 +310,18 @@ BOOST_AUTO_TEST_CASE(scopes_of_a_thread_may_end_in_any_order) {  // BG-3
   BOOST_TEST((context::current() == pass.id()));
 }
 
-// BG-3: the other node has a part in the context too, but the thread runs no function of it.
+// BG-3: the other node takes branch in the context too, but the thread runs no function of it.
 BOOST_AUTO_TEST_CASE(a_branch_is_made_by_the_node_for_which_the_thread_works) {
   const troupe::context pass(a);
-  a.peer("b").call("scale", {x}, {{"part", 0}}).get();
+  a.peer("b").call("scale", {x}, {{"branch", 0}}).get();
   BOOST_CHECK_EXCEPTION(troupe::context::branch{b}, troupe::error, says("open for node 'a'", "got node 'b'"));
   b.functions().add("branch", [&](call_arguments& arguments) {
     BOOST_CHECK_EXCEPTION(troupe::context::branch{a}, troupe::error, says("open for node 'b'", "got node 'a'"));
-    std::thread([part = troupe::context::branch(b), &here = b] {
-      const troupe::context::scope scope(part);
+    std::thread([branch = troupe::context::branch(b), &here = b] {
+      const troupe::context::scope scope(branch);
       troupe::context::branch{here};
     }).join();
-    arguments.here.peer("c").call("scale", {x}, {{"part", 0}}).then([&here = b](const auto&) {
+    arguments.here.peer("c").call("scale", {x}, {{"branch", 0}}).then([&here = b](const auto&) {
       troupe::context::branch{here};
     });
     return call_reply{};

@@ -77,7 +77,7 @@ struct cast : deterministic_system {
 
   void advance_time(std::chrono::milliseconds by) {
     scheduler().advance_time(by);
-    for (const auto& [name, here] : nodes) parts_of(*here).deadlines.advance(by);
+    for (const auto& [name, here] : nodes) services_of(*here).deadlines.advance(by);
     run();
   }
 
@@ -113,7 +113,7 @@ struct cast : deterministic_system {
 
   /// Tells node `who` that node `other` is down.
   void tell_down(const std::string& who, const std::string& other) {
-    caf::anon_send(troupe::parts_of(node(who)).actors.gateway,
+    caf::anon_send(troupe::services_of(node(who)).actors.gateway,
                    troupe::contracts::peer_down{{other, node(other).id(), "127.0.0.1", 0}, "the test says so"});
   }
 
@@ -121,7 +121,7 @@ struct cast : deterministic_system {
 
   at::Tensor gradient(const troupe::context& pass, const at::Tensor& leaf) {
     caf::scoped_actor self{system};
-    auto request = self->request(troupe::parts_of(node("a")).contexts.find(pass.id()).actor, caf::infinite,
+    auto request = self->request(troupe::services_of(node("a")).contexts.find(pass.id()).actor, caf::infinite,
                                  troupe::support::gradients_atom::value);
     run();
     at::Tensor result;

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_was_restarted_gives_ids_that_no_context_had) {
 BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_opens_no_context) {
   troupe::node late(loopback_settings("late"));
   late.stop();
-  auto& contexts = troupe::parts_of(late).contexts;
+  auto& contexts = troupe::services_of(late).contexts;
   BOOST_CHECK_EXCEPTION(contexts.open(), troupe::error, says("node 'late' has stopped"));
   const troupe::context_id id{troupe::node_id{7}, 1};
   BOOST_TEST(!contexts.know(contexts.make(id)));

@@ -126,7 +126,7 @@ struct pair : troupe::test::process_cluster {
   std::uint64_t read_here() { return bytes_read(driver().status(), other); }
   bool nothing_arrives() {
     const auto until = std::chrono::steady_clock::now() + 20s;
-    auto& arriving = *troupe::parts_of(driver()).network.arriving;
+    auto& arriving = *troupe::services_of(driver()).network.arriving;
     while (arriving.bytes() != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     return arriving.bytes() == 0;
   }
@@ -136,7 +136,7 @@ struct pair : troupe::test::process_cluster {
   std::optional<Answer> ask(const Message& message, caf::error& failed) {
     std::optional<Answer> result;
     caf::scoped_actor self{driver().system()};
-    auto request = self->request(troupe::parts_of(driver()).actors.gateway, 20s, message);
+    auto request = self->request(troupe::services_of(driver()).actors.gateway, 20s, message);
     const auto fail = [&](caf::error& why) { failed = std::move(why); };
     if constexpr (std::is_same_v<Answer, bool>)
       request.receive([&] { result = true; }, fail);
@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(marks_are_drawn_only_for_nodes_that_are_up_and_of_another_p
 BOOST_AUTO_TEST_CASE(an_offer_that_is_wrong_is_refused_with_the_reason_and_leaves_nothing) {  // GW-8, AT-3
   pair cluster("stage");
   const auto good = good_offer(cluster);
-  auto& arriving = *troupe::parts_of(cluster.driver()).network.arriving;
+  auto& arriving = *troupe::services_of(cluster.driver()).network.arriving;
   const struct {
     std::function<void(tensor_offer&)> change;
     errc code;
@@ -344,16 +344,15 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   pair cluster("stage");
   cluster.agree();
   auto lost = cluster.there().call("zeros", {}, {{"bytes", 1024 * mebibyte}});
-  while (troupe::parts_of(cluster.driver()).network.arriving->bytes() == 0) std::this_thread::yield();
+  while (troupe::services_of(cluster.driver()).network.arriving->bytes() == 0) std::this_thread::yield();
   cluster.signal("stage", SIGKILL);
   BOOST_CHECK_THROW(lost.get(), troupe::error);
   BOOST_TEST(cluster.nothing_arrives());
   const auto from = cluster.address("stage").id;  // the memory reader may bring a piece after the news of the death
   const std::vector<char> late(page);
-  BOOST_TEST(
-    troupe::parts_of(cluster.driver()).network.arriving->add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) ==
-    nullptr);
-  caf::anon_send(troupe::parts_of(cluster.driver()).actors.gateway,
+  BOOST_TEST(troupe::services_of(cluster.driver())
+               .network.arriving->add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) == nullptr);
+  caf::anon_send(troupe::services_of(cluster.driver()).actors.gateway,
                  std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{from, 5}, {}, {}, {}}));
   BOOST_TEST(cluster.nothing_arrives());
 }

@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(a_message_that_cannot_be_read_is_answered_with_the_reason) 
   a.peer("b").call("times_weight", {torch::ones({2})}).get();
   caf::scoped_actor self{a.system()};
   std::string text;
-  self->request(caf::actor_cast<caf::actor>(troupe::parts_of(a).directory.gateway(b.id())), 10s, contradiction)
+  self->request(caf::actor_cast<caf::actor>(troupe::services_of(a).directory.gateway(b.id())), 10s, contradiction)
     .receive([](const troupe::call_result&) {}, [&](const caf::error& reason) { text = troupe::to_exception(reason).what(); });
   BOOST_TEST(text.find("requires_grad has not as many entries as there are tensors") != std::string::npos, text);
   BOOST_TEST(same(a.peer("b").call("times_weight", {torch::ones({2})}).get().tensors.at(0), weight));
@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(a_call_made_in_anomaly_mode_is_watched_where_it_runs) {
     request.what = troupe::requests::function{"is_watched"};
     request.calls = calls;
     bool watched = false;
-    self->request(caf::actor_cast<caf::actor>(troupe::parts_of(a).directory.gateway(b.id())), 10s, request)
+    self->request(caf::actor_cast<caf::actor>(troupe::services_of(a).directory.gateway(b.id())), 10s, request)
       .receive([&](const troupe::call_result& result) { watched = troupe::get<bool>(result.values, "watched"); },
                [&](const caf::error& reason) { BOOST_FAIL(troupe::to_exception(reason).what()); });
     BOOST_TEST(watched == (*calls != 0));

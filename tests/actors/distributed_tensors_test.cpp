@@ -93,9 +93,9 @@ at::Tensor bits(const at::Tensor& x) { return x.detach().contiguous().view(at::k
 /// Waits until the node holds no piece of a tensor whose message has not come. False if a piece is left after 20 s.
 bool nothing_arrives(troupe::node& where) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (troupe::parts_of(where).network.arriving->bytes() != 0 && std::chrono::steady_clock::now() < until)
+  while (troupe::services_of(where).network.arriving->bytes() != 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
-  return troupe::parts_of(where).network.arriving->bytes() == 0;
+  return troupe::services_of(where).network.arriving->bytes() == 0;
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(tensors_of_many_pieces_and_their_gradients_cross_nodes_as_s
   auto expected = x.detach().clone().requires_grad_();
   run(expected, [](const tensors& t) { return tensors{t[0] * t[2] + t[1].sum(), t[3] * t[3]}; }).backward();
   BOOST_TEST(at::equal(pass.gradient(x), expected.grad()));
-  BOOST_TEST(troupe::parts_of(b).network.arriving->bytes() == 0U);
+  BOOST_TEST(troupe::services_of(b).network.arriving->bytes() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_large_tensor_that_is_sent_twice_arrives_apart) {
@@ -229,14 +229,14 @@ BOOST_AUTO_TEST_CASE(a_call_whose_deadline_passes_before_its_tensors_have_left_l
     a.peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)}, {}, {}, std::chrono::milliseconds(2)).get(), troupe::error,
     [](const troupe::error& reason) { return reason.code() == troupe::errc::deadline_passed; });
   a.peer("b").call("echo", {at::zeros({1 << 20}, at::kByte)}).get();  // leaves after the pieces of the first call
-  BOOST_TEST(troupe::parts_of(b).network.arriving->bytes() == 0U);
+  BOOST_TEST(troupe::services_of(b).network.arriving->bytes() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(of_a_node_that_stops_while_its_tensors_leave_nothing_stays) {  // GW-7
   auto c = std::make_unique<troupe::node>(troupe::test::named_settings("c"));
   c->join("127.0.0.1", b.port());
   auto lost = c->peer("b").call("echo", {at::zeros({64 << 20}, at::kByte)});
-  while (troupe::parts_of(b).network.arriving->bytes() == 0) std::this_thread::yield();
+  while (troupe::services_of(b).network.arriving->bytes() == 0) std::this_thread::yield();
   c.reset();
   BOOST_TEST(nothing_arrives(b));
 }
@@ -246,11 +246,11 @@ BOOST_AUTO_TEST_CASE(of_a_node_that_is_down_a_late_piece_is_dropped_with_what_ca
   c->join("127.0.0.1", b.port());
   const auto gone = c->id();
   c.reset();
-  BOOST_REQUIRE(troupe::test::becomes_true([&] { return troupe::parts_of(b).directory.is_down(gone); }));
+  BOOST_REQUIRE(troupe::test::becomes_true([&] { return troupe::services_of(b).directory.is_down(gone); }));
   const std::vector<char> late(2 * troupe::arriving_tensors::least_bytes);
   const troupe::tensor_piece piece{gone, 5, 2 * late.size(), 0, {}};
-  BOOST_TEST(troupe::parts_of(b).network.arriving->add(piece, caf::as_bytes(caf::make_span(late))) == nullptr);
-  caf::anon_send(troupe::parts_of(b).actors.gateway, piece);
+  BOOST_TEST(troupe::services_of(b).network.arriving->add(piece, caf::as_bytes(caf::make_span(late))) == nullptr);
+  caf::anon_send(troupe::services_of(b).actors.gateway, piece);
   BOOST_TEST(nothing_arrives(b));
 }
 
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(nothing_waits_for_the_deadline_of_a_large_call_that_was_ans
   std::weak_ptr<troupe::passes::context_record> record;
   {
     troupe::context pass(a);
-    record = troupe::parts_of(a).contexts.find(pass.id()).record;
+    record = troupe::services_of(a).contexts.find(pass.id()).record;
     a.peer("b").call("echo", {at::zeros({1 << 20}, at::kByte)}, {}, {}, std::chrono::minutes(10)).get();
   }
   BOOST_TEST(troupe::test::becomes_true([&] { return record.expired(); }));

@@ -273,15 +273,15 @@ class table {
 
   void check_rest_of_pass(const cell& now, troupe::context& context, const std::optional<troupe::error>& end) {
     check_error(now, end);
-    BOOST_TEST(drops_its_parts(driver));
-    BOOST_TEST(drops_its_parts(driver.peer(now.bystander())));
+    BOOST_TEST(drops_its_tasks(driver));
+    BOOST_TEST(drops_its_tasks(driver.peer(now.bystander())));
     check_pass(context, now.bystander());
   }
 
   template <class Node>
-  bool drops_its_parts(const Node& who) {
+  bool drops_its_tasks(const Node& who) {
     const auto until = steady::now() + busy_machine;
-    while (who.status().pass_parts > 0)
+    while (who.status().graph_tasks > 0)
       if (steady::now() > until) return false;
     return true;
   }

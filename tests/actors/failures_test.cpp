@@ -79,7 +79,7 @@ struct nodes_that_fail {
   bool all_dropped_the_pass() {
     for (auto* each : {&a, &b, &c}) {
       const auto until = std::chrono::steady_clock::now() + 5s;
-      while (each->status().pass_parts > 0)
+      while (each->status().graph_tasks > 0)
         if (std::chrono::steady_clock::now() > until) return false;
     }
     return true;
@@ -255,16 +255,16 @@ BOOST_AUTO_TEST_CASE(a_node_that_leaves_ends_its_contexts_with_a_clear_error) {
   BOOST_TEST(nothing_is_left());
 }
 
-BOOST_AUTO_TEST_CASE(who_asks_for_a_part_of_a_pass_that_has_ended_is_told_at_once) {
+BOOST_AUTO_TEST_CASE(who_asks_a_graph_task_of_a_pass_that_has_ended_is_told_at_once) {
   const troupe::context pass(a);
-  const auto record = troupe::parts_of(a).contexts.find(pass.id()).record;
-  const auto part = troupe::passes::spawn_graph_task(
-    troupe::parts_of(a), troupe::passes::make_terms(record, record->follow({1}).value(), false, false));
+  const auto record = troupe::services_of(a).contexts.find(pass.id()).record;
+  const auto task = troupe::passes::spawn_graph_task(
+    troupe::services_of(a), troupe::passes::make_terms(record, record->follow({1}).value(), false, false));
   caf::scoped_actor self{a.system()};
-  self->send(part, troupe::support::close_atom::value);
-  self->wait_for(part);
+  self->send(task, troupe::support::close_atom::value);
+  self->wait_for(task);
   caf::error told;
-  self->request(part, 3s, troupe::abort_pass{pass.id(), {1}})
+  self->request(task, 3s, troupe::abort_pass{pass.id(), {1}})
     .receive([](const troupe::pass_aborted&) {}, [&](const caf::error& reason) { told = reason; });
   BOOST_TEST((told == caf::sec::request_receiver_down));
 }

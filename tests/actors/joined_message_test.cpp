@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(a_sender_without_grad_mode_gets_an_answer_without_a_graph) 
     BOOST_TEST(!ask({x}).at(0).requires_grad());
   }
   for (auto* each : {&a, &b.here(), &c.here()}) {
-    const auto known = troupe::parts_of(*each).contexts.find(pass.id()).record;
+    const auto known = troupe::services_of(*each).contexts.find(pass.id()).record;
     BOOST_TEST((!known || known->release().sends.empty()));
   }
 }

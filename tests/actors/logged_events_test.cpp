@@ -70,7 +70,7 @@ struct two_logs {
   }
 
   /// "a" joins "b", which leaves. Checks what both log.
-  void meet_and_part(bool shared) {
+  void meet_and_leave(bool shared) {
     std::uint16_t port_of_a = 0;
     bool has_memory = shared;
     {
@@ -118,9 +118,9 @@ constexpr const char* time_text = R"(\d+\.\d{3} ms)";
 
 BOOST_FIXTURE_TEST_SUITE(logged_events, two_logs)
 
-BOOST_AUTO_TEST_CASE(peers_that_come_and_go_have_lines_with_address_transport_and_reason) { meet_and_part(true); }
+BOOST_AUTO_TEST_CASE(peers_that_come_and_go_have_lines_with_address_transport_and_reason) { meet_and_leave(true); }
 
-BOOST_AUTO_TEST_CASE(the_line_of_a_peer_that_comes_says_tcp_without_shared_memory) { meet_and_part(false); }
+BOOST_AUTO_TEST_CASE(the_line_of_a_peer_that_comes_says_tcp_without_shared_memory) { meet_and_leave(false); }
 
 BOOST_AUTO_TEST_CASE(calls_and_passes_that_fail_have_lines_at_info_and_others_have_none) {
   const auto contexts = work(severity::info);

@@ -34,7 +34,7 @@ inline auto says(std::string first, std::string second = {}) {
 
 /// Whether nothing of a context, a pass or a call is left on the node.
 inline bool is_idle(const node_status& x) {
-  return x.contexts == 0 && x.passes_running == 0 && x.pass_parts == 0 && x.calls_waiting == 0 && x.calls_running == 0 &&
+  return x.contexts == 0 && x.passes_running == 0 && x.graph_tasks == 0 && x.calls_waiting == 0 && x.calls_running == 0 &&
          x.calls_queued == 0;
 }
 

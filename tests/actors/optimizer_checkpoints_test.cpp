@@ -13,7 +13,7 @@
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/checkpoint.hpp>
 #include <troupe/actors/optimizer.hpp>
-#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 #include <troupe/actors/optimizer_transfers.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_part_that_no_disk_can_hold_is_refused_before_a_byte_of_it
   const temporary_folder folder;
   linear_cluster cluster;
   const auto module = cluster.driver.peer("stage1").create("linear", layer(2, 2, 1));
-  const optimizer_parts parts(cluster.driver, {"sgd", {}}, {{.modules = {module}}}, {});
+  const optimizer_shards parts(cluster.driver, {"sgd", {}}, {{.modules = {module}}}, {});
   objects::checkpoint_manifest manifest{objects::new_save_id(), {}, {}};
   for (const auto bytes : {std::uint64_t{1} << 60, ~std::uint64_t{0}}) {
     manifest.parts = {{"stage1", objects::part_file_name("stage1", manifest.save), {bytes, 0}}};
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_request_to_remove_other_parts_that_comes_late_leaves_thos
   const two_folders folders;
   linear_cluster cluster([&](settings& with) { with.data_dir = folders.all.path(); });
   const auto block = cluster.driver.peer("stage1").create("linear", layer(3, 2, 1));
-  optimizer_parts parts(cluster.driver, {"sgd", {}}, {{.modules = {block}}}, {});
+  optimizer_shards parts(cluster.driver, {"sgd", {}}, {{.modules = {block}}}, {});
   optimizer_checkpoints checkpoints(parts, folders.driver);
   checkpoints.write(checkpoints.snapshot({{"step", 1}}, "nodes"));
   const auto earlier = objects::read_manifest(folders.driver).save;

@@ -24,7 +24,7 @@
 #include <troupe/actors/objects/local_optimizer.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/optimizer.hpp>
-#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 #include <troupe/messages/errors.hpp>
 
 using namespace troupe;
@@ -85,15 +85,15 @@ struct spread_model {
     return all;
   }
 
-  /// The optimizer's part on stage2: the object that was made after the module.
-  std::shared_ptr<objects::local_optimizer> part() {
+  /// The optimizer's shard on stage2: the object that was made after the module.
+  std::shared_ptr<objects::local_optimizer> shard() {
     return cluster.stage2.objects().find_optimizer({cluster.stage2.id(), modules.back().id().number + 1});
   }
   /// Keeps a step from being made on stage2 while `meanwhile` runs, and waits then until the step `number` is made.
   void late_on_stage2(std::uint64_t number, const std::function<void()>& meanwhile) {
     std::promise<void> held;
     std::promise<void> released;
-    const auto there = part();
+    const auto there = shard();
     watched::asked = [&, first = true]() mutable {
       if (!std::exchange(first, false)) return;
       held.set_value();
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(the_same_clipped_step_again_returns_the_first_norm) {  // O
     const held_step held({2, 3});  // the weight on stage2
     unsure([&] { model.steps->step(*pass, 0.1); });
   }
-  BOOST_TEST_REQUIRE(becomes_true([&] { return model.part()->has_made(1); }));
+  BOOST_TEST_REQUIRE(becomes_true([&] { return model.shard()->has_made(1); }));
   const auto norm = model.steps->step(*pass, 0.1);
   pass.reset();
   spread_model other;
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_half_made_step_is_told_until_a_checkpoint_is_loaded) {  /
   model.step(0);
   model.steps->save(folder.path(), {});
   const auto files = folder.files();
-  model.part()->has_made(2, true);  // stage2 refuses the next step
+  model.shard()->has_made(2, true);  // stage2 refuses the next step
   const auto [code, text] = unsure([&] { model.step(1); });
   BOOST_TEST(contains(text, "given up"), text);
   const auto refused = [&](const std::string& who, const std::function<void()>& run) {
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_half_made_step_is_told_until_a_checkpoint_is_loaded) {  /
 BOOST_AUTO_TEST_CASE(a_step_that_no_node_has_made_leaves_nothing) {  // OX-2
   spread_model model(false);
   spread_model other(false);
-  model.part()->has_made(1, true);
+  model.shard()->has_made(1, true);
   model.steps->set_learning_rate(0.5);
   unsure([&] { model.step(0); });
   require_same(model.parameters(), other.parameters());
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_no_node_has_made_leaves_nothing) {  // OX-2
 
 BOOST_AUTO_TEST_CASE(a_pass_after_an_unsure_step_makes_another_step_of_the_same_context) {  // OM-7
   spread_model model;
-  model.part()->has_made(1, true);
+  model.shard()->has_made(1, true);
   context pass(model.cluster.driver);
   model.backward(pass, 0);
   unsure([&] { model.steps->step(pass); });
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(a_continuation_which_can_not_wait_changes_nothing) {
   const std::string refusal = "a continuation waits for a result";
   BOOST_TEST(both.find(refusal) != both.rfind(refusal), both);
   model.gather(0);
-  BOOST_TEST(!model.part()->has_made(2));  // the gather has made no step that was refused
+  BOOST_TEST(!model.shard()->has_made(2));  // the gather has made no step that was refused
   model.steps->step(1.0);
 }
 

@@ -222,14 +222,14 @@ BOOST_AUTO_TEST_CASE(gathered_gradients_of_several_contexts_give_the_bits_of_one
   AdamW theirs(single.parameters(), AdamWOptions(0.01));
   for (int number = 0; number < 2; ++number) {
     std::promise<void> first_is_in;
-    const auto part = [&](int input, const std::function<void()>& before_gathering) {
+    const auto train = [&](int input, const std::function<void()>& before_gathering) {
       context pass(cluster.driver);
       pass.backward({spread.loss(input)}).get();
       before_gathering();
       spread.steps->gather(pass);
     };
-    auto second = std::async(std::launch::async, [&] { part(20 + number, [&] { first_is_in.get_future().wait(); }); });
-    part(10 + number, [] {});
+    auto second = std::async(std::launch::async, [&] { train(20 + number, [&] { first_is_in.get_future().wait(); }); });
+    train(10 + number, [] {});
     first_is_in.set_value();
     second.get();
     const auto norm = spread.steps->step(0.1);

@@ -56,7 +56,7 @@ caf::actor freeze(cast& play, const std::string& who) {
     });
     return {[](caf::unit_t) {}};
   });
-  auto& known = troupe::parts_of(play.node("a")).directory;
+  auto& known = troupe::services_of(play.node("a")).directory;
   known.add({who, play.node(who).id(), "127.0.0.1", 0}, caf::actor_cast<caf::strong_actor_ptr>(frozen));
   return frozen;
 }
@@ -86,7 +86,7 @@ bool fails_by_name_of_c(const troupe::future<troupe::done>& result) {
 
 /// Sends node `to` one message of each kind that nodes send each other during pass 1.
 void send_all_of_a_pass(cast& play, const std::string& to, const troupe::propagate_gradients& gradients) {
-  const auto there = caf::actor_cast<caf::actor>(troupe::parts_of(play.node(to)).actors.gateway);
+  const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node(to)).actors.gateway);
   const auto id = gradients.context;
   caf::anon_send(there, gradients);
   caf::anon_send(there, troupe::participant_quiet{id, {1}, play.node("a").id(), {}});
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_pass_that_failed_unheard_count_nowhere) {
     cast play(1);
     troupe::context pass(play.node("a"));
     auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
-    const auto there = caf::actor_cast<caf::actor>(troupe::parts_of(play.node("b")).actors.gateway);
+    const auto there = caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).actors.gateway);
     caf::anon_send(there, gradients_for(y, pass.id()));
     play.run();
     troupe::call_request next;
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
     const auto y = play.call("b", "times_weight", torch::tensor({1.0, 3.0}));
     const auto gradients = gradients_for(y, pass.id());
     if (aborted) {
-      caf::anon_send(caf::actor_cast<caf::actor>(troupe::parts_of(play.node("b")).actors.gateway),
+      caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).actors.gateway),
                      troupe::abort_pass{pass.id(), {1}});
       play.run();
     } else {
@@ -234,10 +234,10 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_that_is_over_start_nothing) {
       result.get();
       play.call("b", "gathered", torch::ones({1}));
     }
-    const auto& counts = troupe::parts_of(play.node("b")).counts;
+    const auto& counts = troupe::services_of(play.node("b")).counts;
     const std::uint64_t before = counts.functions_run;
     send_all_of_a_pass(play, "b", gradients);
-    BOOST_TEST(counts.pass_parts == 0u);
+    BOOST_TEST(counts.graph_tasks == 0u);
     BOOST_TEST(counts.functions_run == before);
     const auto gathered = play.call("b", "gathered", torch::ones({1}));
     BOOST_TEST((aborted ? !gathered.defined() : same(gathered, torch::tensor({1.0, 3.0}))));
@@ -289,8 +289,8 @@ BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_
     troupe::contracts::table_ptr gradients;
     cast play(seed);
     const troupe::context pass(play.node("a"));
-    auto& here = troupe::parts_of(play.node("a"));
-    const auto record = troupe::parts_of(play.node("a")).contexts.find(pass.id()).record;
+    auto& here = troupe::services_of(play.node("a"));
+    const auto record = troupe::services_of(play.node("a")).contexts.find(pass.id()).record;
     auto terms = troupe::passes::make_terms(record, record->follow({1}).value(), false, false);
     const auto x = input();
     terms->task->settings.roots = {torch::autograd::impl::gradient_edge((3 * x).sum())};
@@ -318,8 +318,8 @@ BOOST_AUTO_TEST_CASE(a_burst_that_fails_keeps_no_gradients) {
   const troupe::context pass(play.node("a"));
   const auto fitting = gradients_for(play.call("b", "times_weight", input()), pass.id());
   const auto misshapen = gradients_for(play.call("b", "times_weight", input()), pass.id());
-  auto& there = troupe::parts_of(play.node("b"));
-  const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
+  auto& there = troupe::services_of(play.node("b"));
+  const auto record = troupe::services_of(play.node("b")).contexts.find(pass.id()).record;
   const auto terms = troupe::passes::make_terms(record, record->follow({1}).value(), false, false);
   const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
   bool freed = false;
@@ -337,11 +337,11 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_said_to_repeat_into_another_shape_is_ref
   cast play(1);
   const troupe::context pass(play.node("a"));
   const auto message = gradients_for(play.call("b", "times_weight", input()), pass.id()).message;
-  const auto record = troupe::parts_of(play.node("b")).contexts.find(pass.id()).record;
+  const auto record = troupe::services_of(play.node("b")).contexts.find(pass.id()).record;
   const auto terms = troupe::passes::make_terms(record, record->follow({1}).value(), false, false);
   const auto work = troupe::passes::make_burst(*terms, troupe::passes::burst::kind::run, {});
   work->deliveries.push_back({message, {torch::ones({1, 2})}, {}, {}, {{std::int64_t{1} << 57, 2}}});
-  troupe::passes::run_burst(*work, troupe::parts_of(play.node("b")));
+  troupe::passes::run_burst(*work, troupe::services_of(play.node("b")));
   BOOST_REQUIRE(work->failure.has_value());
   BOOST_TEST(std::string(work->failure->what()).find("is not that of the tensor that was sent") != std::string::npos,
              work->failure->what());
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(a_pass_that_can_not_tell_a_node_what_to_do_ends_in_every_or
     const auto unused = play.call("c", "times_weight", y);
     auto result = pass.backward({(y + play.call("c", "times_weight", y)).sum()});
     play.run_up_to(40);
-    troupe::parts_of(play.node("a")).directory.remove(play.node("c").id());
+    troupe::services_of(play.node("a")).directory.remove(play.node("c").id());
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     failed += fails_by_name_of_c(result) ? 1 : 0;
@@ -372,12 +372,12 @@ BOOST_AUTO_TEST_CASE(messages_of_a_pass_open_no_context) {
   troupe::context pass(play.node("a"));
   const auto y = play.call("b", "times_weight", input());
   send_all_of_a_pass(play, "c", gradients_for(y, pass.id()));
-  caf::anon_send(caf::actor_cast<caf::actor>(troupe::parts_of(play.node("c")).actors.gateway),
+  caf::anon_send(caf::actor_cast<caf::actor>(troupe::services_of(play.node("c")).actors.gateway),
                  troupe::abort_pass{pass.id(), {1}});
   play.run();
-  const auto& counts = troupe::parts_of(play.node("c")).counts;
+  const auto& counts = troupe::services_of(play.node("c")).counts;
   BOOST_TEST(counts.contexts_opened == 0u);
-  BOOST_TEST(counts.pass_parts == 0u);
+  BOOST_TEST(counts.graph_tasks == 0u);
 }
 
 // GW-1: in the context of "a", an actor's message goes from "a" to "b", and another one from "b" to "d", which has not met "a".
@@ -426,8 +426,8 @@ void check_opens_nothing(cast& play, troupe::call_request call, const char* open
   call.what = troupe::requests::function{"times_weight"};
   call.payload.tensors = {torch::ones({2})};
   caf::scoped_actor self{play.system};
-  auto request =
-    self->request(caf::actor_cast<caf::actor>(troupe::parts_of(play.node("b")).actors.gateway), caf::infinite, std::move(call));
+  auto request = self->request(caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).actors.gateway), caf::infinite,
+                               std::move(call));
   play.run();
   request.receive(
     [&](const troupe::call_result&) { BOOST_FAIL(opened); },
@@ -489,7 +489,7 @@ BOOST_AUTO_TEST_CASE(gradients_that_are_lost_have_a_line_in_the_log) {
     auto result = pass.backward({play.call("b", "times_weight", x).sum()});
     play.run();
     result.get();
-    auto& contexts = troupe::parts_of(play.node("a")).contexts;
+    auto& contexts = troupe::services_of(play.node("a")).contexts;
     const auto found = contexts.find(pass.id());
     caf::anon_send(found.record->task_of({1}), troupe::support::close_atom::value);
     play.run();
@@ -515,7 +515,7 @@ BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_is_down_opens_nothing) {
   late.payload.context = pass.id();
   late.payload.message = {1, play.node("c").id()};
   check_opens_nothing(play, std::move(late), "a call of a node that is down was run");
-  BOOST_TEST(troupe::parts_of(play.node("b")).contexts.all().empty());
+  BOOST_TEST(troupe::services_of(play.node("b")).contexts.all().empty());
 }
 
 // CO-5, GW-1: the driver releases the context after a random number of steps.
@@ -553,8 +553,8 @@ BOOST_AUTO_TEST_CASE(a_peer_that_goes_down_ends_the_pass_with_its_name) {
     auto result = pass.backward({y.sum()});
     play.run_up_to(40);
     troupe::contracts::peer_down news{{"c", play.node("c").id(), "127.0.0.1", 0}, "killed by the test"};
-    caf::anon_send_exit(troupe::parts_of(play.node("c")).actors.gateway, caf::exit_reason::kill);
-    for (auto to : {"a", "b"}) caf::anon_send(troupe::parts_of(play.node(to)).actors.gateway, news);
+    caf::anon_send_exit(troupe::services_of(play.node("c")).actors.gateway, caf::exit_reason::kill);
+    for (auto to : {"a", "b"}) caf::anon_send(troupe::services_of(play.node(to)).actors.gateway, news);
     play.run();
     BOOST_REQUIRE_MESSAGE(result.ready(), "seed " << seed << ": the pass hangs");
     failed += fails_by_name_of_c(result) ? 1 : 0;
@@ -573,9 +573,9 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
     auto pass = std::make_unique<troupe::context>(play.node("a"));
     auto reply = play.peer("b").call("hand_on", {input()});
     play.run_up_to(40);
-    unknown += !reply.ready() && troupe::parts_of(play.node("c")).counts.contexts == 1 ? 1 : 0;
+    unknown += !reply.ready() && troupe::services_of(play.node("c")).counts.contexts == 1 ? 1 : 0;
     if (seed % 2 == 0) {
-      caf::anon_send_exit(troupe::parts_of(play.node("b")).actors.gateway, caf::exit_reason::kill);
+      caf::anon_send_exit(troupe::services_of(play.node("b")).actors.gateway, caf::exit_reason::kill);
       play.tell_down("c", "b");
     } else {
       play.tell_down("b", "a");
@@ -586,7 +586,7 @@ BOOST_AUTO_TEST_CASE(what_only_a_node_that_is_gone_knew_of_is_released_all_the_s
     play.run();
     BOOST_REQUIRE_MESSAGE(reply.ready(), "seed " << seed << ": the call never ends");
     for (auto who : {"a", "c"})
-      BOOST_REQUIRE_MESSAGE(troupe::parts_of(play.node(who)).counts.contexts == 0,
+      BOOST_REQUIRE_MESSAGE(troupe::services_of(play.node(who)).counts.contexts == 0,
                             "seed " << seed << ": a context is left on " << who);
   }
   BOOST_TEST(unknown > 0);
@@ -679,7 +679,7 @@ BOOST_AUTO_TEST_CASE(a_pass_ends_one_way_for_its_future_its_gradients_and_the_co
       ++failed;
     }
     BOOST_REQUIRE(play.gradient(pass, x).defined() == succeeded);
-    const auto& counts = troupe::parts_of(play.node("a")).counts;
+    const auto& counts = troupe::services_of(play.node("a")).counts;
     BOOST_REQUIRE(counts.passes_completed == (succeeded ? 1u : 0u));
     BOOST_REQUIRE(counts.passes_failed == (succeeded ? 0u : 1u));
   }
@@ -711,7 +711,7 @@ BOOST_AUTO_TEST_CASE(a_second_pass_is_refused_while_one_runs_and_runs_after_it) 
 
 BOOST_AUTO_TEST_CASE(a_node_serves_on_however_an_actor_of_a_context_or_a_pass_ends) {  // GW-16
   cast play(1);
-  const auto gateway = caf::actor_cast<caf::actor>(troupe::parts_of(play.node("b")).actors.gateway);
+  const auto gateway = caf::actor_cast<caf::actor>(troupe::services_of(play.node("b")).actors.gateway);
   const auto start = [&] {
     auto made = play.system.spawn([gateway](caf::event_based_actor* self) -> caf::behavior {
       troupe::support::live_as_long_as(self, gateway);

@@ -166,8 +166,8 @@ BOOST_AUTO_TEST_CASE(hooks_in_a_pass_of_a_call_may_wait_for_calls) {
 // Without a measured grain every function would be handed over.
 BOOST_AUTO_TEST_CASE(know_how_long_a_hand_over_takes) {
   nodes_with_workers nodes(1);
-  BOOST_REQUIRE(parts_of(nodes.a).pass_workers.load() != nullptr);
-  BOOST_TEST(parts_of(nodes.a).pass_workers.load()->grain() > 0);
+  BOOST_REQUIRE(services_of(nodes.a).pass_workers.load() != nullptr);
+  BOOST_TEST(services_of(nodes.a).pass_workers.load()->grain() > 0);
 }
 
 BOOST_AUTO_TEST_CASE(of_more_than_1024_threads_are_refused) {

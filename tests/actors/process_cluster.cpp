@@ -71,12 +71,12 @@ bool process_cluster::knows_all(const std::string& name) {
 }
 
 member process_cluster::address(const std::string& name) {
-  for (const auto& each : troupe::parts_of(driver_).directory.members())
+  for (const auto& each : troupe::services_of(driver_).directory.members())
     if (each.name == name) addresses_[name] = each;
   return addresses_.at(name);
 }
 
-bool process_cluster::is_up(node_id id) { return troupe::parts_of(driver_).directory.gateway(id) != nullptr; }
+bool process_cluster::is_up(node_id id) { return troupe::services_of(driver_).directory.gateway(id) != nullptr; }
 
 bool process_cluster::is_up(const std::string& name) { return is_up(address(name).id); }
 

@@ -38,7 +38,7 @@ struct profiled_nodes {
   span_list of(troupe::node& node) {
     caf::scoped_actor self{node.system()};
     span_list result;
-    self->request(troupe::parts_of(node).actors.tracer, std::chrono::seconds(10), troupe::support::collect_atom::value)
+    self->request(troupe::services_of(node).actors.tracer, std::chrono::seconds(10), troupe::support::collect_atom::value)
       .receive([&](const troupe::tracing::trace_log& log) { result = log.spans; }, [](const caf::error&) {});
     return result;
   }

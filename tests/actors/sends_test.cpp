@@ -62,7 +62,7 @@ struct nodes_that_send {
 
   /// How many sends a node has in a context. Begins pass 1000, so no other pass may run in the context afterwards.
   static std::size_t sends(troupe::node& where, const troupe::context& pass) {
-    const auto record = troupe::parts_of(where).contexts.find(pass.id()).record;
+    const auto record = troupe::services_of(where).contexts.find(pass.id()).record;
     return record ? record->follow({1000})->sends.size() : 0;
   }
 

@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_node_stops_while_short_calls_run) {
 
 BOOST_AUTO_TEST_CASE(what_is_discarded_is_freed_on_another_thread) {  // GB-1
   std::promise<std::thread::id> freed;
-  troupe::parts_of(a).garbage.add({nullptr, [&](void*) { freed.set_value(std::this_thread::get_id()); }});
+  troupe::services_of(a).garbage.add({nullptr, [&](void*) { freed.set_value(std::this_thread::get_id()); }});
   auto where = freed.get_future();
   BOOST_REQUIRE((where.wait_for(20s) == std::future_status::ready));
   BOOST_TEST((where.get() != std::this_thread::get_id()));

@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(gradients_for_a_frozen_node_are_bounded) {  // GW-14
     const auto there = all.there().id();
     all.freeze();
     auto ended = std::async(std::launch::async, [&] { large.pass.backward({large.loss}).get(); });
-    auto& credits = troupe::parts_of(all.driver()).gradient_credits;
+    auto& credits = troupe::services_of(all.driver()).gradient_credits;
     BOOST_TEST(becomes_true([&] { return credits.under_way({there, 0}) == limit; }));
     std::size_t most = 0;
     for (int i = 0; i < 200; ++i) {
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(a_pass_whose_gradients_wait_ends_at_its_deadline) {  // GW-
 
 BOOST_AUTO_TEST_CASE(a_pass_whose_gradients_wait_ends_when_the_node_dies) {  // GW-14
   pair all("by_memory");
-  auto& credits = troupe::parts_of(all.driver()).gradient_credits;
+  auto& credits = troupe::services_of(all.driver()).gradient_credits;
   const auto there = all.there().id();
   {
     large_pass large(all);

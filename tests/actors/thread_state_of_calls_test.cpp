@@ -88,8 +88,8 @@ BOOST_AUTO_TEST_CASE(a_caller_without_grad_mode_gets_no_graph_and_leaves_none_on
     BOOST_TEST(!nodes.forward().requires_grad());
     BOOST_TEST(nodes.both_saw(without_graph));
   }
-  BOOST_TEST(troupe::parts_of(*nodes.b).contexts.find(pass.id()).record->release().sends.empty());
-  BOOST_TEST(troupe::parts_of(*nodes.c).contexts.find(pass.id()).record->release().sends.empty());
+  BOOST_TEST(troupe::services_of(*nodes.b).contexts.find(pass.id()).record->release().sends.empty());
+  BOOST_TEST(troupe::services_of(*nodes.c).contexts.find(pass.id()).record->release().sends.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_caller_with_grad_mode_gets_a_graph_whatever_the_call_before_was) {  // CW-3

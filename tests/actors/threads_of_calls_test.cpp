@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_join_that_gets_no_thread_to_dial_with_says_so_at_once) {
 
 // WK-2
 BOOST_AUTO_TEST_CASE(threads_of_calls_that_nobody_needs_any_more_end) {
-  for (auto* each : {&a, &b}) troupe::parts_of(*each).workers.set_idle_time(1ms);
+  for (auto* each : {&a, &b}) troupe::services_of(*each).workers.set_idle_time(1ms);
   BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
   BOOST_TEST(becomes_true([&] { return call_threads() == 0; }));
   down(20).get();
@@ -190,17 +190,17 @@ BOOST_AUTO_TEST_CASE(calls_that_wait_for_other_calls_have_a_bounded_number_of_th
 // WK-1
 BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
   b.stop();
-  BOOST_CHECK_EXCEPTION(troupe::parts_of(b).workers.spawn(), troupe::error, says("node 'b' is stopping"));
+  BOOST_CHECK_EXCEPTION(troupe::services_of(b).workers.spawn(), troupe::error, says("node 'b' is stopping"));
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {
   const auto offer = [] { return std::make_shared<troupe::contracts::incoming_offer>(); };
   {
     const no_more_threads none;
-    BOOST_CHECK_THROW(troupe::parts_of(b).memory_reader.read(offer()), std::system_error);
+    BOOST_CHECK_THROW(troupe::services_of(b).memory_reader.read(offer()), std::system_error);
   }
   BOOST_TEST(a.peer("b").call("echo", {x}).get().tensors.size() == 1u);
-  BOOST_TEST(troupe::parts_of(b).memory_reader.read(offer()));
+  BOOST_TEST(troupe::services_of(b).memory_reader.read(offer()));
   b.stop();
 }
 
@@ -216,10 +216,10 @@ BOOST_AUTO_TEST_CASE(a_call_that_its_dead_node_does_not_answer_keeps_no_context)
   std::weak_ptr<troupe::passes::context_record> record;
   {
     troupe::context pass(a);
-    record = troupe::parts_of(a).contexts.find(pass.id()).record;
+    record = troupe::services_of(a).contexts.find(pass.id()).record;
     auto reply = a.peer("b").call("wait", {x});
     begun.get_future().wait();
-    caf::anon_send(troupe::parts_of(a).actors.gateway,
+    caf::anon_send(troupe::services_of(a).actors.gateway,
                    troupe::contracts::peer_down{{"b", b.id(), "127.0.0.1", b.port()}, "the test says so"});
     BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("it went down"));
   }
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_call_whose_context_is_released_before_its_answer_keeps_no
   std::weak_ptr<troupe::passes::context_record> record;
   {
     troupe::context pass(a);
-    record = troupe::parts_of(a).contexts.find(pass.id()).record;
+    record = troupe::services_of(a).contexts.find(pass.id()).record;
     a.peer("b").call("wait", {x});
     begun.get_future().wait();
   }
@@ -264,13 +264,13 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_sent_to_a_node_that_died_keeps_a_handler) 
   begun.get_future().wait();
   std::vector<troupe::future<troupe::call_reply>> large;
   for (int i = 0; i < 8; ++i) large.push_back(a.peer("c").call("wait", {torch::ones({1 << 20})}));
-  caf::anon_send(troupe::parts_of(a).actors.gateway,
+  caf::anon_send(troupe::services_of(a).actors.gateway,
                  troupe::contracts::peer_down{{"c", c->id(), "127.0.0.1", c->port()}, "the test says so"});
   for (auto& each : large) BOOST_CHECK_THROW(each.get(), troupe::error);
   BOOST_CHECK_THROW(waits.get(), troupe::error);
   BOOST_TEST(becomes_true([&] {
     a.status();
-    return answers_awaited::of(troupe::parts_of(a).actors.gateway) == 0;
+    return answers_awaited::of(troupe::services_of(a).actors.gateway) == 0;
   }));
   let_go.set_value();
   c = nullptr;

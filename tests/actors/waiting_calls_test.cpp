@@ -126,14 +126,14 @@ BOOST_AUTO_TEST_CASE(a_call_that_waits_for_gradients_does_not_run_when_its_calle
   std::promise<void> let_go;
   troupe::contracts::discarded slow;  // only the thread that frees it may own it: the last owner waits
   slow.all.emplace_back(nullptr, [held = let_go.get_future().share()](void*) { held.wait(); });
-  caf::anon_send(troupe::parts_of(b).actors.continuation, std::move(slow));
+  caf::anon_send(troupe::services_of(b).actors.continuation, std::move(slow));
   const auto reply = a.peer("b").call("scale", {x});
   BOOST_TEST(becomes_true([&] { return b.status().calls_queued == 1; }));
-  caf::anon_send(troupe::parts_of(b).actors.gateway,
+  caf::anon_send(troupe::services_of(b).actors.gateway,
                  troupe::contracts::peer_down{{"a", a.id(), "127.0.0.1", a.port()}, "the test says so", false});
   BOOST_CHECK_EXCEPTION(reply.get(), troupe::error, says("its caller went down (the test says so)"));
   BOOST_TEST(b.status().calls_queued == 0u);
-  const auto context = troupe::parts_of(b).contexts.find(pass.id()).actor;
+  const auto context = troupe::services_of(b).contexts.find(pass.id()).actor;
   let_go.set_value();
   caf::scoped_actor self{b.system()};
   self->request(context, 20s, troupe::support::gradients_atom::value)
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(calls_are_nested_to_a_depth_of_4096) {
     request.what = troupe::requests::function{"nothing"};
     request.depth = depth;
     std::string outcome = "no answer";
-    self->request(troupe::parts_of(here).actors.gateway, 20s, std::move(request))
+    self->request(troupe::services_of(here).actors.gateway, 20s, std::move(request))
       .receive([&](const troupe::call_result&) { outcome = "done"; },
                [&](const caf::error& why) { outcome = troupe::to_exception(why).what(); });
     return outcome;

@@ -81,8 +81,8 @@ peer_status traffic(const node& of, const std::string& with) {
 
 /// Makes the directory of `here` believe that `other` reads no wire format, as a node of the previous version does.
 void make_old(node& here, node& other) {
-  auto& directory = parts_of(here).directory;
-  auto who = parts_of(other).self.as_member();
+  auto& directory = services_of(here).directory;
+  auto who = services_of(other).self.as_member();
   who.formats = 0;
   directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(directory.gateway(other.id())), 1'000'000);
 }
@@ -215,9 +215,9 @@ BOOST_AUTO_TEST_CASE(a_node_of_the_previous_version_gets_exact_tensors) {
 BOOST_AUTO_TEST_CASE(nodes_tell_each_other_which_formats_they_read) {
   trio all;
   for (const auto* other : {"one", "two"})
-    BOOST_TEST(parts_of(all.driver).directory.formats(all.driver.peer(other).id()) == formats_read);
-  BOOST_TEST(parts_of(all.one).directory.formats(all.driver.id()) == formats_read);
-  BOOST_TEST(parts_of(all.one).directory.formats(all.two.id()) == formats_read);
+    BOOST_TEST(services_of(all.driver).directory.formats(all.driver.peer(other).id()) == formats_read);
+  BOOST_TEST(services_of(all.one).directory.formats(all.driver.id()) == formats_read);
+  BOOST_TEST(services_of(all.one).directory.formats(all.two.id()) == formats_read);
 }
 
 BOOST_AUTO_TEST_CASE(the_mean_of_repeated_gradients_is_exact_in_the_limit) {
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(the_mean_of_repeated_gradients_is_exact_in_the_limit) {
 BOOST_AUTO_TEST_CASE(residuals_end_with_their_peer) {
   trio all;
   const auto weights = [&](const char* name) { return all.module_on(name, 64); };
-  auto& kept = parts_of(all.driver).outbox.residuals;
+  auto& kept = services_of(all.driver).outbox.residuals;
   for (int step = 0; step < 3; ++step)
     for (const auto* name : {"one", "two"}) {
       const auto remote = weights(name);
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(residuals_have_the_limit_of_the_settings) {
   context pass(driver, wire_format::int8);
   const auto call = [&] { return remote.call("times", {at::ones({64, 64})}).get().tensor(0).square().sum(); };
   pass.backward({call() + call()}).get();
-  BOOST_TEST(parts_of(driver).outbox.residuals.bytes() == options.feedback_limit);
+  BOOST_TEST(services_of(driver).outbox.residuals.bytes() == options.feedback_limit);
 }
 
 BOOST_AUTO_TEST_CASE(gradients_of_gradients_are_compressed_too) {

@@ -84,11 +84,11 @@ BOOST_AUTO_TEST_CASE(to_a_node_that_is_not_there_names_the_node) {
 BOOST_AUTO_TEST_CASE(of_a_node_that_has_not_told_its_devices_is_refused_there) {
   to_b().call("echo").get();  // all news of the peer have come
   const auto b_of_old = [&] {
-    auto who = troupe::parts_of(b).self.as_member();
+    auto who = troupe::services_of(b).self.as_member();
     who.devices.clear();  // as an older version
     return who;
   }();
-  auto& directory = troupe::parts_of(a).directory;
+  auto& directory = troupe::services_of(a).directory;
   const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(directory.gateway(b.id()));
   directory.remove(b.id(), 1);
   directory.add(b_of_old, gateway, 2);

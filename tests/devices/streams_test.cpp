@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(what_a_batched_tensor_wraps_is_kept_for_the_stream_that_use
   }
 }
 
-BOOST_AUTO_TEST_CASE(each_part_of_a_sparse_tensor_is_kept_for_the_stream_that_uses_it) {  // SO-3
+BOOST_AUTO_TEST_CASE(each_component_of_a_sparse_tensor_is_kept_for_the_stream_that_uses_it) {  // SO-3
   const auto there = [&](const at::Tensor& part) { return part.to(first); };
   for (const auto layout : {at::kSparse, at::kSparseCsr, at::kSparseCsc}) {
     std::vector<at::Tensor> parts{there(at::tensor({5.0F, 6.0F})), there(at::tensor({0, 1}, at::kLong))};

@@ -78,8 +78,9 @@ BOOST_AUTO_TEST_CASE(a_call_takes_and_gives_tensors_of_an_accelerator) {
     BOOST_CHECK(y.device() == device);
     BOOST_TEST(same(y, device == first ? at::tensor({2.0, 30.0}) : at::tensor({4.0, 50.0})));
   }
-  BOOST_TEST(troupe::parts_of(a).departures->stage.used().refused == 0U);
-  BOOST_TEST(troupe::parts_of(a).departures->stage.used().in_use + troupe::parts_of(a).departures->stage.used().idle > 0U);
+  BOOST_TEST(troupe::services_of(a).departures->stage.used().refused == 0U);
+  BOOST_TEST(troupe::services_of(a).departures->stage.used().in_use + troupe::services_of(a).departures->stage.used().idle >
+             0U);
 }
 
 BOOST_AUTO_TEST_CASE(each_tensor_of_a_message_arrives_where_it_was) {
@@ -341,7 +342,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_breaks_in_the_middle_of_a_pass_fails_it_and_t
   broken.reset();
   pass.backward({y.sum()}).get();
   BOOST_TEST(same(pass.gradient(x), at::tensor({2.0, 3.0})));
-  BOOST_TEST(troupe::parts_of(a).departures->stage.used().in_use == 0U);
+  BOOST_TEST(troupe::services_of(a).departures->stage.used().in_use == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_runs_out_for_the_copies_of_a_call_names_the_call) {
@@ -407,7 +408,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_anywhere_is_one_error_and_the_context_
   };
   BOOST_TEST(owners == expected, boost::test_tools::per_element());
   BOOST_TEST(more.count() == 0U);
-  BOOST_TEST(troupe::parts_of(a).departures->stage.used().in_use == 0U);
+  BOOST_TEST(troupe::services_of(a).departures->stage.used().in_use == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_what_it_has) {
@@ -418,7 +419,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_the_receiver_lacks_is_an_error_that_names_wha
   request.payload.devices = {simulated::device(9)};
   caf::scoped_actor self{a.system()};
   std::string text;
-  self->request(troupe::parts_of(a).directory.gateway(a.peer("b").id()), 10s, request)
+  self->request(troupe::services_of(a).directory.gateway(a.peer("b").id()), 10s, request)
     .receive([](const call_result&) {}, [&](const caf::error& reason) { text = to_exception(reason).what(); });
   for (const auto* part : {"argument[0]", "simulated:9", "cpu, simulated:0, simulated:1"})
     BOOST_TEST(text.find(part) != std::string::npos, "'" << text << "' lacks '" << part << "'");

@@ -24,7 +24,7 @@
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
-#include "engine/thread_state_parts.hpp"
+#include "engine/thread_state_fields.hpp"
 #include "engine/threads.hpp"
 #include "support/allocation_count.hpp"
 
@@ -104,7 +104,7 @@ trace seen_around(const part& which, const way& run_on) {
 
 // TH-1
 BOOST_AUTO_TEST_CASE(what_a_function_changes_and_leaves_behind_reaches_its_hooks_and_not_the_next_function) {
-  for (const part& each : parts_seen_at_once()) {
+  for (const field& each : parts_seen_at_once()) {
     BOOST_TEST_CONTEXT(each.name) {
       TROUPE_TEST_BOTH_WAYS([&](const way& run_on) { return seen_around(each, run_on); }, 4);
       const auto found = seen_around(each, way(true));
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(what_a_function_changes_and_leaves_behind_reaches_its_hooks
 }
 
 BOOST_AUTO_TEST_CASE(the_installed_engine_sets_back_what_libtorchs_does) {
-  for (const part& each : parts_seen_at_once()) {
+  for (const field& each : parts_seen_at_once()) {
     const auto found = on_both([&] { return seen_around(each, way(false)); });
     BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
   }
@@ -207,8 +207,8 @@ BOOST_AUTO_TEST_CASE(at_the_end_every_part_is_set_back_whether_containers_are_em
     PythonTorchFunctionTLS::push_onto_stack(std::make_shared<c10::SafePyObject>(no_object()));
   };
   const std::vector<std::function<void()>> beginnings{[] {}, of_torch_functions};
-  for (std::size_t i = 0; i < 2 * parts().size(); ++i) {
-    const part& each = parts()[i / 2];
+  for (std::size_t i = 0; i < 2 * fields().size(); ++i) {
+    const field& each = fields()[i / 2];
     const unharmed_thread afterwards;
     c10::GradMode::set_enabled(false);
     beginnings[i % 2]();
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(where_nothing_has_changed_nothing_is_allocated) {
 
 // TH-2
 BOOST_AUTO_TEST_CASE(what_calls_alone_tell_is_set_back_with_another_part) {
-  for (const part& each : parts()) {
+  for (const field& each : fields()) {
     const unharmed_thread afterwards;
     const std::string before = each.see();
     troupe::engine::thread_state_keeper keeper;

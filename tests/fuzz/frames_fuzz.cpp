@@ -113,9 +113,9 @@ void read_input(std::string_view bytes) {
     broker.judge.meet({"cluster", "node", "role"});
   }
   for (bool is_fine = true; is_fine && !bytes.empty();) {
-    const auto part = bytes.substr(0, 1000);
-    is_fine = broker.feed(std::string(part));
-    bytes.remove_prefix(part.size());
+    const auto chunk = bytes.substr(0, 1000);
+    is_fine = broker.feed(std::string(chunk));
+    bytes.remove_prefix(chunk.size());
   }
   static auto* const caf = new reader_of_caf;  // lives until the process ends
   if (has_certificates)

@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(who_says_of_too_few_tensors_that_they_left_ahead_writes_not
   message.tensors = {at::zeros({2}), at::zeros({2})};
   message.ahead = {a, {1}};
   bytes wire;
-  BOOST_TEST(caf::to_string(testing::encode(wire, message)).find("has 2 parts") != std::string::npos);
+  BOOST_TEST(caf::to_string(testing::encode(wire, message)).find("has 2 components") != std::string::npos);
   BOOST_TEST(wire.empty());
 }
 

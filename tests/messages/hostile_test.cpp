@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(strides_that_leave_the_payload_are_refused) {
 BOOST_AUTO_TEST_CASE(arrays_that_contradict_each_other_are_refused) {
   auto tensors = described({4}, 16);
   tensors.add_kinds(1);
-  check_refused(tensors, "speaks of 2 defined tensors or their parts, but has 1 dtypes");
+  check_refused(tensors, "speaks of 2 defined tensors or their components, but has 1 dtypes");
   tensors = described({4}, 16);
   tensors.add_dtypes(1);
   check_refused(tensors, "has 2 dtypes");

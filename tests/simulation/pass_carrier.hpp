@@ -62,7 +62,7 @@ struct event {
 ///   post(event)                   sends a message; reaches(from, to): whether the one node holds the other for up
 ///   id_of(node), number_of(id)    parent_of(node): in the tree of calls
 ///   lead(pass)                    the initiator; null if the context was released on node 0
-///   part(node, pass)              the participant; null if the node has none
+///   participant(node, pass)       the participant; null if the node has none
 ///   routed(node, pass)            the participant, if the context routes messages to it; otherwise null
 ///   join(node, pass)              as routed(); makes a participant where the pass is new
 ///   skip(node, pass)              as routed(); from now on the context routes nothing to it, and makes no participant
@@ -117,7 +117,7 @@ class pass_carrier {
       }
       case kind::abort: {
         // The initiator asks its own graph task, and the context does not hear of it.
-        auto* mine = node == 0 ? world().part(node, pass) : world().skip(node, pass);
+        auto* mine = node == 0 ? world().participant(node, pass) : world().skip(node, pass);
         if (mine != nullptr) return act(node, pass, mine->abort());
         if (node != 0) world().post({.what = kind::aborted, .from = node, .pass = pass, .settled = true});
         return;
@@ -144,7 +144,7 @@ class pass_carrier {
         if (auto* lead = world().lead(pass)) act(pass, lead->aborted(world().id_of(what.from), what.sent_to, what.settled));
         return;
       case kind::returned: {
-        auto* mine = world().part(node, pass);
+        auto* mine = world().participant(node, pass);
         return act(
           node, pass,
           what.share ? mine->returned(std::move(*what.share), std::move(what.why)) : mine->walked(std::move(what.ids)));
@@ -200,11 +200,11 @@ class pass_carrier {
                     .from = node,
                     .pass = pass,
                     .ids = std::exchange(what.recvs, {}),
-                    .settled = world().part(node, pass)->settled()});
+                    .settled = world().participant(node, pass)->settled()});
   }
   void carry_out(Number node, pass_index pass, in::answer_walk& what) {
     if (auto* lead = world().lead(pass))
-      act(pass, lead->found(world().id_of(node), what.recvs, world().part(node, pass)->settled()));
+      act(pass, lead->found(world().id_of(node), what.recvs, world().participant(node, pass)->settled()));
   }
   void carry_out(Number node, pass_index pass, in::answer_abort& what) {
     world().free(node, pass);
@@ -212,7 +212,7 @@ class pass_carrier {
                   .from = node,
                   .pass = pass,
                   .sent_to = std::move(what.sent_to),
-                  .settled = world().part(node, pass)->settled()});
+                  .settled = world().participant(node, pass)->settled()});
   }
   void carry_out(Number node, pass_index pass, in::tell_senders& what) {
     for (const auto who : what.who)
@@ -222,7 +222,7 @@ class pass_carrier {
   void carry_out(Number node, pass_index pass, in::hand_out&) { world().handed_out(node, pass); }
   void carry_out(Number node, pass_index pass, in::end&) { world().ended(node, pass); }
 
-  void carry_out(pass_index pass, of::walk_roots&) { act(0, pass, world().part(0, pass)->walk_roots()); }
+  void carry_out(pass_index pass, of::walk_roots&) { act(0, pass, world().participant(0, pass)->walk_roots()); }
   void carry_out(pass_index pass, of::ask_discover& what) {
     const auto to = world().number_of(what.who);
     if (!world().reaches(0, to)) return is_down(pass, what.who);

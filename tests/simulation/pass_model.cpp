@@ -26,7 +26,7 @@ pass_model::pass_model(simulated_network& network, std::shared_ptr<const pass_sh
       how_(std::move(how)),
       sends_of_nodes_(shape_->sends_of_nodes()),
       children_(shape_->nodes),
-      parts_(shape_->nodes),
+      states_(shape_->nodes),
       owed_(shape_->owed()),
       runs_(shape_->home.size()),
       given_(shape_->home.size()),
@@ -107,16 +107,16 @@ void pass_model::start(std::function<void(const pass_result&)> ended) {
   for (number n = 0; how_.knows_all && n < shape_->nodes; ++n) participants.insert(id_of(n));
   lead_.emplace(id_of(0), std::move(participants), !how_.fast);
   begin(0);
-  parts_[0].roots_due = true;
+  states_[0].roots_due = true;
   later(how_.deadline_ns);
-  act(0, 0, parts_[0].protocol->start(protocol::whole_weight()));
+  act(0, 0, states_[0].protocol->start(protocol::whole_weight()));
 }
 
 void pass_model::begin(number node) {
   std::set<message_id> sends;
   for (const auto send : sends_of_nodes_[node]) sends.insert(message_of(send));
-  parts_[node].protocol.emplace(std::move(sends), position_in_calls(node), node == 0);
-  parts_[node].is_routed = true;
+  states_[node].protocol.emplace(std::move(sends), position_in_calls(node), node == 0);
+  states_[node].is_routed = true;
 }
 
 /// As a context record knows it: the root and its children report to the root in any case.
@@ -129,36 +129,36 @@ protocol::call_tree_position_ptr pass_model::position_in_calls(number node) cons
 }
 
 protocol::participant* pass_model::join(number node, pass_index pass) {
-  auto& mine = parts_[node];
+  auto& mine = states_[node];
   if (!mine.protocol && !mine.is_barred && !mine.is_released && node != 0) begin(node);
   return routed(node, pass);
 }
 
 protocol::participant* pass_model::skip(number node, pass_index pass) {
   auto* mine = routed(node, pass);
-  parts_[node].is_routed = false;
-  parts_[node].is_barred = true;
+  states_[node].is_routed = false;
+  states_[node].is_barred = true;
   is_weight_known_ = false;
   return mine;
 }
 
 void pass_model::keep(const event& what) {
   const auto send = send_of(what.send);
-  const bool over = parts_[what.to].protocol->over();
+  const bool over = states_[what.to].protocol->over();
   if (!over && (delivered_[send] || dropped_[send]))
     found_wrong("PA-2: send " + std::to_string(send) + " gets gradients twice or after it was pruned");
   delivered_[send] = delivered_[send] || !over;
-  parts_[what.to].deliveries.push_back(send);
+  states_[what.to].deliveries.push_back(send);
 }
 
 void pass_model::ended(number node, pass_index pass) {
   skip(node, pass);
-  parts_[node].protocol.reset();
-  parts_[node].away.reset();
+  states_[node].protocol.reset();
+  states_[node].away.reset();
 }
 
 void pass_model::acted(number node, pass_index pass) {
-  const auto* mine = part(node, pass);
+  const auto* mine = participant(node, pass);
   is_weight_known_ = is_weight_known_ && mine != nullptr && !mine->over();
 }
 
@@ -169,12 +169,12 @@ void pass_model::peer_down(number at, number who) {
 
 /// The two nodes tell each other which contexts they hold: what the opener has released is dropped.
 void pass_model::peer_up(number at, number who) {
-  if (at != 0 && who == 0 && parts_[0].is_released) close(at);
+  if (at != 0 && who == 0 && states_[0].is_released) close(at);
 }
 
 void pass_model::process_ended(number which) {
   ended(which, 0);
-  parts_[which].is_released = true;
+  states_[which].is_released = true;
   if (which == 0) lead_.reset();
 }
 
@@ -185,7 +185,7 @@ void pass_model::release() {
 
 /// The context is released on this node.
 void pass_model::close(number node) {
-  if (std::exchange(parts_[node].is_released, true)) return;
+  if (std::exchange(states_[node].is_released, true)) return;
   is_weight_known_ = false;
   if (node == 0) lead_.reset();
   pass_carrier::close(node, 0);
@@ -222,7 +222,7 @@ pass_model::weight pass_model::weight_of(const weight_share& carried) const {
 std::string pass_model::wrong() const {
   if (!wrong_.empty() || !how_.checks_weight || !is_weight_known_ || !lead_ || result_) return wrong_;
   auto sum = flying_ + weight_of(std::get<1>(lead_->state()));
-  for (const auto& each : parts_)
+  for (const auto& each : states_)
     if (each.protocol) sum += weight_of(std::get<1>(each.protocol->state()));
   return sum == weight{1} << finest ? std::string() : "WG-1, PA-1: weight of the pass is lost or made";
 }

@@ -143,10 +143,10 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   const pass_result& result() const { return *result_; }
   /// Which of the protocol's promises is broken; empty if none is.
   std::string wrong() const;
-  /// Whether the node holds a part of the context.
-  bool holds_part(number node) const { return parts_[node].protocol.has_value(); }
+  /// Whether the node takes part in the pass.
+  bool holds_participant(number node) const { return states_[node].protocol.has_value(); }
   /// Whether the node may still run functions of the pass.
-  bool runs_on(number node) const { return holds_part(node) && !parts_[node].protocol->over(); }
+  bool runs_on(number node) const { return holds_participant(node) && !states_[node].protocol->over(); }
   std::uint64_t number_of_context() const noexcept { return how_.context.number; }
   const pass_shape& shape() const noexcept { return *shape_; }
   std::size_t host_of(number node) const { return how_.at.empty() ? node : how_.at[node]; }
@@ -165,12 +165,12 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
     std::size_t next = 0;
     bool is_stopped = false;
   };
-  struct node_part {
+  struct node_state {
     std::optional<protocol::participant> protocol;
     std::shared_ptr<burst> away;
     std::vector<number> deliveries;  // for the next burst
     bool roots_due = false;          // for the next burst
-    bool is_routed = false;          // whether messages of the pass reach this part
+    bool is_routed = false;          // whether messages of the pass reach this node
     bool is_barred = false;          // whether an abort has come: nothing begins any more
     bool is_released = false;        // whether the context was released here
   };
@@ -183,17 +183,21 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   node_id id_of(number node) const { return how_.ids.empty() ? node_id{std::uint64_t{node} + 1} : how_.ids[node]; }
   number number_of(node_id who) const { return numbers_.at(who); }
   number parent_of(number node) const { return shape_->parent(node); }
-  bool is_released(number node) const { return parts_[node].is_released; }
+  bool is_released(number node) const { return states_[node].is_released; }
   protocol::initiator* lead(pass_index) { return lead_ ? &*lead_ : nullptr; }
-  protocol::participant* part(number node, pass_index) { return parts_[node].protocol ? &*parts_[node].protocol : nullptr; }
-  protocol::participant* routed(number node, pass_index) { return parts_[node].is_routed ? &*parts_[node].protocol : nullptr; }
+  protocol::participant* participant(number node, pass_index) {
+    return states_[node].protocol ? &*states_[node].protocol : nullptr;
+  }
+  protocol::participant* routed(number node, pass_index) {
+    return states_[node].is_routed ? &*states_[node].protocol : nullptr;
+  }
   protocol::participant* join(number node, pass_index);
   protocol::participant* skip(number node, pass_index);
   void keep(const event& what);
-  void forget(number node, pass_index) { parts_[node].deliveries.clear(); }
+  void forget(number node, pass_index) { states_[node].deliveries.clear(); }
   void run(number node, pass_index, protocol::participant::run_burst& what);
   void walk(number node, pass_index, const protocol::participant::run_walk& what);
-  void stop(number node, pass_index) { parts_[node].away->is_stopped = true; }
+  void stop(number node, pass_index) { states_[node].away->is_stopped = true; }
   void free(number node, pass_index pass) { forget(node, pass); }
   void ended(number node, pass_index);
   void unused(pass_index, const std::vector<node_id>&) {}
@@ -229,7 +233,7 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   std::map<node_id, number> numbers_;
   std::vector<std::vector<number>> sends_of_nodes_;
   std::vector<std::vector<number>> children_;  // of each node, in the tree of calls
-  std::vector<node_part> parts_;
+  std::vector<node_state> states_;
   std::optional<protocol::initiator> lead_;
   std::vector<number> owed_;
   std::vector<std::uint8_t> runs_;
@@ -243,7 +247,7 @@ class pass_model : public std::enable_shared_from_this<pass_model>,
   std::optional<pass_result> result_;
   std::function<void(const pass_result&)> ended_;
   weight flying_ = 0;            // weight in messages and bursts
-  bool is_weight_known_ = true;  // false once a part has dropped weight, as it does when the pass is over there
+  bool is_weight_known_ = true;  // false once a participant has dropped weight, as it does when the pass is over there
   std::string wrong_;
 };
 

@@ -9,7 +9,7 @@
 namespace troupe::simulation {
 
 void pass_model::run(number node, pass_index, protocol::participant::run_burst& what) {
-  auto& mine = parts_[node];
+  auto& mine = states_[node];
   if (mine.protocol->over() || mine.is_barred)
     found_wrong("PA-3: a burst starts on node " + std::to_string(node) + " after a failure or an abort");
   if (mine.away) found_wrong("GA-1: a second burst runs on node " + std::to_string(node));
@@ -93,7 +93,7 @@ bool pass_model::emit(burst& work, number send, bool more) {
 
 void pass_model::returned(const std::shared_ptr<burst>& work, std::optional<protocol::failure> why) {
   flying_ -= weight_of(work->share.carried);
-  auto& mine = parts_[work->node];
+  auto& mine = states_[work->node];
   if (mine.away != work) return;
   mine.away.reset();
   event back{.what = kind::returned, .to = work->node, .why = std::move(why), .share = std::move(work->share)};
@@ -105,10 +105,10 @@ void pass_model::walk(number node, pass_index, const protocol::participant::run_
   auto from = what.where == protocol::walk_from::roots ? shape_->roots : std::vector<number>();
   for (const auto& send : what.sends) from.push_back(shape_->sends[send_of(send)].target);
   auto work = std::make_shared<burst>(burst{node, {}, {}, 0, false});
-  parts_[node].away = work;
+  states_[node].away = work;
   network_.compute(host_of(node), how_.costs.function_ns, [self = shared_from_this(), node, work, from = std::move(from)] {
-    if (self->parts_[node].away != work) return;
-    self->parts_[node].away.reset();
+    if (self->states_[node].away != work) return;
+    self->states_[node].away.reset();
     event back{.what = kind::returned, .to = node, .ids = self->recvs_from(from)};
     self->handle(back);
   });

@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_function_that_throws_fails_the_pass_on_all_nodes) {  // I
     all.run(500 * ms);
     BOOST_TEST_REQUIRE(all.pass->is_over());
     BOOST_TEST((all.pass->result().code == errc::function_failed));
-    for (std::uint32_t n = 0; n < 5; ++n) BOOST_TEST(!all.pass->holds_part(n));
+    for (std::uint32_t n = 0; n < 5; ++n) BOOST_TEST(!all.pass->holds_participant(n));
   }
 }
 
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_ends_at_any_time_fails_the_pass_or_comes_too_la
     failed += !all.pass->result().succeeded;
     all.pass->release();
     all.run(6000 * ms);
-    for (std::uint32_t n = 0; n < 6; ++n) BOOST_TEST(!all.pass->holds_part(n));
+    for (std::uint32_t n = 0; n < 6; ++n) BOOST_TEST(!all.pass->holds_participant(n));
   }
   BOOST_TEST(failed > 10);
 }

@@ -178,7 +178,7 @@ void simulated_network::mend_way(node_number from, node_number to) {
   if (cut_.erase(way_of(from, to)) != 0) release_held();
 }
 
-void simulated_network::part(std::size_t first) {
+void simulated_network::separate(std::size_t first) {
   parted_ = first;
   release_held();
 }
@@ -193,7 +193,7 @@ void simulated_network::slow(node_number a, node_number b, std::int64_t factor) 
 void simulated_network::mend_all() {
   cut_.clear();
   slow_.clear();
-  part(0);
+  separate(0);
 }
 
 /// TCP sends again what got no answer.

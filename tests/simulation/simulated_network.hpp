@@ -90,7 +90,7 @@ class simulated_network {
   void cut_way(node_number from, node_number to) { cut_.insert(way_of(from, to)); }
   void mend_way(node_number from, node_number to);
   /// No message passes between the nodes with numbers below `first` and the others; 0: all of them reach each other again.
-  void part(std::size_t first);
+  void separate(std::size_t first);
   std::size_t parted() const noexcept { return parted_; }
   /// Messages between the two nodes take `factor` times as long as others.
   void slow(node_number a, node_number b, std::int64_t factor);

@@ -132,10 +132,10 @@ BOOST_AUTO_TEST_CASE(what_is_cut_waits_or_is_lost) {  // NQ-2
   all.clock.run_until(1000);
   all.expect({"late @600"});
   all.network.lose_what_is_cut();
-  all.network.part(1);
+  all.network.separate(1);
   all.send(0, 1, "lost");
   all.send(1, 2, "on one side");
-  all.network.part(0);
+  all.network.separate(0);
   all.clock.run_until(2000);
   all.expect({"on one side @1100"});
 }

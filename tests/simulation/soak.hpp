@@ -41,7 +41,7 @@ class soak_faults {
   std::int64_t draw_length_ns();
   void note(std::size_t a, std::size_t b);
   void note(std::size_t node);
-  void note_parts();
+  void note_separation();
   void end_later(const std::function<void()>& end);
   void begin(const std::string& what);
   void end_process(std::size_t node, bool says_farewell);

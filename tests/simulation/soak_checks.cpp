@@ -137,7 +137,7 @@ void soak::check_agreement() {
   for (const auto& each : passes_) {
     expect(each->is_over, "SK-2: a pass is not over after a calm time");
     for (pass_shape::number n = 0; n < each->ids.size(); ++n)
-      expect(!each->model->holds_part(n) || all_.self(each->at[n]).id != each->ids[n],
+      expect(!each->model->holds_participant(n) || all_.self(each->at[n]).id != each->ids[n],
              "SK-4: n" + std::to_string(each->at[n]) + " still holds a part of pass " +
                std::to_string(each->model->number_of_context()));
   }

@@ -35,7 +35,7 @@ void soak_faults::note(std::size_t node) {
   for (std::size_t other = 0; other < count_; ++other) note(node, other);
 }
 
-void soak_faults::note_parts() {
+void soak_faults::note_separation() {
   for (std::size_t a = 0; a < network_.parted(); ++a)
     for (std::size_t b = network_.parted(); b < count_; ++b) note(a, b);
 }
@@ -120,13 +120,13 @@ void soak_faults::go_wrong() {
     });
   } else if (network_.parted() == 0) {
     const auto first = 1 + below(count_ - 1);
-    begin("part the first " + std::to_string(first));
-    network_.part(first);
-    note_parts();
+    begin("separate the first " + std::to_string(first));
+    network_.separate(first);
+    note_separation();
     end_later([this] {
       if (on_fault) on_fault("no longer parted");
-      note_parts();
-      network_.part(0);
+      note_separation();
+      network_.separate(0);
     });
   }
 }

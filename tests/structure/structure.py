@@ -50,7 +50,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<troupe/([^>]+)>|"([^"]+)")
 UNLINKED = {("actors/support/strict_json", "actors/support/texts"): "takes only what the header defines"}
 
 # Headers that only their own folder includes.
-PRIVATE = {"messages/wire.hpp", "messages/wire_parts.hpp"}
+PRIVATE = {"messages/wire.hpp", "messages/wire_fields.hpp"}
 
 
 class Tree:

@@ -14,7 +14,7 @@
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/messages/message_size.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 using namespace troupe;
 
@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_SUITE(calls_that_a_node_makes)
 
 namespace {
 
-struct fixture : test::lone_parts {
+struct fixture : test::lone_services {
   contracts::outgoing_call_ptr made(context_id context = {}) {
     auto job = std::make_shared<contracts::outgoing_call>();
     job->request.payload.context = context;
@@ -38,7 +38,7 @@ struct fixture : test::lone_parts {
     return made;
   }
 
-  calls::outgoing_calls& calls = parts.calls;
+  calls::outgoing_calls& calls = services.calls;
 };
 
 }  // namespace
@@ -48,8 +48,8 @@ BOOST_FIXTURE_TEST_CASE(go_to_the_gateway_and_are_counted, fixture) {
   contracts::outgoing_call_ptr sent;
   gateway->receive([&](const contracts::outgoing_call_ptr& came) { sent = came; }, caf::after(test::patience) >> [] {});
   BOOST_TEST((sent == job));
-  BOOST_TEST(parts.counts.calls_made == 1u);
-  BOOST_TEST(parts.counts.calls_waiting == 1u);
+  BOOST_TEST(services.counts.calls_made == 1u);
+  BOOST_TEST(services.counts.calls_waiting == 1u);
   job->ended = true;
 }
 
@@ -61,8 +61,8 @@ BOOST_FIXTURE_TEST_CASE(that_were_answered_keep_their_first_answer, fixture) {  
   calls.finish(*job, second);
   calls.fail(*job, error(errc::peer_down, "it is down"));
   BOOST_TEST(get<std::int64_t>(job->reply.get().values, "number") == 1);
-  BOOST_TEST(parts.counts.calls_waiting == 0u);
-  BOOST_TEST(parts.counts.calls_failed == 0u);
+  BOOST_TEST(services.counts.calls_waiting == 0u);
+  BOOST_TEST(services.counts.calls_failed == 0u);
 }
 
 BOOST_FIXTURE_TEST_CASE(that_failed_keep_their_first_failure, fixture) {  // OG-1
@@ -74,14 +74,14 @@ BOOST_FIXTURE_TEST_CASE(that_failed_keep_their_first_failure, fixture) {  // OG-
   BOOST_CHECK_EXCEPTION(job->reply.get(), error, [](const error& failed) {
     return failed.code() == errc::peer_down && std::string(failed.what()).find("it is down") != std::string::npos;
   });
-  BOOST_TEST(parts.counts.calls_waiting == 0u);
-  BOOST_TEST(parts.counts.calls_failed == 1u);
+  BOOST_TEST(services.counts.calls_waiting == 0u);
+  BOOST_TEST(services.counts.calls_failed == 1u);
 }
 
 // A message names no more failed passes than its receiver takes.
 BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) {
-  parts.directory.add({"there", node_id{2}, "127.0.0.1", 1}, caf::actor_cast<caf::strong_actor_ptr>(gateway));
-  const auto context = parts.contexts.open();
+  services.directory.add({"there", node_id{2}, "127.0.0.1", 1}, caf::actor_cast<caf::strong_actor_ptr>(gateway));
+  const auto context = services.contexts.open();
   const auto fail_a_pass = [&] { context.record->end(context.record->begin(true)->number, false); };
   for (std::size_t i = 0; i < max_entries; ++i) fail_a_pass();
   const auto taken = made(context.record->id());
@@ -94,7 +94,7 @@ BOOST_FIXTURE_TEST_CASE(in_a_context_with_too_many_failed_passes_fail, fixture) 
   BOOST_CHECK_EXCEPTION(refused_call->reply.get(), error, [](const error& refused) {
     return refused.code() == errc::misuse && std::string(refused.what()).find("131073 passes") != std::string::npos;
   });
-  parts.contexts.stop();
+  services.contexts.stop();
   end(context.actor);
 }
 

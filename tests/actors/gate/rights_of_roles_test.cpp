@@ -118,7 +118,7 @@ constexpr pass_number latest_pass{std::numeric_limits<std::uint64_t>::max()};
 /// Sends the call as it is. Throws what the node `to` answers.
 call_result answer_of(node& from, node& to, const call_request& call) {
   caf::scoped_actor self{from.system()};
-  const auto there = caf::actor_cast<caf::actor>(parts_of(from).directory.gateway(to.id()));
+  const auto there = caf::actor_cast<caf::actor>(services_of(from).directory.gateway(to.id()));
   call_result result;
   self->request(there, liar::patience, call)
     .receive([&](call_result& came) { result = std::move(came); }, [](const caf::error& why) { throw to_exception(why); });
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(the_spans_of_a_pass_come_from_roles_that_may_write_the_trac
     const auto has_come = [&] {
       caf::scoped_actor self{all.host.system()};
       bool found = false;
-      self->request(parts_of(all.host).actors.tracer, liar::patience, support::collect_atom::value)
+      self->request(services_of(all.host).actors.tracer, liar::patience, support::collect_atom::value)
         .receive(
           [&](const tracing::trace_log& log) {
             found = std::any_of(log.spans.begin(), log.spans.end(),
@@ -443,7 +443,7 @@ BOOST_AUTO_TEST_CASE(only_nodes_with_a_part_in_a_context_send_its_gradients_and_
   const auto untold = all.heard([&] { answer_of(mallory, all.host, question); });
   BOOST_TEST(contains(untold, "has no part in the context"), untold);
   // Who may not even call this node in the context says that it holds a part of it.
-  const auto host = caf::actor_cast<caf::actor>(parts_of(mallory).directory.gateway(all.host.id()));
+  const auto host = caf::actor_cast<caf::actor>(services_of(mallory).directory.gateway(all.host.id()));
   caf::anon_send(host, context_joined{pass.id(), mallory.id()});
   caf::anon_send(host, participant_quiet{pass.id(), {1}, mallory.id(), protocol::whole_weight()});
   caf::anon_send(host,
@@ -486,7 +486,7 @@ BOOST_AUTO_TEST_CASE(a_first_call_in_a_context_says_nothing_about_its_passes) {
     for (const auto number : {pass.id().number, pass.id().number + 1})
       BOOST_TEST(contains(lie(stranger, what, number), "refused to node 'stranger'"));
   BOOST_TEST(all.host.status().contexts == 1U);
-  // This node may call the function, and so has a part in the context from now on.
+  // This node may call the function, and so takes part in the context from now on.
   node visitor(all.settings_of("other", "visitor", ""));
   visitor.join("127.0.0.1", all.host.port());
   BOOST_TEST(lie(visitor, requests::function{"forward"}, pass.id().number) == "done");
@@ -512,7 +512,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   liar mallory(all.mine.kit_of_role("mallory", "visitor"));
   caf::anon_send(mallory.gateway_at(all.host.port()), gradients);
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 1; }));
-  // This node has a part in the context.
+  // This node takes part in the context.
   node visitor(all.settings_of("other", "visitor", ""));
   visitor.join("127.0.0.1", all.host.port());
   call_request call;
@@ -523,38 +523,38 @@ BOOST_AUTO_TEST_CASE(gradients_of_unknown_nodes_and_impossible_passes_are_refuse
   answer_of(visitor, all.host, call);
   gradients.from = "other";
   gradients.pass = latest_pass;
-  caf::anon_send(caf::actor_cast<caf::actor>(parts_of(visitor).directory.gateway(all.host.id())), gradients);
+  caf::anon_send(caf::actor_cast<caf::actor>(services_of(visitor).directory.gateway(all.host.id())), gradients);
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 2; }));
   // The opener itself takes part in no pass that it has not begun, from whichever node its gradients come.
   gradients.from = "host";
   gradients.pass = {7};
-  caf::anon_send(caf::actor_cast<caf::actor>(parts_of(all.host).directory.gateway(all.guest.id())), gradients);
+  caf::anon_send(caf::actor_cast<caf::actor>(services_of(all.host).directory.gateway(all.guest.id())), gradients);
   all.host.peer("guest").status();  // is answered after the gradients have been read
-  BOOST_TEST(all.guest.status().pass_parts == 0U);
+  BOOST_TEST(all.guest.status().graph_tasks == 0U);
   pass.backward({y.sum()}, {.deadline = liar::patience}).get();
   BOOST_TEST(pass.gradient(x).sum().item<float>() == 4.0F);
 }
 
 // The opener of a context may do with it what it likes. It takes a limited share of this node.
 BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-7
-  constexpr std::uint64_t most_parts = passes::context_record::most_parts;
+  constexpr std::uint64_t most_tasks = passes::context_record::most_tasks;
   constexpr std::uint64_t most_failed = 1000;  // of these passes
   const own_cluster mine;
   host_and_guest all(mine, R"({"call": ["forward"]})");
   context pass(all.guest);
   all.there().call("forward", {at::ones({2}).requires_grad_()}).get();
-  const auto host = caf::actor_cast<caf::actor>(parts_of(all.guest).directory.gateway(all.host.id()));
-  for (std::uint64_t number = 1; number <= most_parts + 3; ++number) {
+  const auto host = caf::actor_cast<caf::actor>(services_of(all.guest).directory.gateway(all.host.id()));
+  for (std::uint64_t number = 1; number <= most_tasks + 3; ++number) {
     caf::anon_send(host, prune{pass.id(), {number}, {}, protocol::whole_weight(), false, false});
     if (number % 512 == 0) all.there().call("forward", {at::ones({1})}).get();  // the host keeps up, and is up for the guest
   }
   BOOST_TEST(troupe::test::becomes_true([&] { return all.host.status().requests_refused == 3; }));
-  BOOST_TEST(all.host.status().pass_parts == most_parts);
+  BOOST_TEST(all.host.status().graph_tasks == most_tasks);
   std::string text = "answered";
   caf::scoped_actor self{all.guest.system()};
-  self->request(host, liar::patience, discover{pass.id(), {most_parts + 4}, {}, false, false})
+  self->request(host, liar::patience, discover{pass.id(), {most_tasks + 4}, {}, false, false})
     .receive([](const discovered&) {}, [&](const caf::error& why) { text = to_exception(why).what(); });
-  BOOST_TEST(contains(text, "has 4096 parts in passes of node 'guest'"), text);
+  BOOST_TEST(contains(text, "takes part in 4096 passes of node 'guest'"), text);
   // The opener learns at once why its pass can't run. Another thread, because contexts do not nest.
   auto failed = std::async(std::launch::async, [&] {
     context another(all.guest);
@@ -563,7 +563,7 @@ BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-
     return all.heard([&] { another.backward({y.sum()}, {.deadline = liar::patience}).get(); });
   });
   const auto reason = failed.get();
-  BOOST_TEST(contains(reason, "has 4096 parts in passes of node 'guest'"), reason);
+  BOOST_TEST(contains(reason, "takes part in 4096 passes of node 'guest'"), reason);
   call_request call;
   call.what = requests::function{"forward"};
   call.payload.context = pass.id();
@@ -571,9 +571,9 @@ BOOST_AUTO_TEST_CASE(an_opener_names_a_limited_number_of_passes) {  // CR-6, CR-
   call.payload.tensors = {at::ones({2})};
   for (std::uint64_t number = 1; number <= most_failed; ++number) call.failed.push_back({number});
   BOOST_TEST(all.heard([&] { answer_of(all.guest, all.host, call); }) == "done");
-  BOOST_TEST(all.host.status().pass_parts == most_parts - most_failed);
+  BOOST_TEST(all.host.status().graph_tasks == most_tasks - most_failed);
   for (std::uint64_t number = 1; number <= passes::context_record::most_failed; ++number)
-    call.failed.push_back({most_parts + number});
+    call.failed.push_back({most_tasks + number});
   const auto refused = all.heard([&] { answer_of(all.guest, all.host, call); });
   BOOST_TEST(contains(refused, "has more than 4096 failed passes"), refused);
 }

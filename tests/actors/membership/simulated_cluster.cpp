@@ -125,7 +125,7 @@ std::size_t simulated_cluster::join(std::size_t at) {
   return number;
 }
 
-void simulated_cluster::part(std::size_t first) { network_.part(first); }
+void simulated_cluster::separate(std::size_t first) { network_.separate(first); }
 
 bool simulated_cluster::is_up(std::size_t at, std::size_t who) const {
   const auto& table = hosts_[at].table;
@@ -189,7 +189,7 @@ void simulated_cluster::go_wrong() {
       network_.lose_one_of(lossy_ ? 4 : 0);
       break;
     case 10:
-      if (below(8) == 0) part(network_.parted() == 0 ? 1 + below(hosts_.size() - 1) : 0);
+      if (below(8) == 0) separate(network_.parted() == 0 ? 1 + below(hosts_.size() - 1) : 0);
       break;
     case 11:
       if (how_.has_rivals && below(4) == 0) start(a, hosts_[b].self.name);

@@ -84,7 +84,7 @@ class simulated_cluster {
   void reject(std::size_t from, std::size_t to) { rejected_.insert(way_of(from, to)); }
   void thaw(std::size_t which) { network_.thaw(which); }
   /// No message passes between the nodes with numbers below `first` and the others.
-  void part(std::size_t first);
+  void separate(std::size_t first);
 
   std::size_t size() const noexcept { return hosts_.size(); }
   const member& self(std::size_t which) const { return hosts_[which].self; }

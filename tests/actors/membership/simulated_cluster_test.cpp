@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(two_halves_of_a_cluster_find_each_other_again) {
   for (const std::int64_t away_s : {3, 20, 60}) {
     simulated_cluster all(meshed(60));
     all.pass(4 * all.interval_ns());
-    all.part(20);
+    all.separate(20);
     all.pass(away_s * 1'000 * simulated_cluster::ms);
     BOOST_TEST(missing_pairs(all) > 0u);
     if (away_s > 10) BOOST_TEST(missing_pairs(all) == 2 * 20 * 40u);

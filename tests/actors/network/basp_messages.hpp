@@ -45,12 +45,12 @@ class broker_at_the_end {
   bool feed(std::string bytes) {
     std::size_t at = 0;
     while (at < bytes.size()) {
-      const auto more = std::min(bytes.size() - at, part_.size() - collected_);
+      const auto more = std::min(bytes.size() - at, chunk_.size() - collected_);
       std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), more,
-                  part_.begin() + static_cast<std::ptrdiff_t>(collected_));
+                  chunk_.begin() + static_cast<std::ptrdiff_t>(collected_));
       at += more;
       collected_ += more;
-      if (collected_ == part_.size() && !hand_on()) return false;
+      if (collected_ == chunk_.size() && !hand_on()) return false;
     }
     return true;
   }
@@ -63,7 +63,7 @@ class broker_at_the_end {
 
  private:
   bool hand_on() {
-    const auto outcome = judge.sort(part_);
+    const auto outcome = judge.sort(chunk_);
     if (outcome == network::fragment_reader::outcome::wrong) return false;
     if (outcome == network::fragment_reader::outcome::kept && reader.now() == network::fragment_reader::state::fragment)
       ++fragments;
@@ -75,23 +75,23 @@ class broker_at_the_end {
 
   void take() {
     if (!head_) {
-      head_ = std::string(part_.begin(), part_.end());
-      if (network::message_head::read(part_.data()).payload > 0) return;
-      part_.clear();
+      head_ = std::string(chunk_.begin(), chunk_.end());
+      if (network::message_head::read(chunk_.data()).payload > 0) return;
+      chunk_.clear();
     }
-    messages.push_back(*std::exchange(head_, std::nullopt) + std::string(part_.begin(), part_.end()));
+    messages.push_back(*std::exchange(head_, std::nullopt) + std::string(chunk_.begin(), chunk_.end()));
   }
 
   void want_next() {
     collected_ = 0;
     if (reader.has_wish())
-      collected_ = reader.prepare(part_);
+      collected_ = reader.prepare(chunk_);
     else
-      part_.resize(head_ ? network::message_head::read(head_->data()).payload : network::message_head::bytes);
+      chunk_.resize(head_ ? network::message_head::read(head_->data()).payload : network::message_head::bytes);
   }
 
   const std::size_t most_;
-  std::vector<char> part_;
+  std::vector<char> chunk_;
   std::size_t collected_ = 0;
   std::optional<std::string> head_;
 };

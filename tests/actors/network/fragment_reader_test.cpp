@@ -55,11 +55,11 @@ BOOST_AUTO_TEST_CASE(a_fragment_takes_memory_for_its_own_bytes_alone) {
   fragment_reader reader;
   reader.begin();
   const auto head = fragment(write_scheduler::fragment_bytes, "");
-  std::vector<char> part(head.begin(), head.end());
-  BOOST_TEST((reader.sort(part) == fragment_reader::outcome::kept));
+  std::vector<char> chunk(head.begin(), head.end());
+  BOOST_TEST((reader.sort(chunk) == fragment_reader::outcome::kept));
   BOOST_TEST(reader.has_wish());
-  BOOST_TEST(reader.prepare(part) == 0U);
-  BOOST_TEST(part.size() == write_scheduler::fragment_bytes);
+  BOOST_TEST(reader.prepare(chunk) == 0U);
+  BOOST_TEST(chunk.size() == write_scheduler::fragment_bytes);
 }
 
 // FR-3
@@ -83,17 +83,17 @@ BOOST_AUTO_TEST_CASE(a_wrong_fragment_takes_no_memory) {
   fragment_reader reader;
   reader.begin();
   const auto head = fragment(0xFFFFFFFF, "");
-  std::vector<char> part(head.begin(), head.end());
-  BOOST_TEST((reader.sort(part) == fragment_reader::outcome::wrong));
+  std::vector<char> chunk(head.begin(), head.end());
+  BOOST_TEST((reader.sort(chunk) == fragment_reader::outcome::wrong));
   BOOST_TEST(!reader.has_wish());
 }
 
 BOOST_AUTO_TEST_CASE(bytes_of_another_protocol_go_to_their_broker) {
   fragment_reader reader;
-  std::vector<char> part(message_head::bytes, static_cast<char>(message_head::fragment));
-  const auto before = part;
-  BOOST_TEST((reader.sort(part) == fragment_reader::outcome::for_broker));
-  BOOST_TEST((part == before));
+  std::vector<char> chunk(message_head::bytes, static_cast<char>(message_head::fragment));
+  const auto before = chunk;
+  BOOST_TEST((reader.sort(chunk) == fragment_reader::outcome::for_broker));
+  BOOST_TEST((chunk == before));
   BOOST_TEST(!reader.has_wish());
 }
 

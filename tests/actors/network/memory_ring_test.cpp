@@ -49,20 +49,20 @@ BOOST_FIXTURE_TEST_SUITE(memory_ring, a_ring)
 // RI-1: the ring becomes empty and full, and the bytes pass the end of the ring's memory, many times.
 BOOST_AUTO_TEST_CASE(what_is_written_is_read_once_and_in_order) {
   std::mt19937 random(7);
-  std::vector<char> part(200'000);
+  std::vector<char> chunk(200'000);
   std::uint64_t written = 0;
   std::uint64_t read = 0;
   bool same = true;
   while (read < 20 * capacity) {
-    const auto most = random() % 10 == 0 ? part.size() : 300;
+    const auto most = random() % 10 == 0 ? chunk.size() : 300;
     for (auto times = random() % 8; times > 0; --times) {
       const auto bytes = 1 + random() % most;
-      for (std::size_t i = 0; i < bytes; ++i) part[i] = byte_at(written + i);
-      written += writer.write(part.data(), bytes).value();
+      for (std::size_t i = 0; i < bytes; ++i) chunk[i] = byte_at(written + i);
+      written += writer.write(chunk.data(), bytes).value();
     }
     for (auto times = random() % 8; times > 0; --times) {
-      const auto came = reader.read(part.data(), 1 + random() % most).value();
-      for (std::size_t i = 0; i < came; ++i) same = same && part[i] == byte_at(read + i);
+      const auto came = reader.read(chunk.data(), 1 + random() % most).value();
+      for (std::size_t i = 0; i < came; ++i) same = same && chunk[i] == byte_at(read + i);
       read += came;
     }
     BOOST_REQUIRE(same);
@@ -169,23 +169,23 @@ BOOST_AUTO_TEST_CASE(two_threads_that_sleep_whenever_they_may_get_everything_acr
   std::counting_semaphore<> wake_writer{0};
   std::thread other([&] {
     std::mt19937 random(1);
-    std::vector<char> part(100'000);
+    std::vector<char> chunk(100'000);
     for (std::uint64_t sent = 0; sent < total;) {
-      const auto bytes = std::min<std::uint64_t>(1 + random() % (random() % 4 == 0 ? part.size() : 100), total - sent);
-      for (std::size_t i = 0; i < bytes; ++i) part[i] = byte_at(sent + i);
-      const auto put = writer.write(part.data(), bytes).value();
+      const auto bytes = std::min<std::uint64_t>(1 + random() % (random() % 4 == 0 ? chunk.size() : 100), total - sent);
+      for (std::size_t i = 0; i < bytes; ++i) chunk[i] = byte_at(sent + i);
+      const auto put = writer.write(chunk.data(), bytes).value();
       sent += put;
       if (put > 0 && writer.has_to_wake_reader()) wake_reader.release();
       if (put == 0 && writer.may_sleep() && !wake_writer.try_acquire_for(20s)) return;
     }
   });
   std::mt19937 random(2);
-  std::vector<char> part(100'000);
+  std::vector<char> chunk(100'000);
   std::uint64_t read = 0;
   bool same = true;
   while (read < total) {
-    const auto came = reader.read(part.data(), 1 + random() % part.size()).value();
-    for (std::size_t i = 0; i < came; ++i) same = same && part[i] == byte_at(read + i);
+    const auto came = reader.read(chunk.data(), 1 + random() % chunk.size()).value();
+    for (std::size_t i = 0; i < came; ++i) same = same && chunk[i] == byte_at(read + i);
     read += came;
     if (came > 0 && reader.has_to_wake_writer()) wake_writer.release();
     if (came > 0 || !reader.may_sleep()) continue;

@@ -9,7 +9,7 @@
 #include <caf/binary_serializer.hpp>
 #include <caf/io/basp/header.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 using caf::io::basp::header;
 using caf::io::basp::message_type;
@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_SUITE(message_heads)
 
 namespace {
 
-struct fixture : troupe::test::lone_parts {
+struct fixture : troupe::test::lone_services {
   std::vector<char> bytes_of(const header& of) {
     std::vector<char> result;
     caf::binary_serializer sink{system, result};

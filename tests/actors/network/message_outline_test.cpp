@@ -15,7 +15,7 @@
 #include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/messages.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 using troupe::network::outline_of;
 
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_SUITE(message_outlines)
 namespace {
 
 /// Payloads as CAF writes them.
-struct written : troupe::test::lone_parts {
+struct written : troupe::test::lone_services {
   std::vector<caf::strong_actor_ptr> passes_through;
 
   std::string direct(caf::message of) {

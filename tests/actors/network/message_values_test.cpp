@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(more_values_than_a_node_sends_are_wrong) {  // MV-4
     return result + static_cast<char>(size);
   };
   const auto texts = [&](std::size_t count) { return size_text(count) + std::string(count, '\0'); };
-  constexpr auto most = message_values::most_parts;
+  constexpr auto most = message_values::most_values;
   BOOST_TEST(!is_wrong("@<>+@strvec", texts(most - 1)));
   BOOST_TEST(is_wrong("@<>+@strvec", texts(most)));
   BOOST_TEST(is_wrong("@<>+@strvec+@strset", texts(most / 2) + texts(most / 2)));

@@ -53,7 +53,7 @@ struct from_a_caller {
   from_a_caller() { known.ids->set_own(std::string(message_outline::node_bytes, 'm')); }
 
   void begin() { messages.begin(message_rules(troupe::gate::end::called, known.own)); }
-  outcome sorts(std::vector<char> part) { return messages.sort(part); }
+  outcome sorts(std::vector<char> chunk) { return messages.sort(chunk); }
   void greet() {
     BOOST_TEST((sorts(head_of(message_type::client_handshake, message_outline::node_bytes)) == outcome::for_broker));
     BOOST_TEST((sorts(node_bytes('a')) == outcome::for_broker));

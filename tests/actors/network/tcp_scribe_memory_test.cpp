@@ -130,10 +130,10 @@ BOOST_AUTO_TEST_CASE(a_scribe_that_waits_for_its_socket_goes_on_in_memory) {
   to.settle();  // afterwards the socket is full
   end.take_channel();
   std::string got;
-  std::string part(100'000, '\0');
+  std::string chunk(100'000, '\0');
   const auto has_moved = [&] {
-    const auto came = ::recv(to.client, part.data(), part.size(), MSG_DONTWAIT);
-    if (came > 0) got.append(part, 0, static_cast<std::size_t>(came));
+    const auto came = ::recv(to.client, chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (came > 0) got.append(chunk, 0, static_cast<std::size_t>(came));
     return end.met.channel->incoming.has_begun_after(got.size());
   };
   BOOST_REQUIRE(becomes_true(has_moved, long_enough));
@@ -202,11 +202,11 @@ BOOST_AUTO_TEST_CASE(what_was_in_memory_is_consumed_before_the_end) {
 BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   std::promise<void> first;
   inbox got(50);
-  int parts = 0;  // counted beside got.all()
+  int chunks = 0;  // counted beside got.all()
   channel_to_broker over(receive_policy::exactly(5));
   over.on_data([&](caf::io::broker* self, const std::string& bytes) {
     got.add(bytes);
-    if (++parts > 1) return;
+    if (++chunks > 1) return;
     self->halt(over.to.handle);
     first.set_value();
   });
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_halted_broker_gets_nothing_out_of_memory) {
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
   over.end.write(sent.substr(25));
   over.end.ring();
-  over.until_unwatched([&](caf::io::broker*) { BOOST_REQUIRE(parts == 1); });
+  over.until_unwatched([&](caf::io::broker*) { BOOST_REQUIRE(chunks == 1); });
   over.to.run([&](caf::io::broker* self) { self->trigger(over.to.handle); });
   BOOST_TEST((got.all() == sent));
 }

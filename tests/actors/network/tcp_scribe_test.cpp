@@ -58,8 +58,8 @@ namespace {
 using namespace troupe::test;
 using caf::io::receive_policy;
 
-constexpr std::size_t large_part = std::size_t{16} << 20;
-constexpr std::size_t many_parts = 3 * troupe::support::recent_peak::window;
+constexpr std::size_t large_chunk = std::size_t{16} << 20;
+constexpr std::size_t many_chunks = 3 * troupe::support::recent_peak::window;
 
 /// The bytes that the C library has given to this process and that were not freed.
 std::size_t memory_in_use() {
@@ -69,8 +69,8 @@ std::size_t memory_in_use() {
 
 }  // namespace
 
-// The sizes of the parts are close to the sizes of the buffers. The bytes come in one write, or in writes of other sizes.
-BOOST_AUTO_TEST_CASE(the_broker_gets_parts_of_the_size_that_it_wants) {
+// The sizes of the chunks are close to the sizes of the buffers. The bytes come in one write, or in writes of other sizes.
+BOOST_AUTO_TEST_CASE(the_broker_gets_chunks_of_the_size_that_it_wants) {
   const std::vector<std::size_t> sizes{3, 1, 16'381, 72, 16'384, 5, 100'000, 16'385, 1, 40'000, 7};
   std::size_t total = 0;
   for (const auto each : sizes) total += each;
@@ -109,17 +109,17 @@ BOOST_AUTO_TEST_CASE(the_broker_gets_as_much_as_it_wants_at_most_or_at_least) {
 
 // TS-2: no event comes for bytes that were read before the halt.
 BOOST_AUTO_TEST_CASE(what_was_read_ahead_waits_for_a_broker_that_was_halted) {
-  constexpr int parts = 5;
+  constexpr int chunks = 5;
   broker_connection to(receive_policy::exactly(10));
-  std::promise<void> passive[parts];
+  std::promise<void> passive[chunks];
   std::string got;
   int pauses = 0;
   to.on_data = [&](caf::io::broker*, const std::string& bytes) { got += bytes; };
   to.on_passive = [&](caf::io::broker*) { passive[pauses++].set_value(); };
   to.run([&](caf::io::broker* self) { self->trigger(to.handle, 1); });
-  const auto sent = some_bytes(10 * parts);
+  const auto sent = some_bytes(10 * chunks);
   to.send(sent);
-  for (int i = 0; i < parts; ++i) {
+  for (int i = 0; i < chunks; ++i) {
     BOOST_REQUIRE((passive[i].get_future().wait_for(long_enough) == std::future_status::ready));
     to.run([&](caf::io::broker* self) {
       BOOST_TEST((got == sent.substr(0, 10 * static_cast<std::size_t>(i + 1))));
@@ -128,22 +128,22 @@ BOOST_AUTO_TEST_CASE(what_was_read_ahead_waits_for_a_broker_that_was_halted) {
   }
 }
 
-// TS-2: the broker halts while it handles its first part.
+// TS-2: the broker halts while it handles its first chunk.
 BOOST_AUTO_TEST_CASE(a_broker_that_halts_gets_nothing_before_it_goes_on) {
   broker_connection to(receive_policy::exactly(10));
   std::promise<void> first;
   inbox got(50);
-  int parts = 0;
+  int chunks = 0;
   to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
     got.add(bytes);
-    if (++parts > 1) return;
+    if (++chunks > 1) return;
     self->halt(to.handle);
     first.set_value();
   };
   const auto sent = some_bytes(50);
   to.send(sent);
   BOOST_REQUIRE((first.get_future().wait_for(long_enough) == std::future_status::ready));
-  for (int i = 0; i < 10; ++i) to.run([&](caf::io::broker*) { BOOST_TEST(parts == 1); });
+  for (int i = 0; i < 10; ++i) to.run([&](caf::io::broker*) { BOOST_TEST(chunks == 1); });
   to.run([&](caf::io::broker* self) { self->trigger(to.handle); });
   BOOST_TEST((got.all() == sent));
 }
@@ -196,18 +196,18 @@ BOOST_AUTO_TEST_CASE(bytes_of_a_connection_that_is_closed_at_once_leave) {
 }
 
 // TS-7
-BOOST_AUTO_TEST_CASE(memory_of_a_large_part_is_freed_after_many_small_ones) {
+BOOST_AUTO_TEST_CASE(memory_of_a_large_chunk_is_freed_after_many_small_ones) {
   broker_connection to(receive_policy::exactly(1));
-  inbox got(1 + large_part + many_parts);
+  inbox got(1 + large_chunk + many_chunks);
   to.on_data = [&](caf::io::broker* self, const std::string& bytes) {
-    self->configure_read(to.handle, receive_policy::exactly(bytes.size() == 1 && !got.has_more_than(0) ? large_part : 1));
+    self->configure_read(to.handle, receive_policy::exactly(bytes.size() == 1 && !got.has_more_than(0) ? large_chunk : 1));
     got.add(bytes);
   };
   const auto before = memory_in_use();
-  to.send(some_bytes(1 + large_part + many_parts));
-  BOOST_TEST((got.all() == some_bytes(1 + large_part + many_parts)));
+  to.send(some_bytes(1 + large_chunk + many_chunks));
+  BOOST_TEST((got.all() == some_bytes(1 + large_chunk + many_chunks)));
   to.run([&](caf::io::broker*) { got.forget(); });
-  BOOST_TEST(memory_in_use() < before + large_part / 4);
+  BOOST_TEST(memory_in_use() < before + large_chunk / 4);
 }
 
 // TS-7
@@ -215,15 +215,15 @@ BOOST_AUTO_TEST_CASE(memory_of_what_left_is_freed_after_many_small_messages) {
   broker_connection to(receive_policy::at_least(1));
   const auto before = memory_in_use();
   {
-    auto large = std::async(std::launch::async, [&] { return to.receive(large_part); });
-    to.write(some_bytes(large_part));
-    BOOST_TEST((large.get() == some_bytes(large_part)));
+    auto large = std::async(std::launch::async, [&] { return to.receive(large_chunk); });
+    to.write(some_bytes(large_chunk));
+    BOOST_TEST((large.get() == some_bytes(large_chunk)));
   }
-  for (std::size_t i = 0; i < many_parts; ++i) {
+  for (std::size_t i = 0; i < many_chunks; ++i) {
     to.write("x");
     BOOST_REQUIRE(to.receive(1) == "x");
   }
-  BOOST_TEST(memory_in_use() < before + large_part / 4);
+  BOOST_TEST(memory_in_use() < before + large_chunk / 4);
 }
 
 // TS-3: the other end closes while the broker writes.

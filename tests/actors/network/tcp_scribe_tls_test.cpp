@@ -57,21 +57,21 @@ struct proven_connection {
 
 // TS-2. TLS holds bytes that the socket does not announce any more: records that came together, of which the broker wanted few.
 BOOST_AUTO_TEST_CASE(what_tls_holds_waits_for_a_broker_that_was_halted) {
-  constexpr std::size_t part = 30'000;
-  constexpr int parts = 4;
-  std::promise<void> passive[parts];
+  constexpr std::size_t chunk = 30'000;
+  constexpr int chunks = 4;
+  std::promise<void> passive[chunks];
   std::string got;
   int pauses = 0;
-  proven_connection by(receive_policy::exactly(part));
+  proven_connection by(receive_policy::exactly(chunk));
   by.to.on_data = [&](caf::io::broker*, const std::string& bytes) { got += bytes; };
   by.to.on_passive = [&](caf::io::broker*) { passive[pauses++].set_value(); };
   by.to.run([&](caf::io::broker* self) { self->trigger(by.to.handle, 1); });
-  const auto sent = some_bytes(part * parts);
+  const auto sent = some_bytes(chunk * chunks);
   by.send(sent);
-  for (int i = 0; i < parts; ++i) {
+  for (int i = 0; i < chunks; ++i) {
     BOOST_REQUIRE((passive[i].get_future().wait_for(long_enough) == std::future_status::ready));
     by.to.run([&](caf::io::broker* self) {
-      BOOST_TEST((got == sent.substr(0, part * static_cast<std::size_t>(i + 1))));
+      BOOST_TEST((got == sent.substr(0, chunk * static_cast<std::size_t>(i + 1))));
       self->trigger(by.to.handle, 1);
     });
   }

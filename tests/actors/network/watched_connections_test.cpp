@@ -25,9 +25,9 @@ BOOST_AUTO_TEST_CASE(a_quiet_connection_is_dropped_and_woken_by_the_other_end) {
   channel_to_broker over(receive_policy::exactly(5));
   std::promise<void> first;
   inbox got(10);
-  over.on_data([&, parts = 0](caf::io::broker*, const std::string& bytes) mutable {
+  over.on_data([&, chunks = 0](caf::io::broker*, const std::string& bytes) mutable {
     got.add(bytes);
-    if (++parts == 1) first.set_value();
+    if (++chunks == 1) first.set_value();
   });
   over.end.met.channel->outgoing.begin(5);
   over.end.write("first");

@@ -23,7 +23,7 @@ using namespace troupe;
 
 namespace {
 
-/// A cluster, and a node in it that has no network: its parts are what a gateway needs.
+/// A cluster, and a node in it that has no network: its services are what a gateway needs.
 struct stage {
   ~stage() {
     for (const auto& gateway : gateways) caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
@@ -32,7 +32,7 @@ struct stage {
   }
 
   caf::strong_actor_ptr spawn(const contracts::membership_actor& membership) {
-    const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(nodes::spawn_gateway(parts_of(home), membership));
+    const auto gateway = caf::actor_cast<caf::strong_actor_ptr>(nodes::spawn_gateway(services_of(home), membership));
     gateways.push_back(caf::actor_cast<caf::actor>(gateway));
     return gateway;
   }
@@ -67,12 +67,12 @@ struct stage_with_driver : stage {
               [this](support::close_atom) { searches.back().deliver(make_error(errc::unknown_peer, "the test says so")); }};
     });
     membership = caf::actor_cast<contracts::membership_actor>(asked);
-    parts_of(home).actors.membership = membership;
+    services_of(home).actors.membership = membership;
     gateway = caf::actor_cast<contracts::membership_host>(spawn(membership));
     gateways.insert(gateways.end(), {face, asked});
     home.functions().add("twice", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) * 2}}; });
   }
-  ~stage_with_driver() { parts_of(home).actors.membership = contracts::membership_actor{}; }
+  ~stage_with_driver() { services_of(home).actors.membership = contracts::membership_actor{}; }
 
   contracts::peer_up up(std::uint64_t period) {
     return {driver, caf::actor_cast<caf::strong_actor_ptr>(face), period > 1, period};
@@ -152,10 +152,10 @@ BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_is_not_up_again_here_waits_until_it_i
     play.lose(is_gone);
     const auto answered = play.all.ask<call_result>(play.gateway, play.call());
     BOOST_TEST(answered->count == 0);
-    BOOST_TEST(parts_of(play.home).contexts.all().empty());
+    BOOST_TEST(services_of(play.home).contexts.all().empty());
     play.answer_search(play.up(2));
     BOOST_TEST(answered->value.has_value());
-    BOOST_TEST(parts_of(play.home).contexts.all().size() == 1u);
+    BOOST_TEST(services_of(play.home).contexts.all().size() == 1u);
     // The driver releases the context here if it has released the context meanwhile.
     BOOST_TEST((play.joined == std::vector<context_id>{play.call().payload.context}));
   }
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_call_of_a_node_that_does_not_come_up_again_is_refused) {
   play.answer_search(support::close_atom::value);
   BOOST_TEST_REQUIRE(answered->failure.has_value());
   BOOST_TEST((answered->failure->code() == errc::unknown_context));
-  BOOST_TEST(parts_of(play.home).contexts.all().empty());
+  BOOST_TEST(services_of(play.home).contexts.all().empty());
 }
 
 // GW-19
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_report_waits_for_an_initiator_that_is_not_up_again_here) 
   propagate_gradients unknown;  // gradients for tensors that "home" did not send fail the pass
   unknown.context = play.call().payload.context;
   unknown.pass = pass_number{1};
-  unknown.message = {99, parts_of(play.home).self.id()};
+  unknown.message = {99, services_of(play.home).self.id()};
   unknown.gradients = {at::ones({2})};
   unknown.from = "driver";
   caf::anon_send(caf::actor_cast<caf::actor>(play.gateway), std::move(unknown));
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_report_waits_for_an_initiator_that_is_not_up_again_here) 
 
 BOOST_AUTO_TEST_CASE(handles_at_once_what_a_connection_brings_unless_a_message_waits) {
   stage_with_driver play;
-  const auto& known = parts_of(play.home).directory;
+  const auto& known = services_of(play.home).directory;
   const auto gateway = caf::actor_cast<caf::actor>(play.gateway);
   play.all.run();  // from now on the gateway waits for messages
   caf::anon_send(gateway, play.up(1));

@@ -31,14 +31,14 @@ struct lone_node {
               return options;
             }(),
             all.system};
-  nodes::node_parts& parts = parts_of(here);
+  nodes::node_services& services = services_of(here);
 
   ~lone_node() {
     here.stop();
     all.run();
   }
 
-  bool shares_with(node_id who) const { return share_context_or_object(parts, who); }
+  bool shares_with(node_id who) const { return share_context_or_object(services, who); }
 };
 
 }  // namespace
@@ -47,7 +47,7 @@ BOOST_FIXTURE_TEST_SUITE(ties_of_two_nodes, lone_node)
 
 BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_nodes_that_joined_it) {
   BOOST_TEST(!shares_with(tied));
-  const auto opened = parts.contexts.open();
+  const auto opened = services.contexts.open();
   BOOST_TEST(!shares_with(tied));
   opened.record->members.joined({tied});  // a third node named the peer
   BOOST_TEST(shares_with(tied));
@@ -58,20 +58,20 @@ BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_nodes_that_joined_it) {
 
 BOOST_AUTO_TEST_CASE(a_context_ties_this_node_to_the_node_that_opened_it) {
   const context_id id{tied, 1};
-  BOOST_TEST(parts.contexts.know(parts.contexts.make(id)));
+  BOOST_TEST(services.contexts.know(services.contexts.make(id)));
   BOOST_TEST(shares_with(tied));
   BOOST_TEST(!shares_with(stranger));
 }
 
 BOOST_AUTO_TEST_CASE(an_object_ties_its_node_and_its_owner_together) {
-  const auto object = parts.objects.add(tied, std::make_shared<idle_module>());
+  const auto object = services.objects.add(tied, std::make_shared<idle_module>());
   BOOST_TEST(shares_with(tied));
   BOOST_TEST(!shares_with(stranger));
-  parts.objects.drop(object, tied);
+  services.objects.drop(object, tied);
   BOOST_TEST(!shares_with(tied));
-  parts.objects.tether()->hold({tied, 3});  // a handle here, an object there
+  services.objects.tether()->hold({tied, 3});  // a handle here, an object there
   BOOST_TEST(shares_with(tied));
-  parts.objects.tether()->let_go({tied, 3});
+  services.objects.tether()->let_go({tied, 3});
   BOOST_TEST(!shares_with(tied));
 }
 

@@ -65,15 +65,15 @@ BOOST_AUTO_TEST_CASE(a_part_in_the_context_is_what_others_say_of_a_node) {
   mine.members.joined({named, here});
   mine.members.called_by(caller);
   mine.members.announced(itself);
-  BOOST_TEST((mine.members.has_part(called) && mine.members.has_part(named) && mine.members.has_part(caller)));
-  BOOST_TEST(!mine.members.has_part(itself));
-  BOOST_TEST(!mine.members.has_part(other));
+  BOOST_TEST((mine.members.takes_part(called) && mine.members.takes_part(named) && mine.members.takes_part(caller)));
+  BOOST_TEST(!mine.members.takes_part(itself));
+  BOOST_TEST(!mine.members.takes_part(other));
   BOOST_TEST((mine.members.peers() == std::vector{called, named, itself}));
   // A node that comes back announces itself. It had its part before.
   mine.members.left(named);
   BOOST_TEST(!mine.members.has_peer(named));
   mine.members.announced(named);
-  BOOST_TEST((mine.members.has_peer(named) && mine.members.has_part(named)));
+  BOOST_TEST((mine.members.has_peer(named) && mine.members.takes_part(named)));
 }
 
 BOOST_AUTO_TEST_CASE(the_first_caller_is_the_parent_in_the_tree_of_calls) {
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_left_is_no_peer_whatever_made_it_one) {
   mine.members.left(itself);
   mine.members.left(other);
   BOOST_TEST((mine.members.peers().empty() && mine.begin(true)->peers.empty()));
-  BOOST_TEST((mine.members.has_part(called) && !mine.members.has_part(itself) && !mine.members.has_part(other)));
+  BOOST_TEST((mine.members.takes_part(called) && !mine.members.takes_part(itself) && !mine.members.takes_part(other)));
 }
 
 // CR-1
@@ -254,10 +254,10 @@ BOOST_AUTO_TEST_CASE(the_opener_skips_no_pass_that_it_has_not_begun) {
 
 // CR-6
 BOOST_AUTO_TEST_CASE(a_node_takes_part_in_so_many_passes_of_another_one) {
-  const auto parts = std::make_shared<context_record::part_count>(context_record::most_parts - 2);
+  const auto tasks = std::make_shared<context_record::task_count>(context_record::most_tasks - 2);
   context_record second({other, 2}, here, counts);
-  of_other.count_in(parts);
-  second.count_in(parts);
+  of_other.count_in(tasks);
+  second.count_in(tasks);
   of_other.follow({1});
   of_other.set_task({1}, task());
   BOOST_TEST(second.follow({1}).has_value());
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(a_node_takes_part_in_so_many_passes_of_another_one) {
   second.skip({2});
   BOOST_TEST(!of_other.lacks_capacity_for({2}));
   second.release();
-  BOOST_TEST(*parts == context_record::most_parts - 2);
+  BOOST_TEST(*tasks == context_record::most_tasks - 2);
 }
 
 // CR-7

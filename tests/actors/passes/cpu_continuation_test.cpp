@@ -18,7 +18,7 @@
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/engine/protocol/weight_throwing.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 using namespace troupe;
 
@@ -26,13 +26,13 @@ BOOST_AUTO_TEST_SUITE(compute_thread_of_a_node)
 
 namespace {
 
-struct fixture : test::lone_parts {
-  fixture() : lone_parts(true) {
+struct fixture : test::lone_services {
+  fixture() : lone_services(true) {
     record->begin(true);
-    parts.bursts.start(1, [this] { return passes::spawn_burst_thread(parts); });
+    services.bursts.start(1, [this] { return passes::spawn_burst_thread(services); });
   }
   ~fixture() {
-    for (const auto& thread : parts.bursts.stop()) caf::anon_send_exit(thread, caf::exit_reason::user_shutdown);
+    for (const auto& thread : services.bursts.stop()) caf::anon_send_exit(thread, caf::exit_reason::user_shutdown);
   }
 
   contracts::burst_ptr burst_from(const at::Tensor& root) const {
@@ -51,14 +51,14 @@ struct fixture : test::lone_parts {
   /// Sends the burst and returns what comes back to the graph task.
   contracts::burst_ptr run(contracts::burst_ptr work) {
     const auto owner = caf::actor_cast<contracts::graph_task_actor>(caf::actor_cast<caf::actor>(gateway));
-    parts.bursts.post({std::move(work), owner});
+    services.bursts.post({std::move(work), owner});
     contracts::burst_ptr back;
     gateway->receive([&](contracts::burst_ptr& came) { back = std::move(came); }, caf::after(test::patience) >> [] {});
     return back;
   }
 
   contracts::context_record_ptr record =
-    std::make_shared<passes::context_record>(context_id{parts.self.id(), 1}, parts.self.id(), parts.counts);
+    std::make_shared<passes::context_record>(context_id{services.self.id(), 1}, services.self.id(), services.counts);
   at::Tensor leaf = at::ones({2}).requires_grad_();
 };
 

@@ -13,7 +13,7 @@
 
 #include <troupe/actors/passes/context_record.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 using namespace troupe;
 using passes::open_contexts;
@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_SUITE(contexts_of_a_node)
 
 namespace {
 
-struct fixture : test::lone_parts {
+struct fixture : test::lone_services {
   /// The number of messages that ask the gateway to release the context.
   int releases_of(const context_id& id, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
     int count = 0;
@@ -38,7 +38,7 @@ struct fixture : test::lone_parts {
     return count;
   }
 
-  open_contexts& contexts = parts.contexts;
+  open_contexts& contexts = services.contexts;
 };
 
 }  // namespace
@@ -47,7 +47,7 @@ BOOST_FIXTURE_TEST_CASE(another_node_opens_only_so_many, fixture) {  // OC-3
   const node_id other{77};
   const auto know = [&](node_id opener, std::uint64_t number) {
     const context_id id{opener, number};
-    return contexts.know({std::make_shared<passes::context_record>(id, parts.self.id(), parts.counts), {}});
+    return contexts.know({std::make_shared<passes::context_record>(id, services.self.id(), services.counts), {}});
   };
   for (std::uint64_t number = 0; number < open_contexts::most_of_one; ++number) BOOST_TEST_REQUIRE(know(other, number));
   BOOST_TEST(!know(other, open_contexts::most_of_one));
@@ -55,7 +55,7 @@ BOOST_FIXTURE_TEST_CASE(another_node_opens_only_so_many, fixture) {  // OC-3
   BOOST_TEST((why.code() == errc::refused));
   BOOST_TEST(std::string(why.what()).find("has 65536 open contexts of node ") != std::string::npos, why.what());
   BOOST_TEST(know(node_id{78}, 1));
-  BOOST_TEST(know(parts.self.id(), 1));
+  BOOST_TEST(know(services.self.id(), 1));
   contexts.forget({other, 5});
   BOOST_TEST(know(other, open_contexts::most_of_one));
   BOOST_TEST(!know(other, open_contexts::most_of_one + 1));
@@ -105,15 +105,15 @@ BOOST_FIXTURE_TEST_CASE(leave_nothing_once_they_were_stopped, fixture) {  // OC-
 
 // OC-1: the thread that closes does not release.
 BOOST_AUTO_TEST_CASE(of_a_node_with_a_network_are_released_by_another_thread) {
-  test::lone_parts here(true);
-  auto& contexts = here.parts.contexts;
+  test::lone_services here(true);
+  auto& contexts = here.services.contexts;
   std::promise<std::thread::id> where;
   here.tidy = [&] {
     contexts.release_closed();
     where.set_value(std::this_thread::get_id());
   };
-  const context_id id{here.parts.self.id(), 1};
-  const auto record = std::make_shared<passes::context_record>(id, here.parts.self.id(), here.parts.counts);
+  const context_id id{here.services.self.id(), 1};
+  const auto record = std::make_shared<passes::context_record>(id, here.services.self.id(), here.services.counts);
   contexts.know({record, caf::actor_cast<contracts::context_actor>(caf::actor_cast<caf::actor>(here.gateway))});
   contexts.close(id);
   auto released = where.get_future();

@@ -10,7 +10,7 @@
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 #include "actors/temporary_folder.hpp"
 
 using namespace troupe;
@@ -19,17 +19,17 @@ BOOST_AUTO_TEST_SUITE(outcome_of_a_pass)
 
 namespace {
 
-struct running_pass : test::lone_parts {
-  explicit running_pass(settings options = named()) : lone_parts(false, std::move(options)) { record->begin(true); }
+struct running_pass : test::lone_services {
+  explicit running_pass(settings options = named()) : lone_services(false, std::move(options)) { record->begin(true); }
 
   std::shared_ptr<passes::context_record> record =
-    std::make_shared<passes::context_record>(context_id{parts.self.id(), 1}, parts.self.id(), parts.counts);
+    std::make_shared<passes::context_record>(context_id{services.self.id(), 1}, services.self.id(), services.counts);
   future<done> result;
-  passes::pass_outcome outcome{parts, record, pass_number{1}, result};
+  passes::pass_outcome outcome{services, record, pass_number{1}, result};
 };
 
 settings logged_to(const std::string& file) {
-  auto options = test::lone_parts::named();
+  auto options = test::lone_services::named();
   options.log_level = severity::debug;
   options.log_file = file;
   return options;
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(has_a_line_in_the_log_before_the_user_is_told) {  // PO-2
     {
       running_pass pass(logged_to(folder / "log"));
       pass.result.then(
-        [&](const future<done>&) { pass.parts.log.debug("test", [] { return std::string("the user is told"); }); });
+        [&](const future<done>&) { pass.services.log.debug("test", [] { return std::string("the user is told"); }); });
       succeeds ? pass.outcome.tell() : pass.outcome.fail(error(errc::function_failed, "of a hook"));
       pass.outcome.tell();  // comes too late
     }

@@ -10,7 +10,7 @@ using namespace troupe;
 
 namespace {
 
-struct parts {
+struct all_services {
   std::atomic<bool> is_ending{false};
   std::atomic<troupe::engine::cpu_workers*> pass_workers{nullptr};
 };
@@ -24,7 +24,7 @@ concept knows_workers = requires(T& all) {
   all.pass_workers;
 };
 static_assert(knows_workers<both> && !knows_workers<one>);
-static_assert(std::convertible_to<parts&, both> && std::convertible_to<const both&, one>);
+static_assert(std::convertible_to<all_services&, both> && std::convertible_to<const both&, one>);
 static_assert(!std::convertible_to<const one&, both> && !std::convertible_to<int&, one>);
 static_assert(std::same_as<one::and_also<with_pass_workers>, both>);
 
@@ -32,8 +32,8 @@ static_assert(std::same_as<one::and_also<with_pass_workers>, both>);
 
 BOOST_AUTO_TEST_SUITE(uses_of_a_node)
 
-BOOST_AUTO_TEST_CASE(lead_to_the_parts_themselves) {
-  parts all;
+BOOST_AUTO_TEST_CASE(lead_to_the_services_themselves) {
+  all_services all;
   const both of_all(all);
   const one of_both(of_all);
   const one copy(of_both);

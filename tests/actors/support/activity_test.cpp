@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_CASE(are_shown_in_its_status) {
   std::uint64_t value = 0;
   for (activity::count* each :
        {&counts.contexts, &counts.contexts_opened, &counts.passes_running, &counts.passes_completed, &counts.passes_failed,
-        &counts.pass_parts, &counts.calls_made, &counts.calls_waiting, &counts.calls_failed, &counts.calls_run,
+        &counts.graph_tasks, &counts.calls_made, &counts.calls_waiting, &counts.calls_failed, &counts.calls_run,
         &counts.calls_running, &counts.functions_run, &counts.connections_refused, &counts.requests_refused})
     *each = ++value;
   troupe::node_status status;
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(are_shown_in_its_status) {
   BOOST_TEST(status.passes_running == 3u);
   BOOST_TEST(status.passes_completed == 4u);
   BOOST_TEST(status.passes_failed == 5u);
-  BOOST_TEST(status.pass_parts == 6u);
+  BOOST_TEST(status.graph_tasks == 6u);
   BOOST_TEST(status.calls_made == 7u);
   BOOST_TEST(status.calls_waiting == 8u);
   BOOST_TEST(status.calls_failed == 9u);

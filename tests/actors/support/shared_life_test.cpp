@@ -18,7 +18,7 @@
 #include <troupe/actors/passes/graph_task_actor.hpp>
 #include <troupe/actors/passes/pass_terms.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 using namespace troupe;
 
@@ -26,14 +26,14 @@ BOOST_AUTO_TEST_SUITE(shared_life)
 
 namespace {
 
-struct fixture : test::lone_parts {
-  fixture() { parts.actors.gateway = caf::actor_cast<contracts::gateway_actor>(other); }
+struct fixture : test::lone_services {
+  fixture() { services.actors.gateway = caf::actor_cast<contracts::gateway_actor>(other); }
 
   void spawn() {
     auto terms = std::make_shared<passes::pass_terms>();
     terms->part.emplace(std::set<message_id>{});
-    context = parts.contexts.make({parts.self.id(), 1}).actor;
-    task = passes::spawn_graph_task(parts, terms);
+    context = services.contexts.make({services.self.id(), 1}).actor;
+    task = passes::spawn_graph_task(services, terms);
     caf::anon_send(context,
                    support::gradients_atom::value);  // a lazy actor runs for the first time when its first message comes
     caf::anon_send(task, support::gradients_atom::value);
@@ -44,7 +44,7 @@ struct fixture : test::lone_parts {
   std::size_t before = system.registry().running();
   caf::actor other = system.spawn([] { return caf::behavior{[](int) {}}; });
   contracts::context_record_ptr record =
-    std::make_shared<passes::context_record>(context_id{parts.self.id(), 1}, parts.self.id(), parts.counts);
+    std::make_shared<passes::context_record>(context_id{services.self.id(), 1}, services.self.id(), services.counts);
   contracts::context_actor context;
   contracts::graph_task_actor task;
 };
@@ -62,14 +62,14 @@ BOOST_FIXTURE_TEST_CASE(actors_end_with_the_gateway, fixture) {
 BOOST_FIXTURE_TEST_CASE(actors_that_run_first_after_the_gateway_has_ended_end_too, fixture) {
   end(other);
   spawn();
-  parts.actors.gateway = contracts::gateway_actor{};
+  services.actors.gateway = contracts::gateway_actor{};
   run();
   BOOST_TEST(running() == 0U);
 }
 
 BOOST_FIXTURE_TEST_CASE(actors_of_a_node_without_a_gateway_end, fixture) {
   end(other);
-  parts.actors.gateway = contracts::gateway_actor{};
+  services.actors.gateway = contracts::gateway_actor{};
   spawn();
   run();
   BOOST_TEST(running() == 0U);

@@ -11,7 +11,7 @@
 
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 namespace {
 
@@ -23,7 +23,7 @@ struct sender_state {
   std::optional<troupe::transfers::transfer_desk> desk;
 };
 
-struct two_builds : troupe::test::lone_parts {
+struct two_builds : troupe::test::lone_services {
   template <class Handle, class Answer>
   Handle receiver(Answer answer) {
     const auto made = system.spawn([answer](caf::event_based_actor*) -> caf::behavior {
@@ -36,10 +36,10 @@ struct two_builds : troupe::test::lone_parts {
   int times_taken(Answer answer) {
     troupe::member who;
     who.id = there;
-    parts.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
+    services.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
     int taken = 0;
     system.spawn([&](caf::stateful_actor<sender_state>* self) {
-      self->state.desk.emplace(self, parts, parts.memory_reader).when_taken(there, [&] { ++taken; });
+      self->state.desk.emplace(self, services, services.memory_reader).when_taken(there, [&] { ++taken; });
     });
     run();
     return taken;

@@ -20,7 +20,7 @@
 
 #include <troupe/messages/foreign_memory.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 #include "actors/loopback_nodes.hpp"
 #include "support/thread_count.hpp"
 
@@ -33,8 +33,8 @@ namespace {
 constexpr std::uint64_t page = arriving_tensors::least_bytes;
 constexpr node_id sender{7};
 
-struct fixture : test::lone_parts {
-  fixture() : lone_parts(true) {}
+struct fixture : test::lone_services {
+  fixture() : lone_services(true) {}
   ~fixture() { caf::anon_send_exit(reader, caf::exit_reason::user_shutdown); }
 
   /// The offer that comes back to the gateway, or null.
@@ -60,7 +60,7 @@ struct fixture : test::lone_parts {
 
   const memory_mark mark{{1, 2, 3, 4}};
   std::vector<char> elements = std::vector<char>(page, 'x');
-  contracts::memory_reader_actor reader = transfers::spawn_memory_reader(parts);
+  contracts::memory_reader_actor reader = transfers::spawn_memory_reader(services);
 };
 
 /// A forked process, which has a copy of this process's memory.
@@ -100,10 +100,10 @@ BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixtur
   const auto offer = [this] {
     return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), mark, {}, {}});
   };
-  transfers::lazy_memory_reader unused(parts);
+  transfers::lazy_memory_reader unused(services);
   BOOST_TEST(!unused.stop());
   BOOST_TEST(!unused.read(offer()));
-  transfers::lazy_memory_reader used(parts);
+  transfers::lazy_memory_reader used(services);
   const test::new_threads made;
   BOOST_TEST(used.read(offer()));
   BOOST_TEST(made.count() == 1U);
@@ -115,8 +115,8 @@ BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixtur
 }
 
 BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  // MY-1
-  parts.deadlines.start();
-  transfers::lazy_memory_reader all(parts, std::chrono::milliseconds(1));
+  services.deadlines.start();
+  transfers::lazy_memory_reader all(services, std::chrono::milliseconds(1));
   const test::new_threads made;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 2; ++i)
@@ -128,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  //
     BOOST_TEST(test::becomes_true([&] { return made.count() == 0U; }));
     take_back(2);
   }
-  parts.deadlines.stop();  // before the end of `all`, as in a node
+  services.deadlines.stop();  // before the end of `all`, as in a node
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,13 +107,13 @@ BOOST_AUTO_TEST_CASE(messages_leave_in_the_order_in_which_they_were_shipped) {  
 
 BOOST_AUTO_TEST_CASE(the_last_piece_is_what_is_left) {
   shipments all;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> sections;
   for (const auto& each : all.on(shipment_begun{there, {{1, piece + 16}}, 2, false}, 1))
     if (const auto* sent = std::get_if<send_piece>(&each)) {
-      parts.emplace_back(sent->offset, sent->bytes);
+      sections.emplace_back(sent->offset, sent->bytes);
       BOOST_TEST(sent->total == piece + 16);
     }
-  BOOST_TEST((parts == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, piece}, {piece, 16}}));
+  BOOST_TEST((sections == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, piece}, {piece, 16}}));
 }
 
 BOOST_AUTO_TEST_CASE(a_node_is_asked_for_a_mark_once_and_offered_to_from_its_answer_on) {  // OP-4

@@ -22,7 +22,7 @@
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/caf_error.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 
 namespace {
 
@@ -34,8 +34,8 @@ struct offering_state {
 };
 
 /// A node that draws a mark, and then refuses to read this process's memory.
-struct refusing_receiver : troupe::test::lone_parts {
-  explicit refusing_receiver(bool networked = false) : lone_parts(networked) {
+struct refusing_receiver : troupe::test::lone_services {
+  explicit refusing_receiver(bool networked = false) : lone_services(networked) {
     const auto made = system.spawn([this](caf::event_based_actor*) -> caf::behavior {
       return {
         [this](const troupe::request_mark&) {
@@ -57,7 +57,7 @@ struct refusing_receiver : troupe::test::lone_parts {
     who.id = refusing;
     who.host = "127.0.0.1";
     receiver = caf::actor_cast<caf::strong_actor_ptr>(made);
-    parts.directory.add(who, receiver, 1);
+    services.directory.add(who, receiver, 1);
   }
   ~refusing_receiver() { end(sender); }
 
@@ -66,7 +66,7 @@ struct refusing_receiver : troupe::test::lone_parts {
   void with_desk(F run_it) {
     if (!sender)
       sender = system.spawn([this](caf::stateful_actor<offering_state>* self) -> caf::behavior {
-        self->state.desk.emplace(self, parts, parts.memory_reader);
+        self->state.desk.emplace(self, services, services.memory_reader);
         return {[self](std::function<void(troupe::transfers::transfer_desk&)>& what) { what(*self->state.desk); },
                 [self](troupe::support::capacity_atom, const troupe::contracts::capacity_wish_ptr& what) {
                   self->state.desk->wish(what);
@@ -122,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(a_mark_of_a_node_that_went_down_meanwhile_counts_no_more
   });
   run();
   BOOST_TEST(marks == 1U);
-  parts.directory.add(who, receiver, 2);
+  services.directory.add(who, receiver, 2);
   with_desk(ship);  // asks for another mark
   run();
   with_desk(ship);
@@ -155,7 +155,7 @@ BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receive
 
 BOOST_AUTO_TEST_CASE(a_wish_for_capacity_fails_at_its_deadline_though_the_writer_never_answers) {  // GW-15
   refusing_receiver all(true);
-  all.parts.deadlines.stand_still();
+  all.services.deadlines.stand_still();
   const auto wish = std::make_shared<troupe::contracts::capacity_wish>();
   wish->to = refusing;
   wish->until_ns = troupe::support::steady_ns();
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_wish_for_capacity_fails_at_its_deadline_though_the_writer
   auto& without_writer = all.all.scheduler();  // the writer is a broker
   without_writer.run();
   BOOST_TEST(!wish->result.ready());
-  all.parts.deadlines.advance(std::chrono::seconds(1));
+  all.services.deadlines.advance(std::chrono::seconds(1));
   without_writer.run();
   BOOST_TEST_REQUIRE(wish->result.ready());
   BOOST_CHECK_EXCEPTION(wish->result.get(), troupe::error,

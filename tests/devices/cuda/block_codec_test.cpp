@@ -63,17 +63,17 @@ result over_the_grid(const std::vector<float>& elements, const std::vector<float
     std::vector<devices::cuda::thread_elements> own(devices::cuda::threads_in_block);
     std::vector<std::uint32_t> of_warp(devices::cuda::threads_in_block / devices::cuda::threads_in_warp, 0);
     for_each_thread(1, seed, [&](auto at) {
-      own[at.thread] = devices::cuda::gather_part(encoding, {block, at.thread});
+      own[at.thread] = devices::cuda::gather_tile(encoding, {block, at.thread});
       auto& largest = of_warp[at.thread / devices::cuda::threads_in_warp];
       largest = std::max(largest, own[at.thread].largest);
     });
     for_each_thread(1, seed + 1, [&](auto at) {
-      devices::cuda::encode_part(encoding, own[at.thread], of_warp[at.thread / devices::cuda::threads_in_warp],
+      devices::cuda::encode_tile(encoding, own[at.thread], of_warp[at.thread / devices::cuda::threads_in_warp],
                                  {block, at.thread});
     });
   }
   const devices::cuda::decoding decoding{bytes.data() + margin, decoded.data() + begin, count};
-  for_each_thread(blocks, seed, [&](auto at) { devices::cuda::decode_part(decoding, at); });
+  for_each_thread(blocks, seed, [&](auto at) { devices::cuda::decode_tile(decoding, at); });
   const auto written = inner<std::int8_t>(bytes, 77, 0);
   const auto scales_begin = written.begin() + static_cast<std::ptrdiff_t>(padded);
   BOOST_TEST(

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(each_element_is_converted_and_nothing_beside_them) {  // KV
       std::vector<std::uint16_t> to(count + begin + 300, 7);
       conversions = 0;
       test::for_each_thread(devices::cuda::conversion_blocks(count), static_cast<unsigned>(count), [&](auto at) {
-        devices::cuda::convert_part<counted>(from.data() + from_shift, to.data() + begin, count, at);
+        devices::cuda::convert_tile<counted>(from.data() + from_shift, to.data() + begin, count, at);
       });
       BOOST_TEST(conversions == count);
       std::vector<std::uint16_t> expected(count + begin + 300, 7);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(elements_beyond_four_billion_are_reached) {  // KV-1
   BOOST_TEST(devices::cuda::conversion_blocks(count) == (begin + 3000 + 2047) / 2048);
   for (std::uint64_t block = begin / 2048; block < devices::cuda::conversion_blocks(count); ++block)
     for (std::uint32_t thread = 0; thread < devices::cuda::threads_in_block; ++thread)
-      devices::cuda::convert_part<element_formats::to_bfloat16>(
+      devices::cuda::convert_tile<element_formats::to_bfloat16>(
         reinterpret_cast<const float*>(from_address), reinterpret_cast<std::uint16_t*>(to_address), count, {block, thread});
   BOOST_TEST((to == std::vector<std::uint16_t>(3000, 0x4080)));
 }

@@ -22,10 +22,10 @@ class kernels_on_host {
     count() = 0;
     table.version = devices::cuda::functions_version;
     table.pack = [](const devices::cuda::packing_table* pieces, unsigned char* buffer, void*) {
-      return run(pieces->blocks(), [=](auto at) { devices::cuda::pack_part(*pieces, buffer, at); });
+      return run(pieces->blocks(), [=](auto at) { devices::cuda::pack_tile(*pieces, buffer, at); });
     };
     table.unpack = [](const devices::cuda::packing_table* pieces, const unsigned char* buffer, void*) {
-      return run(pieces->blocks(), [=](auto at) { devices::cuda::unpack_part(*pieces, buffer, at); });
+      return run(pieces->blocks(), [=](auto at) { devices::cuda::unpack_tile(*pieces, buffer, at); });
     };
     table.to_bfloat16 = convert<element_formats::to_bfloat16, float, std::uint16_t>;
     table.from_bfloat16 = convert<element_formats::from_bfloat16, std::uint16_t, float>;
@@ -33,7 +33,7 @@ class kernels_on_host {
     table.from_float16 = convert<element_formats::from_float16, std::uint16_t, float>;
     table.encode_blocks = encode;
     table.decode_blocks = [](const devices::cuda::decoding* what, void*) {
-      return run(devices::cuda::codec_blocks(what->count), [=](auto at) { devices::cuda::decode_part(*what, at); });
+      return run(devices::cuda::codec_blocks(what->count), [=](auto at) { devices::cuda::decode_tile(*what, at); });
     };
     table.reason = [](int) { return "a reason"; };
   }
@@ -56,7 +56,7 @@ class kernels_on_host {
   template <auto Convert, class From, class To>
   static int convert(const From* from, To* to, std::uint64_t count, void*) {
     return run(devices::cuda::conversion_blocks(count),
-               [=](auto at) { devices::cuda::convert_part<Convert>(from, to, count, at); });
+               [=](auto at) { devices::cuda::convert_tile<Convert>(from, to, count, at); });
   }
   /// The threads of a warp tell each other the largest magnitude.
   static int encode(const devices::cuda::encoding* what, void*) {
@@ -66,11 +66,11 @@ class kernels_on_host {
       for (std::uint32_t warp = 0; warp < threads_in_block; warp += threads_in_warp) {
         std::uint32_t largest = 0;
         for (std::uint32_t thread = 0; thread < threads_in_warp; ++thread) {
-          own[thread] = gather_part(*what, {block, warp + thread});
+          own[thread] = gather_tile(*what, {block, warp + thread});
           largest = std::max(largest, own[thread].largest);
         }
         for (std::uint32_t thread = 0; thread < threads_in_warp; ++thread)
-          encode_part(*what, own[thread], largest, {block, warp + thread});
+          encode_tile(*what, own[thread], largest, {block, warp + thread});
       }
     return 0;
   }

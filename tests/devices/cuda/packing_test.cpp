@@ -64,7 +64,7 @@ void check(world& all, std::mt19937& random) {
   for (const auto& each : all.pieces) std::memcpy(packed.data() + each.offset, all.memory.data() + each.memory, each.size);
   const bytes before = all.memory;
   for (const auto& table : tables)
-    test::for_each_thread(table->blocks(), random(), [&](auto at) { devices::cuda::pack_part(*table, all.buffer.data(), at); });
+    test::for_each_thread(table->blocks(), random(), [&](auto at) { devices::cuda::pack_tile(*table, all.buffer.data(), at); });
   BOOST_TEST((all.buffer == packed));
   BOOST_TEST((all.memory == before));
 
@@ -74,7 +74,7 @@ void check(world& all, std::mt19937& random) {
   const bytes sent = all.buffer;
   for (const auto& table : tables)
     test::for_each_thread(table->blocks(), random(),
-                          [&](auto at) { devices::cuda::unpack_part(*table, all.buffer.data(), at); });
+                          [&](auto at) { devices::cuda::unpack_tile(*table, all.buffer.data(), at); });
   BOOST_TEST((all.memory == unpacked));
   BOOST_TEST((all.buffer == sent));
 }
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_SUITE(packing)
 
 BOOST_AUTO_TEST_CASE(each_size_arrives_whole_and_nothing_beside_it) {  // KP-1
   std::mt19937 random(1);
-  const std::size_t part = packing_table::part_bytes;
+  const std::size_t part = packing_table::tile_bytes;
   for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{15}, std::size_t{16},
                                  std::size_t{17}, std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{4111},
                                  std::size_t{4112}, part - 1, part, part + 1, 2 * part - 16, 2 * part, 3 * part + 5})
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(each_thread_copies_words_that_both_addresses_allow) {      
     alignas(16) unsigned char to[row + 16] = {};
     const std::size_t begin = word % 16;
     constexpr std::uint32_t thread = 3;
-    devices::cuda::copy_part(to + begin, from + begin, row, thread);
+    devices::cuda::copy_tile(to + begin, from + begin, row, thread);
     alignas(16) unsigned char expected[row + 16] = {};
     for (std::size_t i = 0; i < row; ++i) expected[begin + i] = i / word % devices::cuda::threads_in_block == thread ? 1 : 0;
     BOOST_TEST(std::memcmp(to, expected, sizeof(to)) == 0, "words of " << word << " bytes");
@@ -156,10 +156,10 @@ BOOST_AUTO_TEST_CASE(a_full_table_says_so_and_a_second_table_takes_the_rest) {  
 BOOST_AUTO_TEST_CASE(a_table_takes_no_more_blocks_than_a_grid_has) {  // KP-2
   const auto table = std::make_unique<packing_table>();
   unsigned char byte = 0;
-  const std::uint64_t half = packing_table::part_bytes << 30;  // of the grid and one block
+  const std::uint64_t half = packing_table::tile_bytes << 30;  // of the grid and one block
   BOOST_TEST(table->add(&byte, half, 0));
   BOOST_TEST(!table->add(&byte, half, half));
-  BOOST_TEST(table->add(&byte, half - packing_table::part_bytes, half));
+  BOOST_TEST(table->add(&byte, half - packing_table::tile_bytes, half));
   BOOST_TEST(table->blocks() == devices::cuda::most_blocks);
   BOOST_TEST(!table->add(&byte, 1, 2 * half));
   BOOST_TEST(!std::make_unique<packing_table>()->add(&byte, 2 * half, 0));

@@ -46,23 +46,23 @@ BOOST_AUTO_TEST_SUITE(participants)
 
 // PA-2
 BOOST_AUTO_TEST_CASE(gradients_that_come_twice_fail_the_pass_and_start_no_burst) {
-  participant part({first, second});
+  participant node({first, second});
   auto all = whole_weight();
-  part.returned(burst_of(part.gradients(first, split(all), {})));
-  auto again = part.gradients(first, split(all), {});
+  node.returned(burst_of(node.gradients(first, split(all), {})));
+  auto again = node.gradients(first, split(all), {});
   const auto* failure = one<report_failure>(again);
   BOOST_REQUIRE(failure != nullptr);
   BOOST_TEST(failure->why.text.find("arrived twice") != std::string::npos, failure->why.text);
   BOOST_TEST(again.size() == 1u);
-  BOOST_TEST(part.over());
-  BOOST_TEST(part.gradients(second, split(all), {}).empty());
+  BOOST_TEST(node.over());
+  BOOST_TEST(node.gradients(second, split(all), {}).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_part_that_is_over_is_asked_no_question) {
-  participant part({first});
-  part.abort();
-  BOOST_TEST_REQUIRE(part.over());
-  const auto [text, signal] = test::stderr_of_process([&] { part.discover({first}); });
+  participant node({first});
+  node.abort();
+  BOOST_TEST_REQUIRE(node.over());
+  const auto [text, signal] = test::stderr_of_process([&] { node.discover({first}); });
   BOOST_TEST(signal == SIGABRT);
   BOOST_TEST(text.find("expected !over()") != std::string::npos, text);
 }
@@ -70,45 +70,45 @@ BOOST_AUTO_TEST_CASE(a_part_that_is_over_is_asked_no_question) {
 // PA-2
 BOOST_AUTO_TEST_CASE(gradients_for_a_send_that_was_pruned_or_never_made_fail_the_pass) {
   for (const auto& send : {second, message_id{3, here}}) {
-    participant part({first, second});
+    participant node({first, second});
     auto all = whole_weight();
-    part.returned(burst_of(part.start(split(all))));
-    auto pruned = part.prune({first}, split(all));
+    node.returned(burst_of(node.start(split(all))));
+    auto pruned = node.prune({first}, split(all));
     BOOST_TEST((one<run_burst>(pruned)->drops == std::vector<message_id>{second}));
-    part.returned(burst_of(std::move(pruned)));
-    auto late = part.gradients(send, split(all), {});
+    node.returned(burst_of(std::move(pruned)));
+    auto late = node.gradients(send, split(all), {});
     BOOST_TEST(one<report_failure>(late) != nullptr);
-    BOOST_TEST(part.over());
+    BOOST_TEST(node.over());
   }
 }
 
 // PA-3
 BOOST_AUTO_TEST_CASE(an_abort_that_is_asked_twice_is_answered_each_time) {
-  participant part({first}, nullptr, true);
+  participant node({first}, nullptr, true);
   auto all = whole_weight();
-  auto share = burst_of(part.start(split(all)));
-  auto asked = part.abort();
+  auto share = burst_of(node.start(split(all)));
+  auto asked = node.abort();
   BOOST_TEST(one<answer_abort>(asked) == nullptr);
   BOOST_TEST(one<participant::stop_burst>(asked) != nullptr);
-  auto back = part.returned(std::move(share));
+  auto back = node.returned(std::move(share));
   BOOST_TEST(one<answer_abort>(back) != nullptr);
-  auto again = part.abort();
+  auto again = node.abort();
   BOOST_TEST(one<answer_abort>(again) != nullptr);
-  BOOST_TEST(one<participant::end>(again) == nullptr);  // the node that started the pass keeps its part
+  BOOST_TEST(one<participant::end>(again) == nullptr);  // the node that started the pass stays
 }
 
 // PA-3, PA-7
 BOOST_AUTO_TEST_CASE(a_part_that_is_aborted_or_closed_ends_when_its_burst_is_back) {
   for (const bool closes : {false, true}) {
-    participant part({first});
-    auto share = burst_of(part.gradients(first, whole_weight(), {node_id{2}}));
+    participant node({first});
+    auto share = burst_of(node.gradients(first, whole_weight(), {node_id{2}}));
     share.give(node_id{3}, true);
-    auto asked = closes ? part.close(false) : part.abort();
+    auto asked = closes ? node.close(false) : node.abort();
     BOOST_TEST(one<participant::end>(asked) == nullptr);
     const auto* told = one<participant::tell_senders>(asked);
     BOOST_TEST((told != nullptr) == closes);
     if (closes) BOOST_TEST((told->who == std::set<node_id>{{2}}));
-    auto back = part.returned(std::move(share));
+    auto back = node.returned(std::move(share));
     BOOST_TEST(one<participant::end>(back) != nullptr);
     if (closes) BOOST_TEST(back.size() == 1u);
     if (!closes) BOOST_TEST((one<answer_abort>(back)->sent_to == std::vector<node_id>{{3}}));
@@ -118,66 +118,66 @@ BOOST_AUTO_TEST_CASE(a_part_that_is_aborted_or_closed_ends_when_its_burst_is_bac
 BOOST_AUTO_TEST_CASE(a_node_that_goes_down_fails_the_pass_where_gradients_were_sent_to_it) {
   const node_id other{3};
   for (const bool sends : {false, true}) {
-    participant part({first, second});
+    participant node({first, second});
     auto all = whole_weight();
-    auto share = burst_of(part.gradients(first, split(all), {}));
+    auto share = burst_of(node.gradients(first, split(all), {}));
     if (sends) share.give(other, true);
-    BOOST_TEST(part.peer_down(other, "it died").empty());  // the burst is away
-    auto back = part.returned(std::move(share));
+    BOOST_TEST(node.peer_down(other, "it died").empty());  // the burst is away
+    auto back = node.returned(std::move(share));
     BOOST_TEST((one<report_failure>(back) != nullptr) == sends);
-    BOOST_TEST(part.over() == sends);
-    BOOST_TEST(part.peer_down(other, "it died").empty());
+    BOOST_TEST(node.over() == sends);
+    BOOST_TEST(node.peer_down(other, "it died").empty());
   }
 }
 
 BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_when_the_burst_is_back_and_none_of_a_part_that_is_closed) {
-  participant part({first}, nullptr, true);
-  auto share = burst_of(part.start(whole_weight()));
-  BOOST_TEST(part.gather().empty());
-  auto back = part.returned(std::move(share));
+  participant node({first}, nullptr, true);
+  auto share = burst_of(node.start(whole_weight()));
+  BOOST_TEST(node.gather().empty());
+  auto back = node.returned(std::move(share));
   BOOST_TEST(one<participant::hand_out>(back) != nullptr);
-  auto again = part.gather();
+  auto again = node.gather();
   BOOST_TEST(one<participant::hand_out>(again) != nullptr);
-  part.close(true);
-  auto late = part.gather();
+  node.close(true);
+  auto late = node.gather();
   BOOST_TEST(one<participant::hand_out>(late) == nullptr);
 }
 
 // Effects that come later may begin a burst at once, which takes the gradients of the leaves along.
 BOOST_AUTO_TEST_CASE(gradients_of_leaves_are_handed_out_before_anything_new_begins) {
-  participant part({first}, nullptr, true);
-  auto share = burst_of(part.start(whole_weight()));
-  BOOST_TEST(part.walk_roots().empty());
-  auto walk = part.returned(std::move(share));
+  participant node({first}, nullptr, true);
+  auto share = burst_of(node.start(whole_weight()));
+  BOOST_TEST(node.walk_roots().empty());
+  auto walk = node.returned(std::move(share));
   BOOST_TEST(one<participant::run_walk>(walk) != nullptr);
-  BOOST_TEST(part.gather().empty());
-  const auto back = part.walked({});
+  BOOST_TEST(node.gather().empty());
+  const auto back = node.walked({});
   BOOST_TEST(std::holds_alternative<participant::hand_out>(back.front()));
   BOOST_TEST(back.size() > 1u);
 }
 
 BOOST_AUTO_TEST_CASE(the_part_of_the_initiator_lives_until_it_is_closed_also_if_it_is_aborted_before_it_starts) {
   for (const bool leads : {false, true}) {
-    participant part({first}, nullptr, leads);
-    auto aborted = part.abort();
+    participant node({first}, nullptr, leads);
+    auto aborted = node.abort();
     BOOST_TEST(one<answer_abort>(aborted) != nullptr);
     BOOST_TEST((one<participant::end>(aborted) == nullptr) == leads);
-    auto closed = part.close(true);
+    auto closed = node.close(true);
     BOOST_TEST(one<participant::end>(closed) != nullptr);
   }
 }
 
 // PA-5, PA-7: each question gets an answer, and a question that comes during a walk waits for the next one.
 BOOST_AUTO_TEST_CASE(walks_wait_for_a_burst_and_answer_the_questions_that_came_before) {
-  participant part({first, second});
-  auto share = burst_of(part.gradients(first, whole_weight(), {}));
-  BOOST_TEST(part.discover({first}).empty());
-  BOOST_TEST(part.discover({second}).empty());
-  auto back = part.returned(std::move(share));
+  participant node({first, second});
+  auto share = burst_of(node.gradients(first, whole_weight(), {}));
+  BOOST_TEST(node.discover({first}).empty());
+  BOOST_TEST(node.discover({second}).empty());
+  auto back = node.returned(std::move(share));
   BOOST_REQUIRE(one<participant::run_walk>(back) != nullptr);
   BOOST_TEST((one<participant::run_walk>(back)->sends == std::vector<message_id>{first, second}));
-  BOOST_TEST(part.discover({second}).empty());
-  auto walked = part.walked({message_id{7, node_id{4}}});
+  BOOST_TEST(node.discover({second}).empty());
+  auto walked = node.walked({message_id{7, node_id{4}}});
   BOOST_REQUIRE(one<participant::answer_discover>(walked) != nullptr);
   BOOST_TEST(one<participant::answer_discover>(walked)->questions == 2u);
   BOOST_TEST(one<participant::answer_discover>(walked)->recvs.size() == 1u);
@@ -188,25 +188,25 @@ BOOST_AUTO_TEST_CASE(walks_wait_for_a_burst_and_answer_the_questions_that_came_b
 BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_for_its_children) {
   const node_id parent{2};
   const node_id child{3};
-  participant part({first, second}, std::make_shared<call_tree_position>(call_tree_position{parent, {child}}));
+  participant node({first, second}, std::make_shared<call_tree_position>(call_tree_position{parent, {child}}));
   auto all = whole_weight();
-  auto down = burst_of(part.gradients(first, split(all), {parent}));
+  auto down = burst_of(node.gradients(first, split(all), {parent}));
   BOOST_TEST(down.answers == 1U);
   const auto to_child = down.give(child, false);
   BOOST_TEST(is_empty(down.carried));
-  BOOST_TEST(part.returned(std::move(down)).empty());  // waits for the child
+  BOOST_TEST(node.returned(std::move(down)).empty());  // waits for the child
 
   auto returned = to_child.carried;
   auto rest = split(returned);
-  BOOST_TEST(part.reported(std::move(rest), {child}).empty());  // the child is not done
-  auto up = burst_of(part.gradients(second, std::move(returned), {child, 1}));
+  BOOST_TEST(node.reported(std::move(rest), {child}).empty());  // the child is not done
+  auto up = burst_of(node.gradients(second, std::move(returned), {child, 1}));
   BOOST_TEST(up.settles);
   const auto to_parent = up.give(parent, false);
   BOOST_TEST(to_parent.answers == 1U);
   BOOST_TEST(to_parent.carried.begun == 1U);
   BOOST_TEST(to_parent.carried.settled == 1U);
-  BOOST_TEST(part.returned(std::move(up)).empty());
-  BOOST_TEST(part.settled());
+  BOOST_TEST(node.returned(std::move(up)).empty());
+  BOOST_TEST(node.settled());
   merge(all, to_parent.carried);
   BOOST_TEST(is_whole(all));
 }
@@ -215,27 +215,27 @@ BOOST_AUTO_TEST_CASE(a_node_answers_its_parent_with_its_last_message_and_waits_f
 BOOST_AUTO_TEST_CASE(a_node_without_weight_answers_its_parent_when_its_child_is_done) {
   const node_id parent{2};
   const node_id child{3};
-  participant part({first}, std::make_shared<call_tree_position>(call_tree_position{parent, {child}}));
-  auto down = burst_of(part.gradients(first, whole_weight(), {parent}));
+  participant node({first}, std::make_shared<call_tree_position>(call_tree_position{parent, {child}}));
+  auto down = burst_of(node.gradients(first, whole_weight(), {parent}));
   down.give(child, false);
-  part.returned(std::move(down));
-  auto done = part.reported({}, {child, 1});
+  node.returned(std::move(down));
+  auto done = node.reported({}, {child, 1});
   const auto* quiet = one<report_quiet>(done);
   BOOST_REQUIRE(quiet != nullptr);
   BOOST_TEST(is_empty(quiet->carried));
   BOOST_TEST(quiet->to_parent);
   BOOST_TEST(quiet->answers == 1U);
-  BOOST_TEST(part.reported({}, {child, 1}).empty());  // once is enough
+  BOOST_TEST(node.reported({}, {child, 1}).empty());  // once is enough
 }
 
 // PA-6: the answer of a child may overtake the end of the burst that sent the gradients.
 BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
   const node_id child{3};
-  participant part({first, second}, std::make_shared<call_tree_position>(call_tree_position{node_id{}, {child}}));
-  auto down = burst_of(part.gradients(first, whole_weight(), {node_id{7}}));
+  participant node({first, second}, std::make_shared<call_tree_position>(call_tree_position{node_id{}, {child}}));
+  auto down = burst_of(node.gradients(first, whole_weight(), {node_id{7}}));
   auto to_child = down.give(child, true);
-  part.reported(std::move(to_child.carried), {child, 1});
-  auto back = part.returned(std::move(down));
+  node.reported(std::move(to_child.carried), {child, 1});
+  auto back = node.returned(std::move(down));
   const auto* quiet = one<report_quiet>(back);
   BOOST_REQUIRE(quiet != nullptr);
   BOOST_TEST(!quiet->to_parent);  // this node has none
@@ -246,12 +246,12 @@ BOOST_AUTO_TEST_CASE(an_answer_that_comes_before_the_burst_is_back_counts) {
 // PA-6: what others than children claim to answer has no effect.
 BOOST_AUTO_TEST_CASE(a_node_waits_only_for_answers_of_its_children) {
   const node_id child{3};
-  participant part({first}, std::make_shared<call_tree_position>(call_tree_position{node_id{}, {child}}));
-  auto down = burst_of(part.gradients(first, whole_weight(), {node_id{7}}));
+  participant node({first}, std::make_shared<call_tree_position>(call_tree_position{node_id{}, {child}}));
+  auto down = burst_of(node.gradients(first, whole_weight(), {node_id{7}}));
   down.give(child, true);
-  BOOST_TEST(part.returned(std::move(down)).empty());
-  BOOST_TEST(part.reported({}, {node_id{7}, 9}).empty());
-  BOOST_TEST(!part.reported({}, {child, 9}).empty());
+  BOOST_TEST(node.returned(std::move(down)).empty());
+  BOOST_TEST(node.reported({}, {node_id{7}, 9}).empty());
+  BOOST_TEST(!node.reported({}, {child, 9}).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

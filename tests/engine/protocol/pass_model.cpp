@@ -207,7 +207,7 @@ void world::start_pass() {
   if (number == passes_) return release(0);
   if (number > 0) close(0, as_byte(number - 1U));  // the gradients of the earlier pass were taken
   pass next;
-  for (std::uint8_t n = 0; n < graph_->nodes; ++n) next.parts[n] = shared_value(model::part{});
+  for (std::uint8_t n = 0; n < graph_->nodes; ++n) next.states[n] = shared_value(model::node_state{});
   next.lossy = std::any_of(nodes_.begin(), nodes_.end(), [](const member& each) { return each.dead || each.cut != 0; });
   next.owed = graph_->owed();
   std::set<node_id> participants;
@@ -216,7 +216,7 @@ void world::start_pass() {
   next.lead = shared_value(protocol::initiator(id_of_node(0), std::move(participants), !left_.fast));
   started_.push_back(std::move(next));
   begin(0, number);
-  auto& mine = part_of(0, number);
+  auto& mine = state_of(0, number);
   mine.roots_due = true;
   act(0, number, mine.protocol->start(protocol::whole_weight()));
 }
@@ -226,12 +226,12 @@ void world::begin(std::uint8_t node, std::uint8_t number) {
   for (std::uint8_t send = 0; send < graph_->sends.size(); ++send)
     if (graph_->sends[send].node == node) sends.insert(id_of_send(send));
   nodes_[node].current = as_byte(number + 1U);
-  auto& mine = part_of(node, number);
+  auto& mine = state_of(node, number);
   mine.protocol.emplace(std::move(sends), graph_->position(node), node == 0);
   mine.routed = true;
 }
 
-part& world::part_of(std::uint8_t node, std::uint8_t number) { return started_[number].parts[node].change(); }
+node_state& world::state_of(std::uint8_t node, std::uint8_t number) { return started_[number].states[node].change(); }
 
 bool world::reaches(std::uint8_t from, std::uint8_t to) const { return from == to || (nodes_[from].gone & bit(to)) == 0; }
 
@@ -240,13 +240,13 @@ protocol::initiator* world::lead(std::uint8_t number) {
   return now.lead ? &now.lead.change() : nullptr;
 }
 
-protocol::participant* world::part(std::uint8_t node, std::uint8_t number) {
-  auto& mine = part_of(node, number);
+protocol::participant* world::participant(std::uint8_t node, std::uint8_t number) {
+  auto& mine = state_of(node, number);
   return mine.protocol ? &*mine.protocol : nullptr;
 }
 
 protocol::participant* world::routed(std::uint8_t node, std::uint8_t number) {
-  return started_[number].parts[node]->routed ? &*part_of(node, number).protocol : nullptr;
+  return started_[number].states[node]->routed ? &*state_of(node, number).protocol : nullptr;
 }
 
 protocol::participant* world::join(std::uint8_t node, std::uint8_t number) {
@@ -257,45 +257,46 @@ protocol::participant* world::join(std::uint8_t node, std::uint8_t number) {
 protocol::participant* world::skip(std::uint8_t node, std::uint8_t number) {
   nodes_[node].current = std::max(nodes_[node].current, as_byte(number + 1U));
   auto* mine = routed(node, number);
-  if (mine != nullptr) part_of(node, number).routed = false;
+  if (mine != nullptr) state_of(node, number).routed = false;
   return mine;
 }
 
-void world::keep(const event& what) { part_of(what.to, what.pass).deliveries.emplace_back(send_of(what.send), what.reached); }
+void world::keep(const event& what) { state_of(what.to, what.pass).deliveries.emplace_back(send_of(what.send), what.reached); }
 
 void world::free(std::uint8_t node, std::uint8_t number) {
-  if (part_of(node, number).out) wrong_ = "an abort is answered while a task is away";
+  if (state_of(node, number).out) wrong_ = "an abort is answered while a task is away";
   forget(node, number);
 }
 
 void world::ended(std::uint8_t node, std::uint8_t number) {
-  if (part_of(node, number).out) wrong_ = "a task that is away ends";
-  part_of(node, number).protocol.reset();
+  if (state_of(node, number).out) wrong_ = "a task that is away ends";
+  state_of(node, number).protocol.reset();
 }
 
 void world::await_abort(std::uint8_t number, node_id who) { started_[number].aborts |= bit(number_of(who)); }
 
 void world::gather(std::uint8_t node, std::uint8_t number) {
-  auto& mine = part_of(node, number);
+  auto& mine = state_of(node, number);
   if (!mine.protocol) return;
   mine.gathers = true;
   act(node, number, mine.protocol->gather());
 }
 
 void world::handed_out(std::uint8_t node, std::uint8_t number) {
-  auto& mine = part_of(node, number);
+  auto& mine = state_of(node, number);
   if (!std::exchange(mine.gathers, false)) wrong_ = "gradients are handed out for which nobody has asked";
   if (mine.out) wrong_ = "gradients are handed out while a task is away";
   if (!mine.protocol->over() && !mine.deliveries.empty()) wrong_ = "gradients are handed out before others are added";
 }
 
 void world::acted(std::uint8_t node, std::uint8_t number) {
-  const auto& mine = *started_[number].parts[node];
+  const auto& mine = *started_[number].states[node];
   if (mine.gathers && !mine.out && mine.protocol) wrong_ = "gradients are asked for, and nobody hands them out";
 }
 
 // A recv to which nothing leads tells the node that sent its tensors, unless a discovery has not found the recv.
-void world::settle(pass& now, const model::part& mine, std::uint8_t function, bool given, tensors reached, work& open) const {
+void world::settle(pass& now, const model::node_state& mine, std::uint8_t function, bool given, tensors reached,
+                   work& open) const {
   now.reached[function] |= reached;
   if (given) now.given[function] = true;
   if (--now.owed[function] > 0) return;
@@ -307,7 +308,7 @@ void world::settle(pass& now, const model::part& mine, std::uint8_t function, bo
       open.recvs.emplace_back(each.send, tensors{0});
 }
 
-void world::hand_on(pass& now, const model::part& mine, std::uint8_t function, work& open) const {
+void world::hand_on(pass& now, const model::node_state& mine, std::uint8_t function, work& open) const {
   for (std::size_t i = 0; i < graph_->next[function].size(); ++i) {
     const auto& each = graph_->next[function][i];
     const bool given = !graph_->is_send[function] || (now.reached[function] & bit(as_byte(i))) != 0;
@@ -323,7 +324,7 @@ void world::hand_on(pass& now, const model::part& mine, std::uint8_t function, w
 // Runs the burst at once. Its messages and its return go into the bag, so they may come at any time.
 void world::run(std::uint8_t node, std::uint8_t number, protocol::participant::run_burst& what) {
   auto& now = started_[number];
-  auto& mine = part_of(node, number);
+  auto& mine = state_of(node, number);
   if (std::exchange(mine.out, true)) wrong_ = "a task that is away runs";
   auto& share = what.share;
   event back{.what = kind::returned, .from = node, .to = node, .pass = number};
@@ -366,7 +367,7 @@ void world::run(std::uint8_t node, std::uint8_t number, protocol::participant::r
 }
 
 void world::walk(std::uint8_t node, std::uint8_t number, const protocol::participant::run_walk& what) {
-  auto& mine = part_of(node, number);
+  auto& mine = state_of(node, number);
   if (std::exchange(mine.out, true)) wrong_ = "a task that is away walks";
   if (what.where == protocol::walk_from::roots && std::exchange(started_[number].discovered, true))
     wrong_ = "a second discovery in one pass";
@@ -429,8 +430,8 @@ void world::complete(std::uint8_t number, const std::vector<node_id>& not_done) 
 // If all nodes are there and every message arrives, an abort reaches everything that the pass has reached.
 void world::check_abort(std::uint8_t number) {
   for (std::uint8_t n = 1; n < graph_->nodes; ++n) {
-    const auto& part = *started_[number].parts[n];
-    if (part.protocol && !part.protocol->over()) wrong_ = "the pass has failed, and goes on on node " + std::to_string(n);
+    const auto& state = *started_[number].states[n];
+    if (state.protocol && !state.protocol->over()) wrong_ = "the pass has failed, and goes on on node " + std::to_string(n);
   }
   for (const auto& each : bag_)
     if (each->what == kind::gradients && each->pass == number && nodes_[each->to].current <= number)
@@ -494,7 +495,7 @@ void world::happen(event& what) {
     case kind::release:
       return release(what.to);
     case kind::returned:
-      part_of(what.to, what.pass).out = false;
+      state_of(what.to, what.pass).out = false;
       return handle(what);
     case kind::aborted:
       if (what.settled) started_[what.pass].aborts &= as_byte(~bit(what.from));
@@ -638,7 +639,7 @@ std::uint64_t digest_of(const event& each) {
   return result.value();
 }
 
-std::uint64_t digest_of(const model::part& mine) {
+std::uint64_t digest_of(const model::node_state& mine) {
   digest result;
   result << mine.protocol.has_value() << mine.deliveries << mine.roots_due << mine.routed << mine.has_walked
          << mine.walked.to_ulong();
@@ -699,7 +700,7 @@ std::uint64_t world::hash() const {
     result << now.lossy << now.vanished << now.discovered << now.unused << static_cast<bool>(now.lead);
     if (now.lead) result << now.lead.digest(to_digest);
     if (now.lead && now.lossy) result << has_all_weight(now);
-    for (std::uint8_t n = 0; n < graph_->nodes; ++n) result << now.parts[n].digest(to_digest);
+    for (std::uint8_t n = 0; n < graph_->nodes; ++n) result << now.states[n].digest(to_digest);
     add_in_order(result, now.owed, graph_->home.size());
     add_in_order(result, now.runs, graph_->home.size());
     add_in_order(result, now.reached, graph_->home.size());
@@ -715,7 +716,7 @@ bool world::has_all_weight(const pass& now) const {
   weight_sum all;
   if (now.lead) all.add(std::get<1>(now.lead->state()));
   for (std::uint8_t n = 0; n < graph_->nodes; ++n)
-    if (now.parts[n]->protocol) all.add(std::get<1>(now.parts[n]->protocol->state()));
+    if (now.states[n]->protocol) all.add(std::get<1>(now.states[n]->protocol->state()));
   const auto number = static_cast<std::size_t>(&now - started_.data());
   for (const auto& each : bag_)
     if (each->pass == number) {
@@ -742,7 +743,7 @@ std::string world::wrong_at_end() const {
     if (nodes_[n].dead) continue;
     if (!nodes_[n].released) return "the context is left on node " + std::to_string(n);
     for (const auto& now : started_)
-      if (now.parts[n]->protocol) return "a task is left on node " + std::to_string(n);
+      if (now.states[n]->protocol) return "a task is left on node " + std::to_string(n);
   }
   if (succeeded_ + failures_ < passes_ && !left_early_ && !nodes_[0].dead) return "a pass is missing";
   return {};

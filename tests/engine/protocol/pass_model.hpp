@@ -110,20 +110,20 @@ using event = simulation::event<std::uint8_t>;
 const char* name_of(kind what);
 
 /// One node's side of one pass.
-struct part {
+struct node_state {
   std::optional<protocol::participant> protocol;             // created when the node hears of the pass
   std::vector<std::pair<std::uint8_t, tensors>> deliveries;  // for the next burst
   choice walked;                                             // functions that walks have visited
   bool has_walked = false;
   bool roots_due = false;  // for the next burst
   bool out = false;        // the task is away, by the model's own count
-  bool routed = false;     // the context routes messages to this part
+  bool routed = false;     // the context routes messages to this node
   bool gathers = false;    // somebody has asked for the gradients of the leaves
 };
 
 struct pass {
   shared_value<protocol::initiator> lead;
-  std::array<shared_value<part>, most_nodes> parts;
+  std::array<shared_value<node_state>, most_nodes> states;
   counts owed = {}, runs = {};
   choice given;
   counts reached = {};    // by recv and send of a message: its tensors that functions of the pass lead to
@@ -182,12 +182,12 @@ class world : private simulation::pass_carrier<world, std::uint8_t> {
   std::uint8_t parent_of(std::uint8_t node) const { return graph_->parent[node]; }
   bool is_released(std::uint8_t node) const { return nodes_[node].released; }
   protocol::initiator* lead(std::uint8_t number);
-  protocol::participant* part(std::uint8_t node, std::uint8_t number);
+  protocol::participant* participant(std::uint8_t node, std::uint8_t number);
   protocol::participant* routed(std::uint8_t node, std::uint8_t number);
   protocol::participant* join(std::uint8_t node, std::uint8_t number);
   protocol::participant* skip(std::uint8_t node, std::uint8_t number);
   void keep(const event& what);
-  void forget(std::uint8_t node, std::uint8_t number) { part_of(node, number).deliveries.clear(); }
+  void forget(std::uint8_t node, std::uint8_t number) { state_of(node, number).deliveries.clear(); }
   void run(std::uint8_t node, std::uint8_t number, protocol::participant::run_burst& what);
   void walk(std::uint8_t node, std::uint8_t number, const protocol::participant::run_walk& what);
   void stop(std::uint8_t, std::uint8_t) {}
@@ -211,10 +211,10 @@ class world : private simulation::pass_carrier<world, std::uint8_t> {
     std::vector<std::uint8_t> ready;
     std::vector<std::pair<std::uint8_t, tensors>> recvs;  // by send: the tensors that are reached
   };
-  void settle(pass& now, const model::part& mine, std::uint8_t function, bool given, tensors reached, work& open) const;
-  void hand_on(pass& now, const model::part& mine, std::uint8_t function, work& open) const;
+  void settle(pass& now, const model::node_state& mine, std::uint8_t function, bool given, tensors reached, work& open) const;
+  void hand_on(pass& now, const model::node_state& mine, std::uint8_t function, work& open) const;
   message_id id_of_send(std::uint8_t send) const;
-  model::part& part_of(std::uint8_t node, std::uint8_t number);
+  model::node_state& state_of(std::uint8_t node, std::uint8_t number);
   void begin(std::uint8_t node, std::uint8_t number);
   void start_pass();
   void check_runs(const pass& now, const choice& expected);

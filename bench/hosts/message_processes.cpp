@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "parts.hpp"
+#include "processes.hpp"
 
 #include <unistd.h>
 #include <algorithm>
@@ -34,11 +34,11 @@ std::vector<std::int64_t> numbers_in(const std::string& text) {
   return all;
 }
 
-std::uint16_t port_in(const part_arguments& with) { return static_cast<std::uint16_t>(with.number("port")); }
+std::uint16_t port_in(const process_arguments& with) { return static_cast<std::uint16_t>(with.number("port")); }
 
 /// `prepare(size)` returns what sends so many bytes and waits for the answer.
 template <class Prepare>
-void tell_sizes(const part_arguments& with, Prepare prepare) {
+void tell_sizes(const process_arguments& with, Prepare prepare) {
   for (const auto size : numbers_in(with.text("sizes"))) {
     const auto exchange = prepare(size);
     const auto runs = runs_of_size(size, static_cast<std::int64_t>(with.number("bytes")));
@@ -48,7 +48,7 @@ void tell_sizes(const part_arguments& with, Prepare prepare) {
 
 /// `exchange(at_once)` sends so many messages and waits for all answers.
 template <class Exchange>
-void tell_rates(const part_arguments& with, Exchange exchange) {
+void tell_rates(const process_arguments& with, Exchange exchange) {
   for (const auto at_once : numbers_in(with.text("at_once"))) {
     const auto number = std::to_string(at_once);
     auto rates = times_of(std::max(3, static_cast<int>(with.number("count") / static_cast<double>(at_once))),
@@ -91,7 +91,7 @@ class full_link {
 };
 
 /// Runs `ask`, which returns microseconds, so many times with pauses, and tells the figures "late".
-void tell_late(const part_arguments& with, const std::function<double()>& ask) {
+void tell_late(const process_arguments& with, const std::function<double()>& ask) {
   std::vector<double> taken;
   for (int left = static_cast<int>(with.number("count")); left > 0; --left) {
     taken.push_back(ask());
@@ -116,14 +116,14 @@ std::map<std::string, double> figures_of_size(std::int64_t size, const std::vect
 
 namespace {
 
-void echo_sizes(const part_arguments& with) {
+void echo_sizes(const process_arguments& with) {
   node here(with.node);
   tell_sizes(with, [to = here.peer("b")](std::int64_t size) {
     return [=, x = at::ones({size}, at::kByte)] { to.call("echo", {x}).get(); };
   });
 }
 
-void call_at_once(const part_arguments& with) {
+void call_at_once(const process_arguments& with) {
   node here(with.node);
   tell_rates(with, [to = here.peer("b"), x = at::ones({1})](std::size_t at_once) {
     std::vector<future<call_reply>> asked;
@@ -132,7 +132,7 @@ void call_at_once(const part_arguments& with) {
   });
 }
 
-void ask_beside_tensors(const part_arguments& with) {
+void ask_beside_tensors(const process_arguments& with) {
   const auto& load = with.text("load");
   const auto& what = with.text("what");
   if (load != "none" && load != "there" && load != "both_ways")
@@ -166,12 +166,12 @@ void ask_beside_tensors(const part_arguments& with) {
   tell("downs", downs);
 }
 
-void serve_requests_of_caf(const part_arguments& with) {
+void serve_requests_of_caf(const process_arguments& with) {
   serve_caf_echo(
     with.text("listen"), [](std::uint16_t port) { tell("ready", port); }, [] { ::pause(); });
 }
 
-void echo_sizes_by_caf(const part_arguments& with) {
+void echo_sizes_by_caf(const process_arguments& with) {
   caf_link link(with.text("address"), port_in(with));
   caf_asker asker(link);
   tell_sizes(with, [&](std::int64_t size) {
@@ -179,7 +179,7 @@ void echo_sizes_by_caf(const part_arguments& with) {
   });
 }
 
-void request_at_once_of_caf(const part_arguments& with) {
+void request_at_once_of_caf(const process_arguments& with) {
   caf_link link(with.text("address"), port_in(with));
   caf_asker asker(link);
   const std::string text(small_bytes, 'x');
@@ -189,7 +189,7 @@ void request_at_once_of_caf(const part_arguments& with) {
   });
 }
 
-void request_beside_texts_of_caf(const part_arguments& with) {
+void request_beside_texts_of_caf(const process_arguments& with) {
   caf_link link(with.text("address"), port_in(with));
   caf_asker asker(link);
   const std::string small(small_bytes, 'x');
@@ -207,7 +207,7 @@ void request_beside_texts_of_caf(const part_arguments& with) {
   tell("mbit", beside.rate());
 }
 
-void echo_sizes_by_tcp(const part_arguments& with) {
+void echo_sizes_by_tcp(const process_arguments& with) {
   tcp_floor floor(port_in(with), with.text("address"));
   tell_sizes(with, [&](std::int64_t size) {
     // Nothing travels with 0 bytes.
@@ -217,7 +217,7 @@ void echo_sizes_by_tcp(const part_arguments& with) {
 
 }  // namespace
 
-parts_by_name message_parts() {
+processes_by_name message_processes() {
   return {{"sizes", echo_sizes},
           {"rates", call_at_once},
           {"late", ask_beside_tensors},

@@ -19,9 +19,9 @@
 
 namespace troupe {
 
-/// The parts of an optimizer: a local_optimizer on every other node that holds modules, and one on this node. Any thread may
-/// use the parts.
-class optimizer_parts {
+/// The shards of an optimizer: a local_optimizer on every other node that holds modules, and one on this node. Any thread may
+/// use the shards.
+class optimizer_shards {
  public:
   /// The modules of one other node, and the local_optimizer over them on that node.
   struct group {
@@ -43,9 +43,9 @@ class optimizer_parts {
     std::exception_ptr failure;  // the error of this node, or else the first one in the order of groups()
   };
 
-  /// Makes the parts. Throws the first error of a node; no part is left then.
-  optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
-                  named_tensors local_buffers);
+  /// Makes the shards. Throws the first error of a node; no shard is left then.
+  optimizer_shards(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
+                   named_tensors local_buffers);
 
   /// This node. Throws troupe::error (stopping) once it has begun to stop.
   const peer& here() const;
@@ -54,10 +54,10 @@ class optimizer_parts {
 
   /// The number of parameter groups.
   std::size_t parameter_groups() const noexcept { return options_.size(); }
-  /// A text that describes the optimizer in errors. Never null; lives as long as the parts.
+  /// A text that describes the optimizer in errors. Never null; lives as long as the shards.
   const std::shared_ptr<const std::string>& description() const noexcept { return description_; }
 
-  /// Whether the part of this node has parameters or buffers.
+  /// Whether the shard of this node has parameters or buffers.
   bool has_local() const;
   /// Names of the nodes that have a part in a checkpoint. This node has a part even without parameters, for its random state.
   std::set<std::string> names() const;

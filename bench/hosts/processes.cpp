@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "parts.hpp"
+#include "processes.hpp"
 
 #include <unistd.h>
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr auto until_next_look = std::chrono::milliseconds(2);
 
 at::Tensor tensor_of(std::int64_t bytes) { return at::rand({bytes / 4}); }
 
-void serve_node(const part_arguments& with) {
+void serve_node(const process_arguments& with) {
   node here(with.node);
   here.functions().add(
     "add", [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0) + arguments.tensors.at(0)}}; });
@@ -64,7 +64,7 @@ std::int64_t send_tensors(const peer& to, std::size_t in_flight, const std::func
   return answered;
 }
 
-void send_bulk(const part_arguments& with) {
+void send_bulk(const process_arguments& with) {
   node here(with.node);
   const auto to = here.peer("b");
   const auto x = at::ones({1});
@@ -84,7 +84,7 @@ void send_bulk(const part_arguments& with) {
   tell("trip_ms", percentile(trips, 0));
 }
 
-void make_small_calls(const part_arguments& with) {
+void make_small_calls(const process_arguments& with) {
   node here(with.node);
   const auto to = here.peer("b");
   const auto x = at::ones({1});
@@ -98,7 +98,7 @@ void make_small_calls(const part_arguments& with) {
   tell("us", percentile(std::move(taken), 0.5));
 }
 
-void flood(const part_arguments& with) {
+void flood(const process_arguments& with) {
   node here(with.node);
   const auto to = here.peer("b");
   const auto ms = static_cast<std::int64_t>(with.number("ms"));
@@ -131,7 +131,7 @@ std::size_t wait_for_peers(const node& here, std::size_t others, double patience
   return known;
 }
 
-void be_a_member(const part_arguments& with) {
+void be_a_member(const process_arguments& with) {
   auto options = with.node;
   const auto addresses = std::exchange(options.join, {});
   node here(std::move(options));
@@ -148,7 +148,7 @@ void be_a_member(const part_arguments& with) {
   here.serve();
 }
 
-void be_many_members(const part_arguments& with) {
+void be_many_members(const process_arguments& with) {
   const auto count = static_cast<std::size_t>(with.number("count"));
   const auto patience = with.number("patience");
   std::vector<std::unique_ptr<node>> all;
@@ -181,14 +181,14 @@ void be_many_members(const part_arguments& with) {
   tell("descriptors", static_cast<double>(after.descriptors) / nodes);
 }
 
-void serve_shapes(const part_arguments& with) {
+void serve_shapes(const process_arguments& with) {
   auto own = with.node;
   own.workers = 64;
   real_cluster::serve(
     std::move(own), [](std::uint16_t port) { tell("ready", port); }, [](node& here) { here.serve(); });
 }
 
-void pass_over_shape(const part_arguments& with) {
+void pass_over_shape(const process_arguments& with) {
   const auto count = static_cast<std::size_t>(with.number("nodes"));
   std::vector<std::string> others;
   for (std::size_t i = 1; i < count; ++i) others.push_back("h" + std::to_string(i) + ":" + with.text("port"));
@@ -202,11 +202,11 @@ void pass_over_shape(const part_arguments& with) {
   for (const auto& [name, share] : {std::pair{"low", 0.25}, {"ms", 0.5}, {"high", 0.75}}) tell(name, percentile(taken, share));
 }
 
-void echo(const part_arguments& with) {
+void echo(const process_arguments& with) {
   serve_echo([](std::uint16_t port) { tell("ready", port); }, with.text("listen"));
 }
 
-void measure_floor(const part_arguments& with) {
+void measure_floor(const process_arguments& with) {
   tcp_floor floor(static_cast<std::uint16_t>(with.number("port")), with.text("address"));
   const auto bytes = static_cast<std::size_t>(with.number("bytes"));
   const auto answer = static_cast<std::size_t>(with.number("answer"));
@@ -228,19 +228,20 @@ void tell(const std::string& name, double value) {
   std::fflush(stdout);
 }
 
-double part_arguments::number(const std::string& name) const { return std::stod(text(name)); }
+double process_arguments::number(const std::string& name) const { return std::stod(text(name)); }
 
-const std::string& part_arguments::text(const std::string& name) const {
+const std::string& process_arguments::text(const std::string& name) const {
   const auto found = values.find(name);
   if (found == values.end()) throw std::runtime_error("expected the value '" + name + "'");
   return found->second;
 }
 
-parts_by_name hosts_parts() {
-  parts_by_name all{{"node", serve_node},      {"bulk", send_bulk}, {"calls", make_small_calls}, {"shapes", serve_shapes},
-                    {"pass", pass_over_shape}, {"flood", flood},    {"member", be_a_member},     {"members", be_many_members},
-                    {"relay", relay},          {"echo", echo},      {"floor", measure_floor}};
-  for (auto more : {message_parts(), security_parts(), wire_parts()}) all.merge(more);
+processes_by_name host_processes() {
+  processes_by_name all{{"node", serve_node},     {"bulk", send_bulk},          {"calls", make_small_calls},
+                        {"shapes", serve_shapes}, {"pass", pass_over_shape},    {"flood", flood},
+                        {"member", be_a_member},  {"members", be_many_members}, {"relay", relay},
+                        {"echo", echo},           {"floor", measure_floor}};
+  for (auto more : {message_processes(), security_processes(), wire_processes()}) all.merge(more);
   return all;
 }
 

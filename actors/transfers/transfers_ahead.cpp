@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/transfers/parts_ahead.hpp>
+#include <troupe/actors/transfers/transfers_ahead.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -28,8 +28,8 @@ bool any_large(const std::vector<at::Tensor>& tensors) {
   return together > most_together && largest >= large_bytes;
 }
 
-std::vector<transfer> parts_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
-                                  std::unordered_map<std::uint64_t, at::Tensor>& elements) {
+std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
+                                      std::unordered_map<std::uint64_t, at::Tensor>& elements) {
   wire::Tensors unused;
   travelling_tensors forms;
   describe_tensors(tensors, unused, forms);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/transfers/parts_ahead.hpp>
+#include <troupe/actors/transfers/transfers_ahead.hpp>
 
 #include <cstdint>
 #include <unordered_map>
@@ -11,7 +11,7 @@
 
 #include <troupe/messages/tensor_codec.hpp>
 
-BOOST_AUTO_TEST_SUITE(parts_ahead_of_a_message)
+BOOST_AUTO_TEST_SUITE(transfers_ahead_of_a_message)
 
 namespace {
 
@@ -23,12 +23,12 @@ constexpr std::int64_t piece = 256 << 10;
 at::Tensor bytes(std::int64_t count) { return at::empty({count}, at::kByte); }
 
 struct message {
-  explicit message(const std::vector<at::Tensor>& tensors) : parts(parts_ahead(tensors, ahead, last, elements)) {}
+  explicit message(const std::vector<at::Tensor>& tensors) : transfers(transfers_ahead(tensors, ahead, last, elements)) {}
 
   std::uint64_t last = 6;
   sent_ahead ahead{{5}, {}};
   std::unordered_map<std::uint64_t, at::Tensor> elements;
-  std::vector<transfer> parts;
+  std::vector<transfer> transfers;
 };
 
 }  // namespace
@@ -36,9 +36,9 @@ struct message {
 BOOST_AUTO_TEST_CASE(are_its_large_tensors) {
   const message made({bytes(5 * piece), bytes(10), bytes(2 * piece)});
   BOOST_TEST(made.ahead.transfers == (std::vector<std::uint64_t>{7, 0, 8}), boost::test_tools::per_element());
-  BOOST_REQUIRE(made.parts.size() == 2U);
-  BOOST_TEST(made.parts[1].number == 8U);
-  BOOST_TEST(made.parts[1].bytes == static_cast<std::uint64_t>(2 * piece));
+  BOOST_REQUIRE(made.transfers.size() == 2U);
+  BOOST_TEST(made.transfers[1].number == 8U);
+  BOOST_TEST(made.transfers[1].bytes == static_cast<std::uint64_t>(2 * piece));
   BOOST_TEST(made.last == 8U);
 }
 

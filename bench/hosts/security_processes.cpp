@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "parts.hpp"
+#include "processes.hpp"
 
 #include <poll.h>
 #include <sys/resource.h>
@@ -31,16 +31,16 @@ using support::owned_descriptor;
 /// The first bytes of a ClientHello of 512 bytes.
 constexpr std::array<char, 11> begin_of_hello = {0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, '\xfc', 0x03, 0x03};
 
-owned_descriptor connected(const part_arguments& with) {
+owned_descriptor connected(const process_arguments& with) {
   return connected_socket(with.text("address"), static_cast<std::uint16_t>(with.number("port")));
 }
 
 void tell_ready() { tell("ready", 0); }
 
-/// One end of a connection that does nothing but move bytes: by TLS if the part has a kit.
+/// One end of a connection that does nothing but move bytes: by TLS if the process has a kit.
 class bare_end {
  public:
-  bare_end(const part_arguments& with, owned_descriptor socket, gate::end which) : socket_(std::move(socket)) {
+  bare_end(const process_arguments& with, owned_descriptor socket, gate::end which) : socket_(std::move(socket)) {
     if (with.text("kit").empty()) return;
     session_ = std::make_unique<gate::tls_session>(std::make_shared<gate::credentials>(with.text("kit")), socket_.get(), which);
     if (const auto refused = gate::prove_within(*session_, socket_.get(), patience)) throw std::runtime_error(refused->why);
@@ -95,7 +95,7 @@ class bare_end {
 
 constexpr std::size_t bulk_bytes = std::size_t{16} << 20;
 
-void stall_at_the_gate(const part_arguments& with) {
+void stall_at_the_gate(const process_arguments& with) {
   std::vector<owned_descriptor> all(static_cast<std::size_t>(with.number("count")));
   const auto open = [&](owned_descriptor& one) {
     one = connected(with);
@@ -112,7 +112,7 @@ void stall_at_the_gate(const part_arguments& with) {
   }
 }
 
-void send_hostile_bytes(const part_arguments& with) {
+void send_hostile_bytes(const process_arguments& with) {
   ::setpriority(PRIO_PROCESS, 0, 19);  // what this process computes is not the node's
   std::mt19937 random(1);
   std::string bytes(2048, '\0');
@@ -129,7 +129,7 @@ void send_hostile_bytes(const part_arguments& with) {
   }
 }
 
-void drain_bytes(const part_arguments& with) {
+void drain_bytes(const process_arguments& with) {
   const auto listening = listening_socket("0.0.0.0", static_cast<std::uint16_t>(with.number("listen")));
   tell_ready();
   bare_end here(with, accepted_socket(listening), gate::end::called);
@@ -142,7 +142,7 @@ void drain_bytes(const part_arguments& with) {
   tell("mbit", megabits(bytes, seconds_since(begin)));
 }
 
-void pour_bytes(const part_arguments& with) {
+void pour_bytes(const process_arguments& with) {
   bare_end here(with, connected(with), gate::end::calling);
   const std::vector<char> memory(bulk_bytes, 'x');
   const auto until = clock::now() + std::chrono::duration<double>(with.number("seconds"));
@@ -150,19 +150,19 @@ void pour_bytes(const part_arguments& with) {
   here.finish();
 }
 
-void play_hostile_inputs(const part_arguments& with) {
+void play_hostile_inputs(const process_arguments& with) {
   test::hostile_client player(with.text("address"), static_cast<std::uint16_t>(with.number("port")), with.text("kit"), 1);
-  const auto parts = static_cast<int>(with.number("parts"));
-  for (int part = 1; part <= parts; ++part) {
-    player.play(static_cast<std::uint64_t>(with.number("count")) / static_cast<std::uint64_t>(parts));
-    tell("played_" + std::to_string(part), static_cast<double>(player.connections()));
+  const auto rounds = static_cast<int>(with.number("rounds"));
+  for (int round = 1; round <= rounds; ++round) {
+    player.play(static_cast<std::uint64_t>(with.number("count")) / static_cast<std::uint64_t>(rounds));
+    tell("played_" + std::to_string(round), static_cast<double>(player.connections()));
   }
   tell("messages", static_cast<double>(player.messages()));
 }
 
 }  // namespace
 
-parts_by_name security_parts() {
+processes_by_name security_processes() {
   return {{"stall", stall_at_the_gate},
           {"strangers", send_hostile_bytes},
           {"drain", drain_bytes},

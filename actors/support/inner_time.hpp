@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/support/time_of_part_test.cpp, tests/actors/failures_test.cpp, tests/actors/waiting_calls_test.cpp
+// Tests: tests/actors/support/inner_time_test.cpp, tests/actors/failures_test.cpp, tests/actors/waiting_calls_test.cpp
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace troupe::support {
 
-/// The time for a part of some work, if the work has the time `left`: a hundredth less, and at most 100 ms less. So the error
-/// of a part comes before the work has to end. `depth`: how many pieces of work, one inside the other, are around the part. At
+/// The time for inner work, if the work around it has the time `left`: a hundredth less, and at most 100 ms less. So the error
+/// of inner work comes before the outer work has to end. `depth`: how many works, one inside the other, are around it. At
 /// great depth less is taken off, so that thousands of levels fit.
-inline std::chrono::milliseconds time_of_part(std::chrono::milliseconds left, std::size_t depth = 0) {
+inline std::chrono::milliseconds inner_time(std::chrono::milliseconds left, std::size_t depth = 0) {
   using std::chrono::milliseconds;
   constexpr std::size_t shallow = 8;
   const auto for_reason =
@@ -27,7 +27,7 @@ inline std::chrono::milliseconds within_bounds(std::chrono::milliseconds deadlin
   const auto bounds = call_scope::current_bounds();
   if (bounds.until_ns == 0) return deadline;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(bounds.until_ns - steady_ns()));
-  return std::min(deadline, time_of_part(left, bounds.depth));
+  return std::min(deadline, inner_time(left, bounds.depth));
 }
 
 }  // namespace troupe::support

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/optimizer_parts.hpp>
+#include <troupe/actors/optimizer_shards.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-void optimizer_parts::group::add(const call_reply& made) {
+void optimizer_shards::group::add(const call_reply& made) {
   const object_id id{where.id(), calls::number_from(made.values, "object")};
   object = std::make_shared<remote_object>(where.with_devices({}), id);  // no device map: norms and bytes of checkpoints stay
                                                                          // on the CPU
@@ -27,8 +27,8 @@ void optimizer_parts::group::add(const call_reply& made) {
   counts.resize(modules.size());  // drops the count of local parameters, which another node does not have
 }
 
-optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
-                                 named_tensors local_buffers)
+optimizer_shards::optimizer_shards(node& here, const optimizer_settings& settings, const std::vector<parameter_group>& groups,
+                                   named_tensors local_buffers)
     : here_(here.self()) {
   if (groups.empty()) throw error(errc::misuse, "optimizer: there is no parameter group; give at least one");
   std::vector<std::size_t> group_of;  // the parameter group of each module
@@ -55,7 +55,7 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
     if (found == groups_.end()) found = groups_.insert(groups_.end(), group{where, {}, nullptr, {}});
     found->modules.push_back(i);
   }
-  // This node makes its part first, so that wrong settings are refused before another node makes anything.
+  // This node makes its shard first, so that wrong settings are refused before another node makes anything.
   local_ = std::make_unique<objects::local_optimizer>(settings, std::move(own), local, std::move(local_buffers), own_groups);
   std::string text = "'" + settings.type + "' of nodes ";
   std::string names_text;
@@ -83,30 +83,30 @@ optimizer_parts::optimizer_parts(node& here, const optimizer_settings& settings,
   if (failure) std::rethrow_exception(failure);
 }
 
-const peer& optimizer_parts::here() const {
+const peer& optimizer_shards::here() const {
   if (!nodes::visit(link_of(here_))) throw link_of(here_).has_ended();
   return here_;
 }
 
-bool optimizer_parts::has_local() const {
+bool optimizer_shards::has_local() const {
   const auto& counts = local_->counts();
   return std::any_of(counts.begin(), counts.end(), [](std::size_t n) { return n > 0; }) || !local_->buffers().empty();
 }
 
-std::set<std::string> optimizer_parts::names() const {
+std::set<std::string> optimizer_shards::names() const {
   std::set<std::string> result{here_.name()};
   for (const auto& one : groups_) result.insert(one.where.name());
   return result;
 }
 
-void optimizer_parts::expect_to_ask() const {
+void optimizer_shards::expect_to_ask() const {
   here();
   if (!groups_.empty()) detail::continuation_scope::refuse_to_wait();
 }
 
-optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_not, const request_for& what,
-                                              const std::function<void()>& meanwhile) {
-  expect_to_ask();  // otherwise `meanwhile` alone might run, and change only the part of this node
+optimizer_shards::answers optimizer_shards::ask(const std::set<std::size_t>& but_not, const request_for& what,
+                                                const std::function<void()>& meanwhile) {
+  expect_to_ask();  // otherwise `meanwhile` alone might run, and change only the shard of this node
   answers all{std::vector<std::optional<call_reply>>(groups_.size()), false, nullptr};
   std::vector<std::optional<future<call_reply>>> futures(groups_.size());
   const auto attempt = [&](auto&& run) {
@@ -127,7 +127,7 @@ optimizer_parts::answers optimizer_parts::ask(const std::set<std::size_t>& but_n
   return all;
 }
 
-std::vector<call_reply> optimizer_parts::everywhere(const request_for& what, const std::function<void()>& meanwhile) {
+std::vector<call_reply> optimizer_shards::everywhere(const request_for& what, const std::function<void()>& meanwhile) {
   auto all = ask({}, what, meanwhile);
   if (all.failure) std::rethrow_exception(all.failure);
   std::vector<call_reply> replies;
@@ -135,8 +135,8 @@ std::vector<call_reply> optimizer_parts::everywhere(const request_for& what, con
   return replies;
 }
 
-void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& indices, const std::vector<std::size_t>& counts,
-                             const double* sums) const {
+void optimizer_shards::spread(module_sums& to, const std::vector<std::size_t>& indices, const std::vector<std::size_t>& counts,
+                              const double* sums) const {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     // The last sums are those of the local parameters.
     to[i < indices.size() ? indices[i] : modules_.size()].assign(sums, sums + counts[i]);
@@ -144,7 +144,7 @@ void optimizer_parts::spread(module_sums& to, const std::vector<std::size_t>& in
   }
 }
 
-double optimizer_parts::norm(const engine::gradient_table* gradients) {
+double optimizer_shards::norm(const engine::gradient_table* gradients) {
   objects::squared_norms own;
   const auto replies = everywhere(requests::norm{gradients == nullptr}, [&] { own = local_->norms(gradients); });
   const auto check = [](const std::string& parameter, const std::string& name) {

@@ -11,8 +11,8 @@
 
 namespace troupe::bench {
 
-/// What a part is told.
-struct part_arguments {
+/// What a process is told.
+struct process_arguments {
   settings node;
   std::map<std::string, std::string> values;
 
@@ -24,9 +24,9 @@ struct part_arguments {
 /// Prints the line of a figure.
 void tell(const std::string& name, double value);
 
-using parts_by_name = std::map<std::string, std::function<void(const part_arguments&)>>;
+using processes_by_name = std::map<std::string, std::function<void(const process_arguments&)>>;
 
-/// What runs on hosts, by name. Parts print lines "figure NAME NUMBER"; "ready" is one of these names. Parts throw std::exception
+/// What runs on hosts, by name. Processes print lines "figure NAME NUMBER"; "ready" is one of these names. Processes throw std::exception
 /// if they fail.
 ///   node        a node with functions for the others; serves until SIGTERM
 ///   bulk        sends 16 MiB tensors to the node b                       in_flight, seconds     -> mbit, trip_ms
@@ -39,10 +39,10 @@ using parts_by_name = std::map<std::string, std::function<void(const part_argume
 ///                                                                                                  descriptors
 ///   echo        the other side of `floor`                                listen
 ///   floor       bare TCP                                                 address, port, runs, bytes, answer -> us, mbit
-parts_by_name hosts_parts();
+processes_by_name host_processes();
 
-/// Parts that exchange messages with another host: sizes, rates and late with the node b, caf_sizes, caf_rates and caf_late with the part
-/// caf_echo, tcp_sizes with the part echo. What is not the node b has `address` and `port`.
+/// Processes that exchange messages with another host: sizes, rates and late with the node b, caf_sizes, caf_rates and caf_late with the process
+/// caf_echo, tcp_sizes with the process echo. What is not the node b has `address` and `port`.
 ///   sizes       bytes there and back, for each of `sizes` ("0,1024"), about `bytes` together -> us_SIZE (the median), low_SIZE and
 ///               high_SIZE (its quarters), tenth_SIZE, late_SIZE and last_SIZE (all but one of 10, of 100 and of 1,000 keep it)
 ///   rates       `count` small messages, for each number under way in `at_once` ("1,16") -> per_s_NUMBER (the median), low_NUMBER,
@@ -50,29 +50,29 @@ parts_by_name hosts_parts();
 ///   late        `count` messages beside tensors of 16 MiB, which travel "there" or "both_ways" (`load`, or "none") -> us, tenth, late,
 ///               and mbit of what fills the link; of the node b also mbit_back and downs. `what` "heartbeat" asks for the status, which is
 ///               answered by the same actors and travels alike. `what` "error" is the time of a pass until its error: see failing_passes.hpp
-parts_by_name message_parts();
+processes_by_name message_processes();
 
-/// Parts of strangers, and bare connections.
+/// Processes of strangers, and bare connections.
 ///   stall       `count` connections to `address` and `port`, each with the beginning of a handshake of TLS. A connection that is closed is
 ///               opened again. "ready" when all have been opened once; runs until it is killed.
 ///   strangers   `rate` connections a second, each with bytes that no node sends. "ready" after a hundred; runs until it is killed.
-///   hostile     `count` hostile inputs in so many `parts`, with a `kit` (tests/support/hostile_client.hpp) -> played_1 and so on: the
-///               connections until the end of a part; messages: how many inputs came after a proof
+///   hostile     `count` hostile inputs in so many `rounds`, with a `kit` (tests/support/hostile_client.hpp) -> played_1 and so on: the
+///               connections until the end of a round; messages: how many inputs came after a proof
 ///   drain, pour loops that only receive (at `listen`) and send (for `seconds`) 16 MiB at a time, by plain TCP or, with a `kit`, by the
 ///               session of TLS that nodes use. No node and no actor runs -> mbit of drain
-parts_by_name security_parts();
+processes_by_name security_processes();
 
-/// Parts of compressed tensors.
+/// Processes of compressed tensors.
 ///   weights     a node with the function "weights", which returns a parameter of 16 MiB; serves until SIGTERM
 ///   gradients   sends gradients of 16 MiB to the node b: a backward pass from the result of "weights". Passes without compression and in
 ///               the `format` take turns, `count` of each -> exact_ms, packed_ms: of the pass alone, until its end on both nodes
-parts_by_name wire_parts();
+processes_by_name wire_processes();
 
 /// Passes TCP connections on from the host of `listen` to `to` and `port`. Each byte leaves `ms` after it came, in both directions, and the
 /// rate has no other limit. Part "relay".
-void relay(const part_arguments& with);
+void relay(const process_arguments& with);
 
-/// What fills a link in the part "late" and in the answer of the function "give".
+/// What fills a link in the process "late" and in the answer of the function "give".
 inline constexpr std::int64_t filling_bytes = std::int64_t{16} << 20;
 
 /// How many messages of this size have so many `bytes` together; 5 to 2,000.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,12 +14,12 @@
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/nodes/system_config.hpp>
 
-#include "actors/lone_parts.hpp"
+#include "actors/lone_services.hpp"
 #include "actors/temporary_folder.hpp"
 
 using namespace troupe;
 
-BOOST_AUTO_TEST_SUITE(parts_of_a_node)
+BOOST_AUTO_TEST_SUITE(services_of_a_node)
 
 BOOST_AUTO_TEST_CASE(published_actors_are_found_by_name_until_the_end) {
   nodes::system_config config{nodes::system_config::for_tests{}};
@@ -51,20 +51,20 @@ BOOST_AUTO_TEST_CASE(the_handler_of_lost_peers_is_told_and_its_exceptions_go_no_
 // DA-3
 BOOST_AUTO_TEST_CASE(a_log_file_may_lie_in_a_new_data_folder) {
   const test::temporary_folder folder;
-  auto options = test::lone_parts::named();
+  auto options = test::lone_services::named();
   options.data_dir = folder / "data";
   options.log_file = folder / "data/log";
-  const nodes::node_parts parts(nullptr, options, [] {});
+  const nodes::node_services services(nullptr, options, [] {});
   BOOST_TEST(std::filesystem::exists(options.log_file));
 }
 
 BOOST_AUTO_TEST_CASE(call_short_what_the_settings_call_short) {
   for (const int limit : {0, 20}) {
-    auto options = test::lone_parts::named();
+    auto options = test::lone_services::named();
     options.short_work = std::chrono::microseconds(limit);
-    test::lone_parts here(true, options);
-    here.parts.times.note("f", 10'000);
-    BOOST_TEST(here.parts.times.is_short("f") == (limit > 10));
+    test::lone_services here(true, options);
+    here.services.times.note("f", 10'000);
+    BOOST_TEST(here.services.times.is_short("f") == (limit > 10));
   }
 }
 

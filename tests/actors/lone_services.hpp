@@ -11,7 +11,7 @@
 #include <caf/scoped_actor.hpp>
 
 #include <troupe/actors/contracts/gateway.hpp>
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 
 #include "actors/deterministic_system.hpp"
@@ -20,23 +20,23 @@ namespace troupe::test {
 
 constexpr std::chrono::seconds patience{10};
 
-/// The parts of a node without the node. Messages to the gateway of the node come to `gateway`. `networked`: the parts
-/// work as in a node with a network: actors with a thread have one, and a thread of the parts' own calls `tidy` in place of the network thread.
-struct lone_parts {
-  explicit lone_parts(bool networked = false, settings options = named())
-      : parts(nullptr, std::move(options), [this] { tidy(); }), all(networked) {
-    nodes::live_on(parts, system, nullptr, networked ? &arriving : nullptr);
-    parts.actors.gateway = caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway));
+/// The services of a node without the node. Messages to the gateway of the node come to `gateway`. `networked`: the services
+/// work as in a node with a network: actors with a thread have one, and a thread of the services' own calls `tidy` in place of the network thread.
+struct lone_services {
+  explicit lone_services(bool networked = false, settings options = named())
+      : services(nullptr, std::move(options), [this] { tidy(); }), all(networked) {
+    nodes::live_on(services, system, nullptr, networked ? &arriving : nullptr);
+    services.actors.gateway = caf::actor_cast<contracts::gateway_actor>(caf::actor_cast<caf::actor>(gateway));
   }
-  ~lone_parts() {
+  ~lone_services() {
     run();
-    parts.deadlines.stop();
-    parts.directory.clear();
-    parts.departures.reset();
-    parts.actors = {&system};
+    services.deadlines.stop();
+    services.directory.clear();
+    services.departures.reset();
+    services.actors = {&system};
   }
-  lone_parts(const lone_parts&) = delete;
-  lone_parts& operator=(const lone_parts&) = delete;
+  lone_services(const lone_services&) = delete;
+  lone_services& operator=(const lone_services&) = delete;
 
   static settings named() {
     settings options;
@@ -55,7 +55,7 @@ struct lone_parts {
   void run() { all.run(); }
 
   std::function<void()> tidy = [] {};
-  nodes::node_parts parts;  // as in a node, threads of the system's actors use the parts until the system has ended
+  nodes::node_services services;  // as in a node, threads of the system's actors use the services until the system has ended
   deterministic_system all;
   caf::actor_system& system = all.system;
   arriving_tensors arriving;

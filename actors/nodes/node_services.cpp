@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <troupe/actors/nodes/node_parts.hpp>
+#include <troupe/actors/nodes/node_services.hpp>
 
 #include <chrono>
 #include <exception>
@@ -49,7 +49,7 @@ void peer_news_handler::tell(const std::string& peer, const std::string& reason)
   }
 }
 
-node_parts::node_parts(node* handle, settings with, std::function<void()> tidy)
+node_services::node_services(node* handle, settings with, std::function<void()> tidy)
     : options(std::move(with)),
       data(options.data_dir),
       log(options.name, options.log_level, options.log_file, options.log_format),
@@ -62,19 +62,19 @@ node_parts::node_parts(node* handle, settings with, std::function<void()> tidy)
       workers({handle, *this,
                [this](const request& what, call_arguments& arguments) { return serve_request(*this, what, arguments); }}) {}
 
-void live_on(node_parts& parts, caf::actor_system& system, network::shared_multiplexer* multiplexer,
+void live_on(node_services& services, caf::actor_system& system, network::shared_multiplexer* multiplexer,
              arriving_tensors* arriving) {
-  auto& network = parts.network;
-  parts.actors.system = &system;
+  auto& network = services.network;
+  services.actors.system = &system;
   network.arriving = arriving;
   network.multiplexer = multiplexer;
   if (multiplexer != nullptr) network.peers = multiplexer->peers();
-  parts.departures.emplace(
+  services.departures.emplace(
     system, [own = network.peers.own](caf::actor_id courier) { return own->add(courier, gate::own_actors::kind::inner); });
   if (multiplexer == nullptr) return;
-  multiplexer->set_idle_work(parts.garbage.tidy());
+  multiplexer->set_idle_work(services.garbage.tidy());
   if (const auto& proof = multiplexer->gate().proof())
-    multiplexer->peers().introduce_self(proof->own(), parts.self.id(), system.node());
+    multiplexer->peers().introduce_self(proof->own(), services.self.id(), system.node());
 }
 
 }  // namespace troupe::nodes

@@ -98,18 +98,18 @@ struct peer_news {
   peer_news_handler on_left;
 };
 
-TROUPE_PART(objects, objects::object_store);
-TROUPE_PART(contexts, passes::open_contexts);
-TROUPE_PART(rights, const calls::peer_rights);
-TROUPE_PART(published, published_actors);
-TROUPE_PART(news, const peer_news);
+TROUPE_SERVICE(objects, objects::object_store);
+TROUPE_SERVICE(contexts, passes::open_contexts);
+TROUPE_SERVICE(rights, const calls::peer_rights);
+TROUPE_SERVICE(published, published_actors);
+TROUPE_SERVICE(news, const peer_news);
 
-/// The list of all parts of a node, each a class of its own. Any thread may use any part, from the start of the node's actors
-/// to their end. Desks and actors get only the parts that they use (services/uses.hpp). The runtime, the node's pages, the
-/// public API and the handlers of requests get all parts.
-struct node_parts {
+/// The list of all services of a node, each a class of its own. Any thread may use any service, from the start of the node's
+/// actors to their end. Desks and actors get only the services that they use (services/uses.hpp). The runtime, the node's
+/// pages, the public API and the handlers of requests get all services.
+struct node_services {
   /// `handle`: the node, for calls that run here; null in tests in which no call runs. `tidy`: see garbage.
-  node_parts(node* handle, settings with, std::function<void()> tidy);
+  node_services(node* handle, settings with, std::function<void()> tidy);
 
   const settings options;
   support::data_folder data;  // made before the log, whose file may lie in this folder
@@ -146,7 +146,7 @@ struct node_parts {
 
 /// Sets the actor system of the node's actors. `multiplexer`: the multiplexer of the system; null if it is not troupe's.
 /// `arriving`: null if the system has no network. To be called before the first actor starts.
-void live_on(node_parts& parts, caf::actor_system& system, network::shared_multiplexer* multiplexer,
+void live_on(node_services& services, caf::actor_system& system, network::shared_multiplexer* multiplexer,
              arriving_tensors* arriving);
 
 }  // namespace troupe::nodes

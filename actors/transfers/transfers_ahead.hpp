@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/actors/transfers/parts_ahead_test.cpp
+// Tests: tests/actors/transfers/transfers_ahead_test.cpp
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ inline constexpr std::uint64_t large_bytes = std::uint64_t{64} << 10;
 /// Whether any of these tensors leaves ahead of its message.
 bool any_large(const std::vector<at::Tensor>& tensors);
 
-/// Returns the transfers of the large tensors of a message (of a sparse tensor: of its large parts), with numbers from `last` +
-/// 1 on. Sets `last` and `ahead` to these numbers, and adds the parts by number to `elements`. Parts with the same elements are
-/// one transfer.
-std::vector<transfer> parts_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
-                                  std::unordered_map<std::uint64_t, at::Tensor>& elements);
+/// Returns the transfers of the large tensors of a message (of a sparse tensor: of its large components), with numbers from
+/// `last` + 1 on. Sets `last` and `ahead` to these numbers, and adds the components by number to `elements`. Components with
+/// the same elements are one transfer.
+std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
+                                      std::unordered_map<std::uint64_t, at::Tensor>& elements);
 
 }  // namespace troupe::transfers

@@ -31,18 +31,18 @@ inline std::shared_ptr<c10::impl::PyObject_TorchDispatchMode> no_mode() {
 
 inline std::string as_text(bool value) { return value ? "yes" : "no"; }
 
-/// A part of the thread's state: how to change it, and how to read it. `seen_at_once`: restore() checks this part; otherwise
+/// A field of the thread's state: how to change it, and how to read it. `seen_at_once`: restore() checks this field; otherwise
 /// only the destructor does.
-struct part {
+struct field {
   std::string name;
   std::function<void()> change;
   std::function<std::string()> see;
   bool seen_at_once = true;
 };
 
-inline const std::vector<part>& parts() {
+inline const std::vector<field>& fields() {
   using at::SavedTensorDefaultHooks;
-  static const std::vector<part> all{
+  static const std::vector<field> all{
     {"grad mode", [] { autograd().set_grad_mode(true); }, [] { return as_text(autograd().get_grad_mode()); }},
     {"inference mode", [] { autograd().set_inference_mode(true); }, [] { return as_text(autograd().get_inference_mode()); }},
     {"forward grad mode", [] { autograd().set_fw_grad_mode(false); }, [] { return as_text(autograd().get_fw_grad_mode()); }},
@@ -104,9 +104,9 @@ inline const std::vector<part>& parts() {
   return all;
 }
 
-inline std::vector<part> parts_seen_at_once() {
-  std::vector<part> some = parts();
-  std::erase_if(some, [](const part& each) { return !each.seen_at_once; });
+inline std::vector<field> parts_seen_at_once() {
+  std::vector<field> some = fields();
+  std::erase_if(some, [](const field& each) { return !each.seen_at_once; });
   return some;
 }
 

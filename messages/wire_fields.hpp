@@ -19,8 +19,8 @@
 #include <troupe/messages/tensor_rules.hpp>
 
 /// Helpers of wire.hpp. For each struct, one function `fields` in wire.hpp both writes and reads the header, so it names each
-/// field once. `put` writes a part of a header, `parse` reads a part. Only files in messages/ include this header.
-namespace troupe::wire_parts {
+/// field once. `put` writes a field of a header, `parse` reads a field. Only files in messages/ include this header.
+namespace troupe::wire_fields {
 
 /// What is wrong with a header that was read, as text; null if nothing is wrong.
 using complaint = const char*;
@@ -98,33 +98,33 @@ complaint parse(const RepeatedField<Number>& from, std::vector<T>& xs) {
   }
 }
 
-template <header Part, class T>
-void put(Part& to, const T& x) {
-  writer<Part> archive{to};
+template <header Field, class T>
+void put(Field& to, const T& x) {
+  writer<Field> archive{to};
   fields(archive, x);
 }
 
-template <header Part, class T>
-complaint parse(const Part& from, T& x) {
-  reader<Part> archive{from};
+template <header Field, class T>
+complaint parse(const Field& from, T& x) {
+  reader<Field> archive{from};
   fields(archive, x);
   return archive.bad;
 }
 
-template <header Part, class T>
-void put(RepeatedPtrField<Part>& to, const std::vector<T>& xs) {
+template <header Field, class T>
+void put(RepeatedPtrField<Field>& to, const std::vector<T>& xs) {
   for (const T& x : xs) put(*to.Add(), x);
 }
 
-template <header Part, class T>
-complaint parse(const RepeatedPtrField<Part>& from, std::vector<T>& xs) {
-  if constexpr (requires(const Part& x) { x.id(); })
-    for (const Part& each : from)
+template <header Field, class T>
+complaint parse(const RepeatedPtrField<Field>& from, std::vector<T>& xs) {
+  if constexpr (requires(const Field& x) { x.id(); })
+    for (const Field& each : from)
       if (each.id() == 0)  // before memory is allocated, because entries without fields cost a sender little
         return std::same_as<T, member> ? "a member of a list has no id" : "news is about a member without an id";
   xs.clear();
   xs.reserve(static_cast<std::size_t>(from.size()));
-  for (const Part& each : from)
+  for (const Field& each : from)
     if (complaint bad = parse(each, xs.emplace_back())) return bad;
   return nullptr;
 }
@@ -250,9 +250,9 @@ class writer {
     (header.*set)(value_of<Number>(x));
   }
   /// Writes a field of another type.
-  template <class T, class Part>
-  void operator()(const T& x, const Part& (Header::*)() const, Part* (Header::*part)()) {
-    put(*(header.*part)(), x);
+  template <class T, class Field>
+  void operator()(const T& x, const Field& (Header::*)() const, Field* (Header::*field)()) {
+    put(*(header.*field)(), x);
   }
   void refuse(complaint) {}
 };
@@ -269,9 +269,9 @@ class reader {
   void operator()(T& x, Number (Header::*number)() const, void (Header::*)(Number)) {
     if (bad == nullptr) bad = parse_value((header.*number)(), x);
   }
-  template <class T, class Part>
-  void operator()(T& x, const Part& (Header::*part)() const, Part* (Header::*)()) {
-    if (bad == nullptr) bad = parse((header.*part)(), x);
+  template <class T, class Field>
+  void operator()(T& x, const Field& (Header::*field)() const, Field* (Header::*)()) {
+    if (bad == nullptr) bad = parse((header.*field)(), x);
   }
   void refuse(complaint why) {
     if (bad == nullptr) bad = why;
@@ -300,4 +300,4 @@ void message_ids(Archive& a, is<std::vector<message_id>> auto& xs, const fixed64
   }
 }
 
-}  // namespace troupe::wire_parts
+}  // namespace troupe::wire_fields

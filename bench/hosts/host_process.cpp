@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host_part.hpp"
+#include "host_process.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,15 +9,15 @@
 #include <ATen/Parallel.h>
 
 #include "apps/process_group.hpp"
-#include "parts.hpp"
+#include "processes.hpp"
 
 namespace troupe::bench {
 
 namespace {
 
 std::vector<std::string> arguments_of(const std::string& name, const std::vector<std::string>& node,
-                                      const values_of_part& values) {
-  std::vector<std::string> all{"part", name};
+                                      const values_by_name& values) {
+  std::vector<std::string> all{"process", name};
   all.insert(all.end(), node.begin(), node.end());
   all.emplace_back("--");
   for (const auto& [key, value] : values) all.push_back(key + "=" + value);
@@ -34,13 +34,13 @@ std::string last_words(hosts::program& of) {
   return text;
 }
 
-host_part::host_part(const hosts::host& on, const std::string& name, const std::vector<std::string>& node,
-                     const values_of_part& values)
+host_process::host_process(const hosts::host& on, const std::string& name, const std::vector<std::string>& node,
+                           const values_by_name& values)
     : name_(name), program_(on.start(apps::own_program(), arguments_of(name, node, values))) {}
 
-std::uint16_t host_part::ready() { return static_cast<std::uint16_t>(figure("ready", std::chrono::seconds(60))); }
+std::uint16_t host_process::ready() { return static_cast<std::uint16_t>(figure("ready", std::chrono::seconds(60))); }
 
-double host_part::figure(const std::string& name, std::chrono::seconds patience) {
+double host_process::figure(const std::string& name, std::chrono::seconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
   const auto prefix = "figure " + name + " ";
   while (true) {
@@ -48,15 +48,15 @@ double host_part::figure(const std::string& name, std::chrono::seconds patience)
       if (line.starts_with(prefix)) return std::stod(line.substr(prefix.size()));
     const auto end = program_.how_it_ends(std::chrono::milliseconds(5));
     if (end != "still runs" || std::chrono::steady_clock::now() > until)
-      throw std::runtime_error("expected '" + name + "' of the part '" + name_ + "', but the part " + end +
+      throw std::runtime_error("expected '" + name + "' of the process '" + name_ + "', but the process " + end +
                                "; it wrote:" + last_words(program_));
   }
 }
 
-figures_of_part host_part::figures(std::chrono::seconds patience) {
+figures_by_name host_process::figures(std::chrono::seconds patience) {
   if (const auto end = program_.how_it_ends(patience); end != "exited with 0")
-    throw std::runtime_error("the part '" + name_ + "' " + end + "; it wrote:" + last_words(program_));
-  figures_of_part found;
+    throw std::runtime_error("the process '" + name_ + "' " + end + "; it wrote:" + last_words(program_));
+  figures_by_name found;
   for (const auto& line : program_.lines()) {
     std::istringstream words(line);
     std::string kind;
@@ -75,11 +75,11 @@ std::vector<std::string> node_options(const std::string& name, int port, const s
   return all;
 }
 
-figures_of_part figures_of_two(const hosts::testbed& all, const std::string& part, const values_of_part& values,
-                               const std::string& part_of_b) {
-  host_part node(all["h2"], part_of_b, node_options("b", port_of_nodes), {});
+figures_by_name figures_of_two(const hosts::testbed& all, const std::string& process, const values_by_name& values,
+                               const std::string& process_of_b) {
+  host_process node(all["h2"], process_of_b, node_options("b", port_of_nodes), {});
   node.ready();
-  host_part driver(all["h1"], part, node_options("a", 0, {"h2:" + std::to_string(port_of_nodes)}), values);
+  host_process driver(all["h1"], process, node_options("a", 0, {"h2:" + std::to_string(port_of_nodes)}), values);
   return driver.figures();
 }
 
@@ -87,24 +87,24 @@ void limit_both(hosts::testbed& all, const std::string& rate) {
   for (const auto* each : {"h1", "h2"}) all.limit_rate(each, rate);
 }
 
-int run_part(int argc, char** argv) {
+int run_process(int argc, char** argv) {
   try {
-    if (argc < 3) throw std::runtime_error("expected the name of a part");
-    const auto parts = hosts_parts();
-    const auto part = parts.find(argv[2]);
-    if (part == parts.end()) throw std::runtime_error("there is no part '" + std::string(argv[2]) + "'");
+    if (argc < 3) throw std::runtime_error("expected the name of a process");
+    const auto processes = host_processes();
+    const auto process = processes.find(argv[2]);
+    if (process == processes.end()) throw std::runtime_error("there is no process '" + std::string(argv[2]) + "'");
     char** const separator = std::find(argv + 2, argv + argc, std::string_view("--"));
-    part_arguments arguments{settings(static_cast<int>(separator - (argv + 2)), argv + 2), {}};
+    process_arguments arguments{settings(static_cast<int>(separator - (argv + 2)), argv + 2), {}};
     for (char** each = separator + 1; each < argv + argc; ++each) {
       const std::string word = *each;
       const auto equals = word.find('=');
       arguments.values[word.substr(0, equals)] = equals == std::string::npos ? "" : word.substr(equals + 1);
     }
     at::set_num_threads(1);
-    part->second(arguments);
+    process->second(arguments);
     return 0;
   } catch (const std::exception& failed) {
-    std::fprintf(stderr, "hosts_bench, part: %s\n", failed.what());
+    std::fprintf(stderr, "hosts_bench, process: %s\n", failed.what());
     return 1;
   }
 }

@@ -15,8 +15,8 @@ namespace troupe::network {
 /// for the next chunks.
 ///
 ///   state     meaning                                              next state
-///   filling   the chunk has space, and too few bytes have come      add(): any
-///   full      the chunk has no space, and too few bytes have come   grow(): filling
+///   filling   the chunk has space, and too few bytes have come     add(): any
+///   full      the chunk has no space, and too few bytes have come  grow(): filling
 ///   complete  enough bytes have come                               take(), then want_next() or want_rest(): any
 ///
 ///   BU-1  bytes leave in the chunks in the order in which they came, each once.
@@ -26,8 +26,8 @@ namespace troupe::network {
 class chunk_buffer {
  public:
   static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;
-  /// `first_capacity`: for how many bytes a chunk has space at first. `most_reserved`: how many bytes of memory may be reserved for
-  /// a chunk before its bytes have come.
+  /// `first_capacity`: for how many bytes a chunk has space at first. `most_reserved`: how many bytes of memory may be reserved
+  /// for a chunk before its bytes have come.
   static constexpr std::size_t first_capacity = std::size_t{1} << 20;
   static constexpr std::size_t most_reserved = std::size_t{64} << 20;
   /// Memory is freed only if its capacity is more than twice this many bytes, however small the chunks are.

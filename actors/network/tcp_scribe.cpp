@@ -339,8 +339,8 @@ void tcp_scribe::socket_handler::end_for_memory(bool is_fragment) {
   end_wrong("a message of " + std::to_string(chunks.wished()) + " bytes, for which there is no memory");
 }
 
-/// Ends the connection if the certificate has too many bytes of incomplete messages. Chunks of at most `first_capacity` bytes do
-/// not count, because each connection has space for them anyway.
+/// Ends the connection if the certificate has too many bytes of incomplete messages. Chunks of at most `first_capacity` bytes
+/// do not count, because each connection has space for them anyway.
 void tcp_scribe::socket_handler::note_unfinished() {
   const auto bytes = chunks.chunk().size();
   if (!messages.may_hold(bytes > chunk_buffer::first_capacity ? bytes : 0))

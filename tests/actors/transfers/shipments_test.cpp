@@ -38,7 +38,7 @@ struct shipping_node {
   std::deque<std::uint64_t> pieces;  // without an answer
   std::int64_t now = 1;
 
-  static std::string text(const part_of_transfer& of, char how, std::uint64_t unit) {
+  static std::string text(const transfer_section& of, char how, std::uint64_t unit) {
     return std::to_string(of.transfer) + how + std::to_string(of.offset / unit) + "+" + std::to_string(of.bytes / unit) + " ";
   }
   std::string on(const shipping_event& event) {
@@ -200,8 +200,8 @@ struct drawn_shipments {
   struct receiver {                                             // of a node
     std::deque<std::uint64_t> messages;                         // that have not left
     std::map<std::uint64_t, std::vector<std::uint64_t>> ahead;  // transfers of these
-    std::map<std::uint64_t, part_of_transfer> pieces;           // without an answer
-    std::vector<part_of_transfer> offers;                       // without an answer
+    std::map<std::uint64_t, transfer_section> pieces;           // without an answer
+    std::vector<transfer_section> offers;                       // without an answer
     bool was_asked = false;
     bool may_offer = false;
   };
@@ -216,7 +216,7 @@ struct drawn_shipments {
     if (!is_going_down) BOOST_REQUIRE(all.is_idle() == std::none_of(receivers.begin(), receivers.end(), is_busy));
   }
   void note(const ask_for_mark& what) { BOOST_REQUIRE(!std::exchange(receivers[what.of].was_asked, true)); }  // OP-4
-  void left(const part_of_transfer& of) {
+  void left(const transfer_section& of) {
     BOOST_REQUIRE(of.bytes > 0 && of.offset + of.bytes <= of.total && of.total == sizes.at(of.transfer));
     BOOST_REQUIRE(held.contains(of.transfer));
   }
@@ -251,7 +251,7 @@ struct drawn_shipments {
     BOOST_REQUIRE(held.erase(what.transfer) == 1);
     if (is_going_down) return;
     const auto& at = receivers[owner.at(what.transfer)];
-    const auto is_of = [&](const part_of_transfer& each) { return each.transfer == what.transfer; };
+    const auto is_of = [&](const transfer_section& each) { return each.transfer == what.transfer; };
     BOOST_REQUIRE(std::none_of(at.offers.begin(), at.offers.end(), is_of));  // OP-3
     BOOST_REQUIRE(sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer));
   }

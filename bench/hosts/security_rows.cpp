@@ -253,7 +253,7 @@ row hostile_inputs(bool quick) {
     try {
       calls_with_kit(all, proofs, "a" + std::to_string(round), "20");
       const auto now = process_figures::of(node.pid()).resident_kib;  // throws if the process has ended
-      if (process == 1) before = now;
+      if (round == 1) before = now;
       faults += now - before > most_grown_kib ? 1 : 0;
     } catch (const std::runtime_error& fault) {
       std::fprintf(stderr, "hostile_inputs: %s\n", fault.what());

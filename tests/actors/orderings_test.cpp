@@ -295,17 +295,17 @@ BOOST_AUTO_TEST_CASE(gradients_are_handed_out_whether_the_last_burst_is_back_or_
     const auto x = input();
     terms->task->settings.roots = {torch::autograd::impl::gradient_edge((3 * x).sum())};
     terms->task->settings.root_gradients = {torch::ones({})};
-    const auto part = troupe::passes::spawn_graph_task(here, std::move(terms));
+    const auto task = troupe::passes::spawn_graph_task(here, std::move(terms));
     play.system.spawn([&](caf::event_based_actor* self) {
-      self->send(part, troupe::support::start_atom::value);
-      self->request(part, caf::infinite, troupe::support::gradients_atom::value)
+      self->send(task, troupe::support::start_atom::value);
+      self->request(task, caf::infinite, troupe::support::gradients_atom::value)
         .then([&](const troupe::contracts::table_ptr& all) {
           answered = true;
           gradients = all;
         });
     });
     play.run();
-    caf::anon_send(part, troupe::support::close_atom::value);
+    caf::anon_send(task, troupe::support::close_atom::value);
     BOOST_REQUIRE_MESSAGE(answered, "seed " << seed << ": nobody answers");
     BOOST_REQUIRE(gradients);
     BOOST_TEST(same(gradients->find(x), torch::full({2}, 3.0)));

@@ -104,7 +104,7 @@ inline const std::vector<field>& fields() {
   return all;
 }
 
-inline std::vector<field> parts_seen_at_once() {
+inline std::vector<field> fields_seen_at_once() {
   std::vector<field> some = fields();
   std::erase_if(some, [](const field& each) { return !each.seen_at_once; });
   return some;

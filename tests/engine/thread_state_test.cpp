@@ -84,7 +84,7 @@ std::unique_ptr<torch::autograd::FunctionPostHook> post_hook(std::function<void(
 
 /// What is seen of a part: by the function that changes it, by that function's hook, by the next function, and by the caller
 /// after the pass.
-trace seen_around(const part& which, const way& run_on) {
+trace seen_around(const field& which, const way& run_on) {
   trace notes;
   const auto note = [&] { notes.push_back(which.name + ": " + which.see()); };
   const auto below = noting(leaf(), note);
@@ -104,7 +104,7 @@ trace seen_around(const part& which, const way& run_on) {
 
 // TH-1
 BOOST_AUTO_TEST_CASE(what_a_function_changes_and_leaves_behind_reaches_its_hooks_and_not_the_next_function) {
-  for (const field& each : parts_seen_at_once()) {
+  for (const field& each : fields_seen_at_once()) {
     BOOST_TEST_CONTEXT(each.name) {
       TROUPE_TEST_BOTH_WAYS([&](const way& run_on) { return seen_around(each, run_on); }, 4);
       const auto found = seen_around(each, way(true));
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(what_a_function_changes_and_leaves_behind_reaches_its_hooks
 }
 
 BOOST_AUTO_TEST_CASE(the_installed_engine_sets_back_what_libtorchs_does) {
-  for (const field& each : parts_seen_at_once()) {
+  for (const field& each : fields_seen_at_once()) {
     const auto found = on_both([&] { return seen_around(each, way(false)); });
     BOOST_TEST(found.troupe == found.libtorch, boost::test_tools::per_element());
   }

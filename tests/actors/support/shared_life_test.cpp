@@ -31,7 +31,7 @@ struct fixture : test::lone_services {
 
   void spawn() {
     auto terms = std::make_shared<passes::pass_terms>();
-    terms->part.emplace(std::set<message_id>{});
+    terms->participant.emplace(std::set<message_id>{});
     context = services.contexts.make({services.self.id(), 1}).actor;
     task = passes::spawn_graph_task(services, terms);
     caf::anon_send(context,

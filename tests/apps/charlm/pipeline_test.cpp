@@ -34,7 +34,7 @@ batch some_windows(std::int64_t count) {
   return {tokens, tokens.remainder(7)};
 }
 
-recipe parts(std::int64_t micro_batches, std::int64_t contexts) {
+recipe cut_into(std::int64_t micro_batches, std::int64_t contexts) {
   recipe how;
   how.batch = 6;
   how.micro_batches = micro_batches;
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(the_micro_batches_of_a_context_move_one_behind_the_other) {
   cluster nodes([&](int stage) {
     if (begun.note(stage) == 3 && stage == 0) begun.wait_for(1, 1);
   });
-  pipeline trained(nodes.driver, nodes.stages(), small, parts(3, 1));
+  pipeline trained(nodes.driver, nodes.stages(), small, cut_into(3, 1));
   BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
 }
 
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(stages_work_for_one_context_while_another_one_begins) {
   cluster nodes([&](int stage) {
     if (begun.note(stage) == 1 && stage == 1) begun.wait_for(0, 3);
   });
-  pipeline trained(nodes.driver, nodes.stages(), small, parts(3, 3));
+  pipeline trained(nodes.driver, nodes.stages(), small, cut_into(3, 3));
   BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
 }
 
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(stages_work_for_one_context_while_another_one_begins) {
 BOOST_AUTO_TEST_CASE(gradients_have_the_bits_of_a_single_process) {
   at::set_num_threads(1);
   cluster nodes([](int) {});
-  const auto how = parts(6, 3);
+  const auto how = cut_into(6, 3);
   pipeline trained(nodes.driver, nodes.stages(), small, how);
   whole_model alone(small, 2, how.seed);
   const auto windows = some_windows(6);
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(the_driver_sends_tokens_and_gets_losses) {
   auto shape = small;
   shape.width = 64;
   constexpr std::int64_t count = 256;
-  auto how = parts(3, 3);
+  auto how = cut_into(3, 3);
   how.batch = count;
   pipeline trained(nodes.driver, nodes.stages(), shape, how);
   const auto bytes_of = [&](const auto& of) {
@@ -181,7 +181,7 @@ wire_run trained_with(troupe::wire_format wire) {
   at::set_num_threads(1);
   cluster nodes([](int) {});
   const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 32, .heads = 2, .context = 8};
-  auto how = parts(2, 2);
+  auto how = cut_into(2, 2);
   how.batch = 24;
   how.wire = wire;
   pipeline trained(nodes.driver, nodes.stages(), shape, how);
@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(a_step_whose_gradients_are_compared_is_exact) {
   at::set_num_threads(1);
   cluster nodes([](int) {});
   const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 32, .heads = 2, .context = 8};
-  auto how = parts(2, 2);
+  auto how = cut_into(2, 2);
   how.batch = 24;
   how.wire = troupe::wire_format::int8;
   pipeline trained(nodes.driver, nodes.stages(), shape, how);

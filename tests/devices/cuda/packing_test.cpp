@@ -85,10 +85,10 @@ BOOST_AUTO_TEST_SUITE(packing)
 
 BOOST_AUTO_TEST_CASE(each_size_arrives_whole_and_nothing_beside_it) {  // KP-1
   std::mt19937 random(1);
-  const std::size_t part = packing_table::tile_bytes;
+  const std::size_t tile = packing_table::tile_bytes;
   for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{15}, std::size_t{16},
                                  std::size_t{17}, std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, std::size_t{4111},
-                                 std::size_t{4112}, part - 1, part, part + 1, 2 * part - 16, 2 * part, 3 * part + 5})
+                                 std::size_t{4112}, tile - 1, tile, tile + 1, 2 * tile - 16, 2 * tile, 3 * tile + 5})
     for (const std::size_t gap : {0, 1, 4, 12})
       for (const std::size_t gap_in_buffer : {0, 4, 7}) {
         world one;

@@ -15,7 +15,7 @@ packages="
   libcli11-dev nlohmann-json3-dev libspdlog-dev libxxhash-dev
   libboost-test-dev libbenchmark-dev libgrpc++-dev
   iproute2 iptables
-  python3-venv python3-clang-14 python3-yaml
+  python3-venv python3-clang python3-yaml
   patchelf xz-utils
 "
 # These three packages are installed without the packages that they depend on: only Python and a GPU need those.

@@ -105,7 +105,7 @@ def draw(given, source, build):
     try:
         from candidates import collect
     except ImportError:
-        sys.exit("mutate: Clang's Python module is missing; run: sudo apt-get install -y python3-clang-14")
+        sys.exit("mutate: Clang's Python module is missing; run: sudo apt-get install -y python3-clang")
     found, unread = collect(build, [os.path.realpath(source / path) for path in given.sources])
     for path in unread:
         say(f"mutate: {os.path.relpath(path, source)} holds no code that a unit of the build reads")

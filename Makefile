@@ -148,7 +148,7 @@ lint: ## Check format and spelling; with TIDY=1 also run clang-tidy on what diff
 	@cmake/lint.sh $(TIDY)
 
 format: ## Put every source file into the format that lint checks
-	@git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | xargs clang-format -i
+	@cmake/lint.sh format
 
 bundle: configure ## Make an archive of programs, tests, benchmarks and libraries for another machine with libtorch
 	@ninja -C $(build) -j $(JOBS) bundle

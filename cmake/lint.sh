@@ -3,6 +3,7 @@
 # Checks the format of every source file and the spelling of every text. With an argument, also runs clang-tidy:
 #   lint.sh 1      on the sources that differ from the branch main
 #   lint.sh last   on the 12 sources and headers that were changed last, for a clone that is at main
+# `lint.sh format` puts every source file into the format, and checks nothing.
 # A header is checked in the first source that includes it.
 # Tests are left out: clang-tidy would warn of tests that set the environment or copy arguments, which does no harm
 # there.
@@ -10,17 +11,29 @@
 set -eu
 cd "$(dirname "$0")/.."
 which=${1:-}
+PATH=$PWD/.venv/bin:$PATH
 for tool in clang-format codespell ${which:+clang-tidy}; do
   command -v "$tool" >/dev/null || {
     echo "lint: $tool is missing; run: sudo apt-get install -y $tool" >&2
     exit 1
   }
 done
+case $(clang-format --version) in
+  *'version 14.'*) ;;
+  *)
+    echo "lint: expected clang-format 14, as in Debian 12, because other versions break lines elsewhere; got $(clang-format --version)." \
+      "Run: .venv/bin/python -m pip install clang-format==14.0.6" >&2
+    exit 1
+    ;;
+esac
 
 git rev-parse --git-dir >/dev/null  # outside of a repository there would be nothing to check, and no error
 present() { while read -r file; do [ ! -e "$file" ] || echo "$file"; done; }
 
-git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | present | xargs -r clang-format --dry-run -Werror
+format="--dry-run -Werror"
+[ "$which" != format ] || format=-i
+git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | present | xargs -r clang-format $format
+[ "$which" != format ] || exit 0
 
 # Words that codespell does not know: names, a format of sparse tensors, and words that tests misspell on purpose.
 words=mattern,coo,wieght,trian

@@ -26,8 +26,10 @@ endforeach()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(CAF REQUIRED_VARS CAF_INCLUDE_DIR VERSION_VAR CAF_VERSION
-  HANDLE_COMPONENTS
-  REASON_FAILURE_MESSAGE "CAF 0.17 is Debian's package libcaf-dev ('make deps' installs it)")
+  HANDLE_COMPONENTS HANDLE_VERSION_RANGE
+  REASON_FAILURE_MESSAGE "CAF 0.17.6 is the package libcaf-dev of Debian 12 and 13 ('make deps' installs it). CAF 0.18 has another \
+interface. Where the package is of another version, build the source of Debian 13's package actor-framework, and name the folder where \
+you installed it in CMAKE_PREFIX_PATH")
 
 if(CAF_FOUND)
   find_package(Threads REQUIRED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Run by ctest with SOURCE, BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR, SANITIZE and KERNELS.
+# Run by ctest with SOURCE, BUILD, SCRATCH, CONSUMER, GENERATOR, CXX, LIBDIR, SANITIZE, KERNELS and TORCH.
 cmake_minimum_required(VERSION 3.25)
 set(prefix "${SCRATCH}/prefix")
 set(consumer "${SCRATCH}/consumer")
@@ -79,3 +79,12 @@ if(NOT SANITIZE)
   expect("one libtorch")
   expect("troupe: 1 backward passes, and 0 left to PyTorch's engine")
 endif()
+
+# Another version of CAF is refused where troupe is built, and where a user's program is.
+file(WRITE "${work}/caf/include/caf/config.hpp" "#define CAF_VERSION 1805\n")
+foreach(project IN ITEMS ${SOURCE} ${CONSUMER})
+  execute_process(COMMAND ${CMAKE_COMMAND} -S ${project} -B ${work}/caf/build -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX} --fresh
+    -DTROUPE_TORCH_DIR=${TORCH} -Dtroupe_DIR=${prefix}/${LIBDIR}/cmake/troupe -DCMAKE_PREFIX_PATH=${work}/caf
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  expect("Found unsuitable version \"0.18.5\".*CAF 0.17.6 is the package libcaf-dev of Debian")
+endforeach()

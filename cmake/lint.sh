@@ -36,7 +36,7 @@ git ls-files -co --exclude-standard -- '*.hpp' '*.cpp' '*.cu' | present | xargs 
 [ "$which" != format ] || exit 0
 
 # Words that codespell does not know: names, a format of sparse tensors, and words that tests misspell on purpose.
-words=mattern,coo,wieght,trian
+words=mattern,coo,wieght,trian,caf,tru
 git ls-files -co --exclude-standard -- '*.md' '*.hpp' '*.cpp' '*.cu' '*.proto' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' Makefile |
   present | xargs -r codespell --ignore-words-list="$words" || {
   echo "lint: a word above is misspelt; mend it, or add it to the words in cmake/lint.sh if it is right" >&2

@@ -71,9 +71,9 @@ BOOST_AUTO_TEST_CASE(other_requests_are_refused_with_a_status) {  // SV-3
 }
 
 BOOST_AUTO_TEST_CASE(a_header_without_end_is_cut_off) {  // SV-1, SV-3
-  http_client longwinded(server.port());
-  longwinded.send("GET /hello HTTP/1.1\r\nX: " + std::string(page_server::longest_header, 'x'));
-  BOOST_TEST(longwinded.rest().starts_with("HTTP/1.1 431 "));
+  http_client long_winded(server.port());
+  long_winded.send("GET /hello HTTP/1.1\r\nX: " + std::string(page_server::longest_header, 'x'));
+  BOOST_TEST(long_winded.rest().starts_with("HTTP/1.1 431 "));
   http_client flood(server.port());
   const std::string megabyte(1 << 20, 'x');
   flood.send("GET /hello HTTP/1.1\r\nX: ");

@@ -63,6 +63,7 @@ class agent {
     double moves = 0;
     for (const auto& [name, episode] : episodes) {
       const auto taken = static_cast<double>(troupe::get<std::int64_t>(episode.get().values, "moves"));
+      const std::lock_guard lock(mutex_);  // the other observer may still run
       for (const auto& each : chosen_[name]) terms.push_back(each * ((taken - usual_) / most_moves));
       moves += taken / static_cast<double>(observers.size());
     }
@@ -74,7 +75,7 @@ class agent {
   }
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards chosen_ while episodes run
   torch::Tensor logits_;
   double usual_ = most_moves;
   std::map<std::string, std::vector<torch::Tensor>> chosen_;

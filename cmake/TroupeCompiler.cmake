@@ -23,6 +23,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+  add_compile_options(-Wthread-safety)  # messages/mutex.hpp
   find_program(TROUPE_LLD ld.lld)
   if(TROUPE_LLD)
     add_link_options(-fuse-ld=lld)

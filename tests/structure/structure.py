@@ -396,7 +396,7 @@ def declarations(body):
 
 def classes(text):
     """The classes of a source: name, public functions (without those that are deleted or defaulted), members."""
-    text = re.sub(r"//[^\n]*|^[ \t]*#[^\n]*", "", text, flags=re.MULTILINE)
+    text = re.sub(r"//[^\n]*|^[ \t]*#[^\n]*| TROUPE_(GUARDED_BY|REQUIRES)\([^()]*\)", "", text, flags=re.MULTILINE)
     text = re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', '""', text)
     for found in CLASS.finditer(text):
         is_public, functions, members = found[1] == "struct", 0, 0

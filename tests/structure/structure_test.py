@@ -177,7 +177,7 @@ class Checks(unittest.TestCase):
 
     def test_what_is_no_function_and_no_member_is_not_counted(self):
         text = "class b {\n public:\n  using a = int(int);\n  enum class c { d };\n  b(const b&) = delete;\n  static constexpr int e = 3;\n" \
-               "  struct inner { int f; int g; };\n  b(int x) : x_(x) {}\n private:\n  int x_ = f(2);\n};\n"
+               "  struct inner { int f; int g; };\n  b(int x) : x_(x) {}\n private:\n  int x_ TROUPE_GUARDED_BY(m_) = f(2);\n};\n"
         self.assertEqual(list(structure.classes(text))[0], ("b", 1, 1))
 
     def test_the_public_class_may_be_large(self):

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 #include <troupe/messages/tensor_memory.hpp>
 
 namespace troupe {
@@ -88,21 +88,21 @@ class arriving_tensors {
 
   // Finds the arrival that a piece belongs to. Returns null, or why the piece is refused. If the piece is refused, nothing of
   // the transfer is kept.
-  const char* find_target(const key& which, const extent& piece, arrival*& target);
-  const char* refuse(const key& which, const char* why);
-  bool may_come(const account& sender, const extent& piece) const;
+  const char* find_target(const key& which, const extent& piece, arrival*& target) TROUPE_REQUIRES(mutex_);
+  const char* refuse(const key& which, const char* why) TROUPE_REQUIRES(mutex_);
+  bool may_come(const account& sender, const extent& piece) const TROUPE_REQUIRES(mutex_);
 
   using found_arrival = std::map<key, arrival>::iterator;
-  void came(const key& which, arrival& what, std::uint64_t bytes);
-  found_arrival end(found_arrival which);
-  void end(const key& which);
+  void came(const key& which, arrival& what, std::uint64_t bytes) TROUPE_REQUIRES(mutex_);
+  found_arrival end(found_arrival which) TROUPE_REQUIRES(mutex_);
+  void end(const key& which) TROUPE_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards memory_, arrivals_, waiting_, most_of_sender_ and most_transfers_
-  tensor_memory memory_;
-  std::map<key, arrival> arrivals_;
-  std::map<std::uint64_t, account> waiting_;  // by sender; only of senders with open transfers
-  std::uint64_t most_of_sender_ = std::uint64_t{8} << 30;
-  std::size_t most_transfers_ = most_transfers;
+  mutable mutex mutex_;
+  tensor_memory memory_ TROUPE_GUARDED_BY(mutex_);
+  std::map<key, arrival> arrivals_ TROUPE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, account> waiting_ TROUPE_GUARDED_BY(mutex_);  // by sender; only of senders with open transfers
+  std::uint64_t most_of_sender_ TROUPE_GUARDED_BY(mutex_) = std::uint64_t{8} << 30;
+  std::size_t most_transfers_ TROUPE_GUARDED_BY(mutex_) = most_transfers;
 };
 
 /// Base class for the configuration of an actor system that takes tensors in pieces.

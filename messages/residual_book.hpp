@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -62,13 +62,13 @@ class residual_book {
   };
   using entries = std::list<entry>;
 
-  void erase(entries::iterator which);
+  void erase(entries::iterator which) TROUPE_REQUIRES(mutex_);
 
   const std::uint64_t limit_;
-  mutable std::mutex mutex_;  // guards all_, found_ and bytes_
-  entries all_;               // the newest is at the back
-  std::unordered_map<residual_key, entries::iterator> found_;
-  std::uint64_t bytes_ = 0;
+  mutable mutex mutex_;
+  entries all_ TROUPE_GUARDED_BY(mutex_);  // the newest is at the back
+  std::unordered_map<residual_key, entries::iterator> found_ TROUPE_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ TROUPE_GUARDED_BY(mutex_) = 0;
 };
 
 /// Returns the key of a call for the gradients of its arguments (or of its results). The key is the same in each step of a

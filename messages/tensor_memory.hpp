@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 
 #include <c10/core/Storage.h>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -38,9 +39,9 @@ class tensor_memory {
     std::size_t bytes() const;
 
    private:
-    mutable std::mutex mutex_;   // guards blocks_ and bytes_
-    std::deque<block*> blocks_;  // the last freed block is at the back
-    std::size_t bytes_ = 0;
+    mutable mutex mutex_;
+    std::deque<block*> blocks_ TROUPE_GUARDED_BY(mutex_);  // the last freed block is at the back
+    std::size_t bytes_ TROUPE_GUARDED_BY(mutex_) = 0;
   };
 
   static void release(void* elements) noexcept;

@@ -25,8 +25,8 @@ set(troupe_needed_headers
   # What the template `future` calls, and what `joined_scope` holds.
   actors/support/blocking_observer.hpp actors/support/call_scope.hpp actors/support/lost_exception.hpp
   actors/support/spin_pause.hpp actors/support/thread_modes.hpp engine/recordings.hpp engine/surroundings.hpp
-  # What classes of the engine hold.
+  # What classes hold.
   engine/cost_book.hpp engine/device_events.hpp engine/graph_task_settings.hpp engine/lane.hpp engine/send_backward.hpp
-  engine/torch_compat.hpp)
+  engine/torch_compat.hpp messages/mutex.hpp)
 
 set(troupe_installed_headers ${troupe_public_headers} ${troupe_needed_headers})

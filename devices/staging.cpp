@@ -107,15 +107,16 @@ struct host_buffers::shelf {
     std::shared_ptr<c10::Event> filled;
   };
 
-  bool find_idle(std::size_t bytes, buffer& found);
-  std::vector<buffer> drop_idle(std::size_t bytes);
-  bool fits(std::size_t bytes) const { return used.in_use + used.idle + bytes <= budget; }
+  bool find_idle(std::size_t bytes, buffer& found) TROUPE_REQUIRES(mutex);
+  std::vector<buffer> drop_idle(std::size_t bytes) TROUPE_REQUIRES(mutex);
+  bool fits(std::size_t bytes) const TROUPE_REQUIRES(mutex) { return used.in_use + used.idle + bytes <= budget; }
 
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
-  mutable std::mutex mutex;                        // guards idle and used
-  std::map<std::size_t, std::deque<buffer>> idle;  // by size; the buffer that came back first is at the front
-  usage used;
+  mutable troupe::mutex mutex;
+  // By size; the buffer that came back first is at the front.
+  std::map<std::size_t, std::deque<buffer>> idle TROUPE_GUARDED_BY(mutex);
+  usage used TROUPE_GUARDED_BY(mutex);
 };
 
 host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(std::make_shared<shelf>()) {
@@ -123,8 +124,7 @@ host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(st
   shelf_->budget = budget;
 }
 
-// Moves the first idle buffer of `bytes` bytes that no copy uses to `found`. Returns false if there is none. Pre: the lock is
-// held.
+// Moves the first idle buffer of `bytes` bytes that no copy uses to `found`. Returns false if there is none.
 bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
   const auto some = idle.find(bytes);
   if (some == idle.end()) return false;
@@ -139,7 +139,7 @@ bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
 }
 
 // Removes idle buffers, the largest first, until `bytes` more bytes fit into the budget. Returns the removed buffers. The
-// caller frees them without the lock, because freeing is slow. Pre: the lock is held.
+// caller frees them without the lock, because freeing is slow.
 std::vector<host_buffers::shelf::buffer> host_buffers::shelf::drop_idle(std::size_t bytes) {
   std::vector<buffer> gone;
   for (auto above = idle.end(); !fits(bytes) && above != idle.begin();) {
@@ -158,7 +158,7 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
   auto own = std::make_shared<shelf::buffer>();
   std::vector<shelf::buffer> gone;
   {
-    const std::lock_guard lock(shelf_->mutex);
+    const lock_guard lock(shelf_->mutex);
     if (!shelf_->find_idle(bytes, *own)) {
       if (shelf_->used.in_use + bytes <= shelf_->budget) gone = shelf_->drop_idle(bytes);
       if (!shelf_->fits(bytes)) {
@@ -173,28 +173,28 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
     if (!own->memory) own->memory = shelf_->locked_memory->allocate(bytes);
     own->filled = std::move(filled);
     const auto let_go = [shelf = shelf_, own, bytes](void*) {
-      const std::lock_guard lock(shelf->mutex);
+      const lock_guard lock(shelf->mutex);
       shelf->used.in_use -= bytes;
       shelf->used.idle += bytes;
       shelf->idle[bytes].push_back(std::move(*own));
     };
     return at::from_blob(own->memory.get(), like.sizes(), like.strides(), let_go, options);
   } catch (...) {
-    const std::lock_guard lock(shelf_->mutex);
+    const lock_guard lock(shelf_->mutex);
     shelf_->used.in_use -= bytes;
     throw;
   }
 }
 
 host_buffers::usage host_buffers::used() const {
-  const std::lock_guard lock(shelf_->mutex);
+  const lock_guard lock(shelf_->mutex);
   return shelf_->used;
 }
 
 c10::Stream arrival_stream(c10::Device device) {
-  static std::mutex mutex;  // guards `all`
-  static auto* const all = new std::map<c10::DeviceIndex, c10::Stream>;
-  const std::lock_guard lock(mutex);
+  static troupe::mutex mutex;
+  static auto* const all TROUPE_GUARDED_BY(mutex) = new std::map<c10::DeviceIndex, c10::Stream>;
+  const lock_guard lock(mutex);
   const auto known = all->find(device.index());
   if (known != all->end()) return known->second;
   return all->emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)).first->second;
@@ -235,13 +235,13 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
 }
 
 host_buffers& staging::buffers(c10::DeviceType type) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!buffers_) buffers_.emplace(type, budget_);
   return *buffers_;
 }
 
 host_buffers::usage staging::used() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return buffers_ ? buffers_->used() : host_buffers::usage{};
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,8 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 #include <torch/csrc/autograd/function.h>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::devices {
 
@@ -88,8 +89,8 @@ class staging {
   host_buffers& buffers(c10::DeviceType type);
 
   const std::size_t budget_;
-  mutable std::mutex mutex_;             // guards buffers_
-  std::optional<host_buffers> buffers_;  // made for the first tensor of an accelerator
+  mutable mutex mutex_;
+  std::optional<host_buffers> buffers_ TROUPE_GUARDED_BY(mutex_);  // made for the first tensor of an accelerator
 };
 
 /// True for a tensor that staging::to_host() copies to the host.

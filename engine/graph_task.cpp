@@ -399,11 +399,8 @@ void graph_task::implementation::check_all_ran() {
 
 // A callback may queue more callbacks.
 void graph_task::implementation::run_callbacks() {
-  for (std::size_t i = 0; i < notes.callbacks.size(); ++i) {
-    const auto call = std::move(notes.callbacks[i]);
-    call();
-  }
-  notes.callbacks.clear();
+  for (auto all = notes.take_callbacks(); !all.empty(); all = notes.take_callbacks())
+    for (auto& call : all) std::exchange(call, nullptr)();
 }
 
 void graph_task::use_workers(cpu_workers* workers) noexcept { implementation_->settings.workers = workers; }

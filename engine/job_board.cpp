@@ -11,6 +11,7 @@
 #include <ATen/ThreadLocalState.h>
 
 #include <troupe/engine/current_streams.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::engine {
 
@@ -28,7 +29,7 @@ struct job_board::state {
   void come_back(std::unique_ptr<job> which);
   void go_on() noexcept;
   void wake_owner(std::unique_ptr<job> which = nullptr) noexcept;
-  void ring_owner(const std::lock_guard<std::mutex>&) noexcept;
+  void ring_owner() noexcept TROUPE_REQUIRES(mutex);
   bool has_done() const noexcept { return done_count.load(std::memory_order_acquire) > 0; }
   bool has_news() const noexcept { return has_done() || woken.load(std::memory_order_acquire); }
 
@@ -42,13 +43,13 @@ struct job_board::state {
   std::mutex ownership;
   std::atomic<bool> closed{false};  // changes under the ownership
 
-  std::mutex mutex;  // guards done, left and served_meanwhile
+  troupe::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::unique_ptr<job>> done;
+  std::vector<std::unique_ptr<job>> done TROUPE_GUARDED_BY(mutex);
   std::atomic<std::size_t> done_count{0};
-  std::unique_ptr<job> left;
+  std::unique_ptr<job> left TROUPE_GUARDED_BY(mutex);
   std::atomic<bool> woken{false};
-  lane* served_meanwhile = nullptr;  // the lane that the thread of the pass serves while it waits
+  lane* served_meanwhile TROUPE_GUARDED_BY(mutex) = nullptr;  // the lane that the thread of the pass serves while it waits
 };
 
 struct job_board::handed_over final : lane_task {
@@ -98,7 +99,7 @@ void job_board::state::perform(job& which) const noexcept {
 }
 
 void job_board::state::come_back(std::unique_ptr<job> which) {
-  const std::lock_guard lock(mutex);
+  const lock_guard lock(mutex);
   done.push_back(std::move(which));
   done_count.store(done.size(), std::memory_order_release);
 }
@@ -107,7 +108,10 @@ void job_board::state::come_back(std::unique_ptr<job> which) {
 // finished jobs after it has given the ownership up (JB-4).
 void job_board::state::go_on() noexcept {
   while (has_done()) {
-    if (closed || !call.go_on) return ring_owner(std::lock_guard(mutex));
+    if (closed || !call.go_on) {
+      const lock_guard lock(mutex);
+      return ring_owner();
+    }
     const job_board::ownership own(ownership, std::try_to_lock);
     if (!own) return;
     if (closed) continue;  // the board was closed just now: another worker may have left its job, so this thread looks again
@@ -124,14 +128,14 @@ void job_board::state::go_on() noexcept {
 }
 
 void job_board::state::wake_owner(std::unique_ptr<job> which) noexcept {
-  const std::lock_guard lock(mutex);
+  const lock_guard lock(mutex);
   if (which && !left) left = std::move(which);
   woken.store(true, std::memory_order_release);
-  ring_owner(lock);
+  ring_owner();
 }
 
 // Wakes the thread of the pass, which waits for has_news().
-void job_board::state::ring_owner(const std::lock_guard<std::mutex>& /*of `mutex`*/) noexcept {
+void job_board::state::ring_owner() noexcept {
   if (served_meanwhile != nullptr) served_meanwhile->ring();
   changed.notify_all();
 }
@@ -174,7 +178,7 @@ bool job_board::has_done() const noexcept { return state_->has_done(); }
 
 std::vector<std::unique_ptr<job>> job_board::collect() {
   if (!state_->has_done()) return {};
-  const std::lock_guard lock(state_->mutex);
+  const lock_guard lock(state_->mutex);
   state_->done_count.store(0, std::memory_order_relaxed);
   away_ -= state_->done.size();
   return std::exchange(state_->done, {});
@@ -200,7 +204,7 @@ void job_board::wake(std::unique_ptr<job> left) { state_->wake_owner(std::move(l
 
 std::unique_ptr<job> job_board::take_left() {
   if (!state_->woken.load(std::memory_order_acquire)) return nullptr;
-  const std::lock_guard lock(state_->mutex);
+  const lock_guard lock(state_->mutex);
   state_->woken.store(false, std::memory_order_relaxed);
   return std::move(state_->left);
 }
@@ -216,14 +220,14 @@ bool job_board::wait(ownership& own) {
 void job_board::sleep() {
   if (lane* const served = lane::of_this_thread()) {
     const auto serve_meanwhile = [this](lane* which) {
-      const std::lock_guard lock(state_->mutex);
+      const lock_guard lock(state_->mutex);
       state_->served_meanwhile = which;
     };
     serve_meanwhile(served);
     served->serve_until([this] { return state_->has_news(); });
     serve_meanwhile(nullptr);
   } else {
-    std::unique_lock lock(state_->mutex);
+    unique_lock lock(state_->mutex);
     state_->changed.wait(lock, [this] { return state_->has_news(); });
   }
 }

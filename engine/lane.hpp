@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::engine {
 
@@ -128,11 +129,11 @@ class lane : public std::enable_shared_from_this<lane> {
   const kind what_;
   const std::size_t workers_;
   const post_function post_;
-  std::mutex mutex_;  // guards queue_ and serving_
+  mutex mutex_;
   std::condition_variable rung_;
-  lane_queue queue_;
-  std::size_t serving_ = 0;              // workers that serve the lane, or have been asked to
-  std::atomic<std::size_t> waiting_{0};  // the size of queue_
+  lane_queue queue_ TROUPE_GUARDED_BY(mutex_);
+  std::size_t serving_ TROUPE_GUARDED_BY(mutex_) = 0;  // workers that serve the lane, or have been asked to
+  std::atomic<std::size_t> waiting_{0};                // the size of queue_
 };
 
 inline void serve_lane::operator()() const { which->serve(); }

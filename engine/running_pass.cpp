@@ -30,8 +30,13 @@ thread_local passes_of_thread here;
 }  // namespace
 
 void pass_notes::queue(std::function<void()> callback) {
-  const std::scoped_lock lock(queueing);
+  const lock_guard lock(queueing);
   callbacks.push_back(std::move(callback));
+}
+
+std::vector<std::function<void()>> pass_notes::take_callbacks() {
+  const lock_guard lock(queueing);
+  return std::exchange(callbacks, {});
 }
 
 running_pass::running_pass(const graph_task_settings& settings, const plan& graph, const ready_queue& ready,

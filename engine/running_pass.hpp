@@ -5,13 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/surroundings.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::engine {
 
@@ -24,13 +24,14 @@ struct graph_task_settings;
 ///         of these threads see the same id.
 struct pass_notes {
   void queue(std::function<void()> callback);
+  std::vector<std::function<void()>> take_callbacks();
 
-  std::atomic<std::int64_t> id{-1};              // drawn at the first request
-  std::mutex queueing;                           // guards callbacks while functions of the pass run
-  std::vector<std::function<void()>> callbacks;  // run when the pass has finished
-  bool has_functions_away = false;               // whether functions of the pass wait or run in lanes
-  std::uint64_t made_from = 0;                   // in anomaly mode: the sequence number when the running function began
-  std::vector<bool> unreached;                   // of the recv that runs: see outlet; empty if all inputs are reached
+  std::atomic<std::int64_t> id{-1};  // drawn at the first request
+  mutex queueing;
+  std::vector<std::function<void()>> callbacks TROUPE_GUARDED_BY(queueing);  // run when the pass has finished
+  bool has_functions_away = false;  // whether functions of the pass wait or run in lanes
+  std::uint64_t made_from = 0;      // in anomaly mode: the sequence number when the running function began
+  std::vector<bool> unreached;      // of the recv that runs: see outlet; empty if all inputs are reached
 };
 
 /// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.

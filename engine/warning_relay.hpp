@@ -2,10 +2,11 @@
 #pragma once
 
 #include <exception>
-#include <mutex>
 #include <vector>
 
 #include <c10/util/Exception.h>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::engine {
 
@@ -22,8 +23,8 @@ class warning_relay final : public c10::WarningHandler {
   void replay_and_rethrow(std::exception_ptr failure);
 
  private:
-  std::mutex mutex_;  // guards held_
-  std::vector<c10::Warning> held_;
+  mutex mutex_;
+  std::vector<c10::Warning> held_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::engine

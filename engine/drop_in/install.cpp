@@ -100,8 +100,10 @@ class installed_engine final : public Engine {
   std::atomic<bool> are_shared_{false};
 };
 
-std::mutex installing;             // guards ours
-installed_engine* ours = nullptr;  // made once and never destroyed, because passes may run until the process ends
+std::mutex installing;  // held while one engine takes the place of the other
+// Made once, before libtorch gets a stub: so the stubs read it without the mutex. Never destroyed, because passes may run until
+// the process ends.
+installed_engine* ours = nullptr;
 
 Engine& stub_of_ours() { return *ours; }
 Engine& stub_of_libtorch() { return ours->libtorch(); }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +12,7 @@
 
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -70,8 +70,8 @@ class function_table {
   std::vector<std::string> names() const;
 
  private:
-  mutable std::mutex mutex_;  // guards functions_
-  std::unordered_map<std::string, function> functions_;
+  mutable mutex mutex_;
+  std::unordered_map<std::string, function> functions_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe

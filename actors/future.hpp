@@ -20,6 +20,7 @@
 #include <troupe/actors/support/spin_pause.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -62,17 +63,17 @@ template <class T>
 class future {
  public:
   struct state {
-    std::mutex mutex;
+    troupe::mutex mutex;
     std::condition_variable ready;
     std::once_flag finished;
     std::optional<T> value;
     std::optional<error> failure;
     std::function<void(T&)> finish;
-    std::vector<std::function<void(future)>> continuations;
-    std::deque<std::function<void()>> errands;
-    std::atomic<unsigned> news{0};  // number of completions and errands; written under `mutex`, read without it
-    int idle = 0;                   // threads that wait for completion or an errand
-    bool complete = false;
+    std::vector<std::function<void(future)>> continuations TROUPE_GUARDED_BY(mutex);
+    std::deque<std::function<void()>> errands TROUPE_GUARDED_BY(mutex);
+    std::atomic<unsigned> news{0};          // number of completions and errands; written under `mutex`, read without it
+    int idle TROUPE_GUARDED_BY(mutex) = 0;  // threads that wait for completion or an errand
+    bool complete TROUPE_GUARDED_BY(mutex) = false;
   };
 
   future() : state_(std::make_shared<state>()) {}
@@ -93,18 +94,17 @@ class future {
   void set_finish(std::function<void(T&)> finish) { state_->finish = std::move(finish); }
 
   bool ready() const {
-    std::lock_guard lock(state_->mutex);
+    lock_guard lock(state_->mutex);
     return state_->complete;
   }
 
   /// The value; throws troupe::error if the future failed.
   T get() const {
-    wait([](state& s, std::unique_lock<std::mutex>& lock) {
-      if (support::call_scope::observer() != nullptr) {
-        s.ready.wait(lock, [&] { return s.complete; });  // the thread of a call has freed its worker slot, so it runs no errand
-        return true;
-      }
-      run_errands(s, lock);
+    wait([](state& s) {
+      unique_lock lock(s.mutex);
+      // The thread of a call has freed its worker slot, so it runs no errand.
+      if (support::call_scope::observer() == nullptr) run_errands(s, lock);
+      while (!s.complete) s.ready.wait(lock);
       return true;
     });
     return finished_value();
@@ -114,7 +114,7 @@ class future {
   /// thread waits, or if each of these threads has an errand already.
   bool post_to_waiter(std::function<void()> errand) const {
     {
-      std::lock_guard lock(state_->mutex);
+      lock_guard lock(state_->mutex);
       if (state_->complete || state_->idle <= static_cast<int>(state_->errands.size())) return false;
       state_->errands.push_back(std::move(errand));
       ++state_->news;
@@ -127,8 +127,9 @@ class future {
   /// again.
   T get(std::chrono::nanoseconds patience) const {
     const auto until = std::chrono::steady_clock::now() + patience;
-    const bool arrived = wait([&](state& s, std::unique_lock<std::mutex>& lock) {
-      return s.ready.wait_until(lock, until, [&] { return s.complete; });
+    const bool arrived = wait([&](state& s) {
+      unique_lock lock(s.mutex);
+      return s.ready.wait_until(lock, until, [&]() TROUPE_REQUIRES(s.mutex) { return s.complete; });
     });
     if (!arrived)
       throw error(errc::deadline_passed,
@@ -147,7 +148,7 @@ class future {
       next(self);
     };
     {
-      std::lock_guard lock(state_->mutex);
+      lock_guard lock(state_->mutex);
       if (!state_->complete) {
         state_->continuations.push_back(std::move(in_scope));
         return;
@@ -157,7 +158,7 @@ class future {
   }
 
  private:
-  // Waits with `await(state, lock)` unless the future is complete. The observer is called without the lock, because the
+  // Waits with `await(state)` unless the future is complete. The observer is called without the lock, because the
   // observer may lock a mutex of its own.
   template <class F>
   bool wait(F await) const {
@@ -165,37 +166,35 @@ class future {
     detail::continuation_scope::refuse_to_wait();
     auto* observer = support::call_scope::observer();
     if (observer != nullptr) observer->blocked();
-    std::unique_lock lock(state_->mutex);
-    const bool arrived = await(*state_, lock);
-    lock.unlock();
+    const bool arrived = await(*state_);
     if (observer != nullptr) observer->resumed();
     return arrived;
   }
 
   // Runs errands until the future is complete and no errand is left. An errand may complete the future.
-  static void run_errands(state& s, std::unique_lock<std::mutex>& lock) {
+  static void run_errands(state& s, unique_lock& lock) TROUPE_REQUIRES(s.mutex) {
     for (;;) {
       ++s.idle;
-      if (!s.complete && s.errands.empty()) stay_awake(s, lock);
-      s.ready.wait(lock, [&] { return s.complete || !s.errands.empty(); });
+      if (!s.complete && s.errands.empty()) stay_awake(s);
+      while (!s.complete && s.errands.empty()) s.ready.wait(lock);
       --s.idle;
       if (s.errands.empty()) return;
       const auto errand = std::move(s.errands.front());
       s.errands.pop_front();
-      lock.unlock();
+      s.mutex.unlock();
       errand();
-      lock.lock();
+      s.mutex.lock();
     }
   }
 
   // Waking a core that sleeps takes longer than a step of a small pass, so the thread polls for a while before it sleeps.
   // spin_pause yields the core to threads that need it.
-  static void stay_awake(state& s, std::unique_lock<std::mutex>& lock) {
+  static void stay_awake(state& s) TROUPE_REQUIRES(s.mutex) {
     const auto known = s.news.load(std::memory_order_relaxed);
     const auto until = std::chrono::steady_clock::now() + detail::awake_for;
-    lock.unlock();
+    s.mutex.unlock();
     while (s.news.load(std::memory_order_acquire) == known && std::chrono::steady_clock::now() < until) detail::spin_pause();
-    lock.lock();
+    s.mutex.lock();
   }
 
   // After completion only `finish` changes the value or the failure, and `finish` runs once. So no lock is needed.
@@ -220,7 +219,7 @@ class future {
   void settle(F&& fill) {
     std::vector<std::function<void(future)>> continuations;
     {
-      std::lock_guard lock(state_->mutex);
+      lock_guard lock(state_->mutex);
       if (state_->complete) return;
       fill(*state_);
       state_->complete = true;

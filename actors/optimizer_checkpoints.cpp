@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -17,6 +16,7 @@
 #include <troupe/actors/optimizer_shards.hpp>
 #include <troupe/actors/optimizer_transfers.hpp>
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -78,7 +78,7 @@ class folder_users {
   /// Returns an optimizer other than `one` that uses one of the folders. If there is none, returns null, and with `takes`
   /// records `one` as the user of the folders.
   user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     for (const auto& folder : folders)
       if (auto known = users_[folder].lock(); known != nullptr && known != one) return known;
     if (takes)
@@ -88,8 +88,8 @@ class folder_users {
   }
 
  private:
-  std::mutex mutex_;  // guards users_
-  std::map<std::string, std::weak_ptr<const std::string>> users_;
+  mutex mutex_;
+  std::map<std::string, std::weak_ptr<const std::string>> users_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace

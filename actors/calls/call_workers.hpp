@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::calls {
 
@@ -39,17 +39,17 @@ class call_workers {
   void set_idle_time(std::chrono::nanoseconds time) noexcept { idle_time_ = time; }
 
  private:
-  void throw_if_stopped() const;
+  void throw_if_stopped() const TROUPE_REQUIRES(mutex_);
 
   const call_surroundings here_;
   std::atomic<std::chrono::nanoseconds> idle_time_{std::chrono::seconds(10)};
-  std::mutex mutex_;  // guards all_ and stopped_
+  mutex mutex_;
   struct guarded_worker {
     contracts::call_worker_actor worker;
     gate::own_actors::hold guard;  // keeps other nodes from sending to the worker
   };
-  std::unordered_map<caf::actor_id, guarded_worker> all_;
-  bool stopped_ = false;
+  std::unordered_map<caf::actor_id, guarded_worker> all_ TROUPE_GUARDED_BY(mutex_);
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::calls

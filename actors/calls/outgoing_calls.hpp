@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +12,7 @@
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -53,8 +53,8 @@ class outgoing_calls {
   const used_services here_;
   passes::open_contexts& contexts_;
   contracts::send_credits credits_;
-  std::mutex mutex_;             // guards slots_
-  std::set<std::size_t> slots_;  // numbers of running calls that are profiled
+  mutex mutex_;
+  std::set<std::size_t> slots_ TROUPE_GUARDED_BY(mutex_);  // numbers of running calls that are profiled
 };
 
 }  // namespace troupe::calls

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include <troupe/actors/certificates/openssl.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::certificates {
 
@@ -49,8 +49,8 @@ class signed_before {
   using digest = std::array<unsigned char, 32>;  // SHA-256
   static digest digest_of(X509* certificate);
 
-  mutable std::mutex mutex_;  // guards all_
-  std::set<digest> all_;
+  mutable mutex mutex_;
+  std::set<digest> all_ TROUPE_GUARDED_BY(mutex_);
 };
 
 struct refusal_reason {

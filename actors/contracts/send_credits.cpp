@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::contracts {
 
@@ -60,10 +60,10 @@ void credit_accounts::drop_if_unused(const account& of) {
 struct send_credits::ledger {
   explicit ledger(std::uint64_t limit) : accounts(limit) {}
 
-  std::mutex mutex;  // guards accounts and stopped
+  troupe::mutex mutex;
   std::condition_variable changed;
-  credit_accounts accounts;
-  bool stopped = false;
+  credit_accounts accounts TROUPE_GUARDED_BY(mutex);
+  bool stopped TROUPE_GUARDED_BY(mutex) = false;
 };
 
 send_credits::credit::credit(std::shared_ptr<ledger> from, const account& of, std::uint64_t bytes)
@@ -82,7 +82,7 @@ void send_credits::credit::give_back() noexcept {
   if (!from) return;
   bool is_awaited = false;
   {
-    std::lock_guard lock(from->mutex);
+    lock_guard lock(from->mutex);
     is_awaited = from->accounts.give_back(of_, bytes_);
   }
   if (is_awaited) from->changed.notify_all();
@@ -98,7 +98,7 @@ send_credits::result send_credits::take(const account& of, std::uint64_t bytes, 
 
 send_credits::outcome send_credits::take_or_wait(const wish& what) {
   {
-    std::lock_guard lock(ledger_->mutex);
+    lock_guard lock(ledger_->mutex);
     if (ledger_->stopped) return outcome::stopped;
     if (ledger_->accounts.take(what.of, what.bytes)) return outcome::taken;
   }
@@ -112,11 +112,14 @@ send_credits::outcome send_credits::take_or_wait(const wish& what) {
 
 send_credits::outcome send_credits::wait(const wish& what) {
   auto& all = *ledger_;
-  std::unique_lock lock(all.mutex);
+  unique_lock lock(all.mutex);
   const auto mine = all.accounts.wait(what.of, what.bytes);
   bool took = false;
-  const auto is_over = [&] { return all.stopped || (what.stop != nullptr && what.stop->load()); };
-  const auto goes_on = [&] { return is_over() || (took = all.accounts.take_in_turn(what.of, mine)); };
+  const auto is_over = [&]() TROUPE_REQUIRES(all.mutex) { return all.stopped || (what.stop != nullptr && what.stop->load()); };
+  const auto goes_on = [&]() TROUPE_REQUIRES(all.mutex) {
+    took = !is_over() && all.accounts.take_in_turn(what.of, mine);
+    return took || is_over();
+  };
   if (what.until == std::chrono::steady_clock::time_point::max())
     all.changed.wait(lock, goes_on);
   else
@@ -129,18 +132,18 @@ send_credits::outcome send_credits::wait(const wish& what) {
 }
 
 void send_credits::wake() {
-  { const std::lock_guard lock(ledger_->mutex); }  // so that no thread misses wake() between its look at `stop` and its wait
+  { const lock_guard lock(ledger_->mutex); }  // so that no thread misses wake() between its look at `stop` and its wait
   ledger_->changed.notify_all();
 }
 
 std::uint64_t send_credits::under_way(const account& of) const {
-  std::lock_guard lock(ledger_->mutex);
+  lock_guard lock(ledger_->mutex);
   return ledger_->accounts.under_way(of);
 }
 
 void send_credits::stop() {
   {
-    std::lock_guard lock(ledger_->mutex);
+    lock_guard lock(ledger_->mutex);
     ledger_->stopped = true;
   }
   ledger_->changed.notify_all();

@@ -9,7 +9,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -17,6 +16,7 @@
 
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/actors/gate/refusal.hpp>
+#include <troupe/messages/mutex.hpp>
 
 struct ssl_session_st;
 struct ssl_st;
@@ -123,18 +123,20 @@ class credentials {
     std::string problem{};            // the last problem
   };
 
-  watched_file kit_;  // its path never changes, nor does the path of revoked_
+  watched_file kit_;  // only reload() changes it, and revoked_; the paths never change
   watched_file revoked_;
   certificates::identity own_;
 
-  // mutex_ guards state_, warning_, sessions_, sessions_here_, by_name_ and proven_, and kit_ and revoked_ except their paths.
-  mutable std::mutex mutex_;
-  std::shared_ptr<const state> state_;
-  std::string warning_;                                   // the last warning
-  mutable std::map<std::string, kept_session> sessions_;  // of connections that this node made, by `whom`
-  mutable std::list<named_session> sessions_here_;        // of connections that this node accepted; the oldest first
-  mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_;  // points into sessions_here_
-  mutable std::set<const proving_end*> proven_;
+  mutable mutex mutex_;
+  std::shared_ptr<const state> state_ TROUPE_GUARDED_BY(mutex_);
+  std::string warning_ TROUPE_GUARDED_BY(mutex_);  // the last warning
+  // Of connections that this node made, by `whom`.
+  mutable std::map<std::string, kept_session> sessions_ TROUPE_GUARDED_BY(mutex_);
+  // Of connections that this node accepted; the oldest first.
+  mutable std::list<named_session> sessions_here_ TROUPE_GUARDED_BY(mutex_);
+  // Points into sessions_here_.
+  mutable std::unordered_map<std::string, std::list<named_session>::iterator> by_name_ TROUPE_GUARDED_BY(mutex_);
+  mutable std::set<const proving_end*> proven_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::gate

@@ -4,13 +4,13 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <troupe/actors/certificates/identity.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::gate {
 
@@ -48,9 +48,9 @@ class introduced_nodes {
   };
 
   const std::function<void(node_id)> give_up_;
-  mutable std::mutex mutex_;  // guards ids_ and all_
-  std::map<std::string, ids> ids_;
-  std::map<node_id, certificates::identity> all_;
+  mutable mutex mutex_;
+  std::map<std::string, ids> ids_ TROUPE_GUARDED_BY(mutex_);
+  std::map<node_id, certificates::identity> all_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::gate

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -17,6 +16,7 @@
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::gate {
 
@@ -51,9 +51,9 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   std::optional<kind> find(caf::actor_id actor) const;
 
  private:
-  mutable std::mutex mutex_;  // guards all_ and last_of_first_
-  std::unordered_map<caf::actor_id, kind> all_;
-  caf::actor_id last_of_first_ = 0;
+  mutable mutex mutex_;
+  std::unordered_map<caf::actor_id, kind> all_ TROUPE_GUARDED_BY(mutex_);
+  caf::actor_id last_of_first_ TROUPE_GUARDED_BY(mutex_) = 0;
 };
 
 /// What all connections of one network share: who the other nodes are, and the actors that this node is made of. Any thread may

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -17,6 +16,7 @@
 #include <caf/fwd.hpp>
 
 #include <troupe/actors/certificates/identity.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::gate {
 
@@ -119,13 +119,15 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   void give_back(const std::string& id) noexcept;
   void end_connection(const std::string& node) noexcept;
 
-  mutable std::mutex mutex_;  // guards own_, all_, connections_, unfinished_ and parted_
-  std::string own_;
-  std::map<std::string, entry> all_;
-  std::map<std::string, std::size_t, std::less<>> connections_;  // how many, by the name in the certificate
-  std::map<std::string, std::size_t, std::less<>> unfinished_;   // bytes, by the name in the certificate
+  mutable mutex mutex_;
+  std::string own_ TROUPE_GUARDED_BY(mutex_);
+  std::map<std::string, entry> all_ TROUPE_GUARDED_BY(mutex_);
+  // How many, by the name in the certificate.
+  std::map<std::string, std::size_t, std::less<>> connections_ TROUPE_GUARDED_BY(mutex_);
+  // Bytes, by the name in the certificate.
+  std::map<std::string, std::size_t, std::less<>> unfinished_ TROUPE_GUARDED_BY(mutex_);
   /// Ids that no connection has reserved, with their open questions, by the name in the certificate; the oldest first.
-  std::map<std::string, std::deque<std::pair<std::string, open_questions>>, std::less<>> parted_;
+  std::map<std::string, std::deque<std::pair<std::string, open_questions>>, std::less<>> parted_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// Returns the id of an actor system as CAF writes it into messages (see message_outline).

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -19,6 +18,7 @@
 #include <troupe/actors/membership/peer_traffic.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::membership {
 
@@ -99,22 +99,23 @@ class peer_directory {
     contracts::gateway_actor gateway;
   };
 
-  void note_end(node_id id, std::uint64_t period);
+  void note_end(node_id id, std::uint64_t period) TROUPE_REQUIRES(mutex_);
   /// The result of `get` for the entry of the node; an empty value if the node is not up.
   template <class Get>
   std::invoke_result_t<Get, const entry&> of(node_id id, Get get) const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = up_.find(id);
     return found == up_.end() ? std::invoke_result_t<Get, const entry&>{} : get(found->second);
   }
 
-  mutable std::mutex mutex_;  // guards up_, ids_, known_, down_, last_down_ and newest_dropped_
-  std::unordered_map<node_id, entry> up_;
-  std::unordered_map<std::string, node_id> ids_;     // ids of the nodes that are up, by name
-  std::unordered_map<node_id, member> known_;        // members that this node is not connected to
-  std::unordered_map<node_id, std::uint64_t> down_;  // of nodes that are not up: the period that has ended
-  std::deque<node_id> last_down_;                    // the keys of down_, the oldest first
-  std::uint64_t newest_dropped_ = 0;                 // the newest period that was dropped from down_
+  mutable mutex mutex_;
+  std::unordered_map<node_id, entry> up_ TROUPE_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, node_id> ids_ TROUPE_GUARDED_BY(mutex_);  // ids of the nodes that are up, by name
+  std::unordered_map<node_id, member> known_ TROUPE_GUARDED_BY(mutex_);     // members that this node is not connected to
+  // Of nodes that are not up: the period that has ended.
+  std::unordered_map<node_id, std::uint64_t> down_ TROUPE_GUARDED_BY(mutex_);
+  std::deque<node_id> last_down_ TROUPE_GUARDED_BY(mutex_);     // the keys of down_, the oldest first
+  std::uint64_t newest_dropped_ TROUPE_GUARDED_BY(mutex_) = 0;  // the newest period that was dropped from down_
 };
 
 }  // namespace troupe::membership

@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::membership {
 
@@ -78,19 +78,19 @@ class peer_traffic {
     std::int64_t asked_ns = -rest_after_ns;  // when `keeps` was last false
   };
   struct uses {
-    std::mutex mutex;                      // guards all
-    std::unordered_map<node_id, use> all;  // of nodes that are listed, or have a call under way
+    troupe::mutex mutex;
+    std::unordered_map<node_id, use> all TROUPE_GUARDED_BY(mutex);  // of nodes that are listed, or have a call under way
   };
   void touch(node_id id) const;
   void count(bool leaves, node_id with, const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) const;
 
   const std::function<std::int64_t()> clock_;
   std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
-  mutable std::mutex mutex_;                               // guards traffic_, last_away_ and out_of_reach_
+  mutable mutex mutex_;
   // Of the nodes that are listed, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
-  mutable std::unordered_map<node_id, node> traffic_;
-  std::deque<node_id> last_away_;  // the nodes that went away last
-  std::unordered_map<node_id, peer_status> out_of_reach_;
+  mutable std::unordered_map<node_id, node> traffic_ TROUPE_GUARDED_BY(mutex_);
+  std::deque<node_id> last_away_ TROUPE_GUARDED_BY(mutex_);  // the nodes that went away last
+  std::unordered_map<node_id, peer_status> out_of_reach_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::membership

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include <caf/fwd.hpp>
 
 #include <troupe/actors/gate/known_peers.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::network {
 
@@ -24,18 +24,18 @@ class connection_facts {
 
   /// Begins the facts of a new connection. Drops the facts of an earlier connection whose socket had the same number.
   void begin(int socket) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     all_[socket] = {};
   }
   /// Notes that the connection has shared memory. `process`: the process at the other end; 0 if the kernel does not name this
   /// process, because it is in another PID namespace.
   void note_channel(int socket, std::uint64_t process) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     all_[socket].process = process;
   }
   /// Notes that `bytes` bytes wait to leave by the connection.
   void note_waiting(int socket, std::size_t bytes) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     all_[socket].waiting = bytes > least_noted ? bytes : 0;
   }
 
@@ -50,13 +50,13 @@ class connection_facts {
   };
 
   facts of(int socket) const {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     const auto found = all_.find(socket);
     return found == all_.end() ? facts() : found->second;
   }
 
-  mutable std::mutex mutex_;  // guards all_
-  std::unordered_map<int, facts> all_;
+  mutable mutex mutex_;
+  std::unordered_map<int, facts> all_ TROUPE_GUARDED_BY(mutex_);
 };
 
 class tcp_scribe;

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -22,6 +21,7 @@
 #include <troupe/actors/support/host_lookup.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::network {
 
@@ -32,14 +32,14 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   }
 
   owner new_owner() {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     return ++last_;
   }
 
   void dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
             receiver done) {
     auto found = support::read_address(host, port);
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     const auto number = ++last_;
     const auto at = attempts_
                       .emplace(number, attempt{who, std::move(host), port, deadline, std::move(done),
@@ -61,7 +61,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   }
 
   void give_up(owner who) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.who == who ? end(at) : std::next(at);
     support::ring(bell_.get());
   }
@@ -81,10 +81,10 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
 
   void run() {
     ::pthread_setname_np(::pthread_self(), "troupe.dial");
-    std::unique_lock lock(mutex_);
+    unique_lock lock(mutex_);
     while (runs_) {
       try {
-        wait(lock);
+        wait();
       } catch (const std::exception& reason) {  // no memory
         for (auto& [number, each] : attempts_) finish(each, {{}, make_error(reason, "dialling"), {}});
       }
@@ -94,7 +94,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
 
   /// Waits until a socket is ready, the bell rings, or an attempt reaches its deadline or its next_look(). Then goes on
   /// with these attempts.
-  void wait(std::unique_lock<std::mutex>& lock) {
+  void wait() TROUPE_REQUIRES(mutex_) {
     std::vector<pollfd> sockets{{bell_.get(), POLLIN, 0}};
     std::vector<std::uint64_t> numbers{0};
     auto until = clock::time_point::max();
@@ -105,11 +105,11 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
         numbers.push_back(number);
       }
     }
-    lock.unlock();
+    mutex_.unlock();
     const auto patience = std::chrono::ceil<std::chrono::milliseconds>(
       std::clamp<clock::duration>(until - std::min(until, clock::now()), {}, std::chrono::hours(1)));
     const auto ready = ::poll(sockets.data(), sockets.size(), static_cast<int>(patience.count()));
-    lock.lock();
+    mutex_.lock();
     if (ready > 0 && sockets[0].revents != 0) support::quiet(bell_.get());
     const auto now = clock::now();
     for (std::size_t i = 1; ready > 0 && i < sockets.size(); ++i) {
@@ -124,7 +124,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
 
   /// Erases the attempts that are over. If no attempt is left, clears runs_. Then this thread ends, and the next dial() begins
   /// another thread.
-  void sweep() {
+  void sweep() TROUPE_REQUIRES(mutex_) {
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.is_over ? end(at) : std::next(at);
     runs_ = !attempts_.empty();
   }
@@ -136,7 +136,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   }
 
   void looked_up(std::uint64_t number, support::name_lookups::outcome result) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     const auto found = attempts_.find(number);
     if (found == attempts_.end()) return;
     auto& of = found->second;
@@ -178,24 +178,24 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
     of.done = nullptr;
   }
 
-  attempts::iterator end(attempts::iterator at) {
+  attempts::iterator end(attempts::iterator at) TROUPE_REQUIRES(mutex_) {
     if (at->second.lookup) lookups_.give_up(*at->second.lookup);
     return attempts_.erase(at);
   }
 
   const support::owned_descriptor bell_;
   support::name_lookups lookups_;
-  std::mutex mutex_;  // guards attempts_, last_ and runs_
-  attempts attempts_;
-  std::uint64_t last_ = 0;
-  bool runs_ = false;  // whether a thread serves attempts_; if not, dial() begins one
+  mutex mutex_;
+  attempts attempts_ TROUPE_GUARDED_BY(mutex_);
+  std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;
+  bool runs_ TROUPE_GUARDED_BY(mutex_) = false;  // whether a thread serves attempts_; if not, dial() begins one
 };
 
 std::shared_ptr<dial_thread> dial_thread::of_process() {
-  static std::mutex mutex;
-  static std::vector<std::shared_ptr<dial_thread>> all;
-  static pid_t process = 0;
-  std::lock_guard lock(mutex);
+  static troupe::mutex mutex;
+  static std::vector<std::shared_ptr<dial_thread>> all TROUPE_GUARDED_BY(mutex);
+  static pid_t process TROUPE_GUARDED_BY(mutex) = 0;
+  lock_guard lock(mutex);
   if (std::exchange(process, ::getpid()) != ::getpid())  // a forked process does not have the threads of its parent
     all.push_back(std::make_shared<dial_thread>());
   return all.back();

@@ -11,7 +11,6 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -19,6 +18,7 @@
 #include <troupe/actors/network/event_loop.hpp>
 #include <troupe/actors/network/watched_connections.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::network {
 
@@ -127,10 +127,10 @@ class network_threads {
   std::atomic<bool> idle_work_due_{false};
 
   struct {
-    std::mutex mutex;  // guards loops, noted and asleep
-    std::vector<event_loop*> loops;
-    std::vector<event_loop*> noted;
-    bool asleep = false;
+    troupe::mutex mutex;
+    std::vector<event_loop*> loops TROUPE_GUARDED_BY(mutex);
+    std::vector<event_loop*> noted TROUPE_GUARDED_BY(mutex);
+    bool asleep TROUPE_GUARDED_BY(mutex) = false;
   } notes_;
 
   struct {  // used by the leader thread only
@@ -147,14 +147,14 @@ class network_threads {
   } leader_;
 
   struct {
-    std::mutex mutex;  // guards jobs, now, job_runs, job_ran and one_looks
+    troupe::mutex mutex;
     std::condition_variable told;
     std::condition_variable job_ended;
-    std::deque<queued_job> jobs;
-    leadership now = leadership::vacant;
-    bool job_runs = false;
-    bool job_ran = false;    // a job began since the last look of the thread that stands by
-    bool one_looks = false;  // the thread that stands by looks every `tick`
+    std::deque<queued_job> jobs TROUPE_GUARDED_BY(mutex);
+    leadership now TROUPE_GUARDED_BY(mutex) = leadership::vacant;
+    bool job_runs TROUPE_GUARDED_BY(mutex) = false;
+    bool job_ran TROUPE_GUARDED_BY(mutex) = false;    // a job began since the last look of the thread that stands by
+    bool one_looks TROUPE_GUARDED_BY(mutex) = false;  // the thread that stands by looks every `tick`
   } turns_;
 };
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <mutex>
 #include <unordered_set>
 
 #include <caf/actor_system.hpp>
 #include <caf/detail/thread_safe_actor_clock.hpp>
 #include <caf/policy/work_sharing.hpp>
 #include <caf/scheduler/coordinator.hpp>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::network {
 
@@ -37,7 +38,7 @@ class quiet_clock final : public caf::detail::thread_safe_actor_clock {
   void cancel_request_timeout(actor* who, caf::message_id id) override { real_.cancel_request_timeout(who, id); }
   void cancel_timeouts(actor* who) override {
     {
-      std::lock_guard lock(mutex_);
+      lock_guard lock(mutex_);
       if (with_timeouts_.erase(who) == 0) return;
     }
     real_.cancel_timeouts(who);
@@ -52,13 +53,13 @@ class quiet_clock final : public caf::detail::thread_safe_actor_clock {
 
  private:
   void note(actor* who) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     with_timeouts_.insert(who);
   }
 
   caf::actor_clock& real_;
-  std::mutex mutex_;  // guards with_timeouts_
-  std::unordered_set<actor*> with_timeouts_;
+  mutex mutex_;
+  std::unordered_set<actor*> with_timeouts_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// CAF's scheduler with one shared queue, and quiet_clock.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -22,6 +21,7 @@
 #include <troupe/actors/network/connection_host.hpp>
 #include <troupe/actors/network/event_loop.hpp>
 #include <troupe/actors/network/silent_connections.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace caf {
 class actor_system;
@@ -121,9 +121,9 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   outgoing_connections calls_;
   std::function<void(const gate::refusal&)> on_refused_;
   struct {
-    std::mutex mutex;  // guards last and all
-    std::uint64_t last = 0;
-    std::unordered_map<std::uint64_t, doorman*> all;
+    troupe::mutex mutex;
+    std::uint64_t last TROUPE_GUARDED_BY(mutex) = 0;
+    std::unordered_map<std::uint64_t, doorman*> all TROUPE_GUARDED_BY(mutex);
     silent_connections silent;  // used by the leader thread only
   } doormen_;
   std::optional<gate::reception> reception_;  // with certificates; its thread calls post() and refuse()
@@ -132,8 +132,8 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::function<void()> idle_work_;
 
   struct {
-    std::mutex mutex;  // guards `all`
-    std::vector<caf::resumable*> all;
+    troupe::mutex mutex;
+    std::vector<caf::resumable*> all TROUPE_GUARDED_BY(mutex);
     std::atomic<bool> are_served{false};  // changed under the lock only
     // own and due: used by the leader thread only.
     std::vector<caf::resumable*> own;

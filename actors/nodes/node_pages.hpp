@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <troupe/actors/metrics/page_server.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::nodes {
 
@@ -53,8 +53,8 @@ class node_pages {
   error problem_{errc::none, {}};
   std::chrono::steady_clock::time_point asked_{};
   std::uint16_t port_ = 0;
-  std::mutex mutex_;  // guards server_
-  std::unique_ptr<metrics::page_server> server_;
+  mutex mutex_;
+  std::unique_ptr<metrics::page_server> server_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::nodes

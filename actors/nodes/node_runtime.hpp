@@ -15,6 +15,7 @@
 #include <troupe/actors/nodes/pass_workers.hpp>
 #include <troupe/actors/nodes/system_config.hpp>
 #include <troupe/actors/settings.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::network {
 
@@ -79,9 +80,9 @@ class node_runtime {
 
   node_services services_;
   const std::shared_ptr<node_link> link_;
-  std::mutex looking_;        // held while the certificates are read again
-  mutable std::mutex mutex_;  // guards stopped_
-  bool stopped_ = false;
+  std::mutex looking_;  // held while the certificates are read again
+  mutable mutex mutex_;
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
   std::optional<system_config> config_;
   std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use services_ until their end
   network::shared_multiplexer* network_ = nullptr;

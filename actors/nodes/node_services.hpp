@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +40,7 @@
 #include <troupe/actors/support/work_times.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -60,8 +60,8 @@ class published_actors {
   std::vector<caf::strong_actor_ptr> stop();
 
  private:
-  mutable std::mutex mutex_;  // guards all_
-  std::map<std::string, caf::strong_actor_ptr> all_;
+  mutable mutex mutex_;
+  std::map<std::string, caf::strong_actor_ptr> all_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// The user's function for news about peers. Any thread may use peer_news_handler.
@@ -80,8 +80,8 @@ class peer_news_handler {
  private:
   const logging::node_log log_;
   const char* const name_;
-  mutable std::mutex mutex_;  // guards notify_
-  handler notify_;
+  mutable mutex mutex_;
+  handler notify_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// The functions that the user has set for news about peers. There is one for each kind of news.

@@ -19,6 +19,7 @@
 #include <troupe/actors/optimizer_settings.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/mutex.hpp>
 #include <troupe/messages/requests.hpp>
 
 namespace troupe::objects {
@@ -201,26 +202,27 @@ class local_optimizer {
   };
 
   checkpoint_part part(const std::string& node, const std::string& save_id) const;
-  void stage(const std::string& path, checkpoint_part part);
+  void stage(const std::string& path, checkpoint_part part) TROUPE_REQUIRES(mutex_);
   void check(const checkpoint_part& part, const named_tensors& buffers) const;
   named_tensors buffers_for(const checkpoint_part& part) const;
-  void step_with(const engine::gradient_table& gradients, double scale, const change& which, engine::gradient_table* used);
+  void step_with(const engine::gradient_table& gradients, double scale, const change& which, engine::gradient_table* used)
+    TROUPE_REQUIRES(mutex_);
   void check_rates(const group_rates& rates) const;
   void take_rates(const group_rates& rates);
   std::unique_lock<std::mutex> begin_writing();
 
-  std::mutex writing_;        // held while a snapshot is made or written; locked before mutex_
-  mutable std::mutex mutex_;  // guards gathered_, changes_, parts_, and the parameters and their state against changes
+  std::mutex writing_;  // held while a snapshot is made or written; locked before mutex_
+  mutable mutex mutex_;
   const optimizer_kind& kind_;
   std::vector<std::shared_ptr<module>> modules_;  // own the parameters
-  named_tensors parameters_;
+  named_tensors parameters_;                      // their values, and the state of optimizer_, change under mutex_
   named_tensors local_buffers_;
   std::vector<std::size_t> counts_;
   std::vector<std::int64_t> groups_;  // of each parameter
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  gathered gathered_;
-  change_log changes_;
-  traffic parts_;
+  gathered gathered_ TROUPE_GUARDED_BY(mutex_);
+  change_log changes_ TROUPE_GUARDED_BY(mutex_);
+  traffic parts_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::objects

@@ -14,6 +14,7 @@
 #include <troupe/actors/module.hpp>
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe {
 
@@ -35,14 +36,14 @@ class node_tether {
   class change {
    public:
     change(node_tether& of, const object_id& object) : of_(of), object_(object) {
-      std::lock_guard lock(of_.mutex_);
+      lock_guard lock(of_.mutex_);
       number_ = ++of_.last_change_;
       auto& open = of_.changes_[object_];
       open.insert(number_);
       first_ = *open.begin();
     }
     ~change() {
-      std::lock_guard lock(of_.mutex_);
+      lock_guard lock(of_.mutex_);
       const auto found = of_.changes_.find(object_);
       found->second.erase(number_);
       if (found->second.empty()) of_.changes_.erase(found);
@@ -62,16 +63,16 @@ class node_tether {
   };
 
   void hold(const object_id& object) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     ++handles_[object];
   }
   void let_go(const object_id& object) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     if (const auto found = handles_.find(object); found != handles_.end() && --found->second == 0) handles_.erase(found);
   }
   /// The numbers of the node's objects that have handles here; a number is listed once for each handle.
   std::vector<std::uint64_t> held_of(node_id node) const {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     std::vector<std::uint64_t> result;
     for (auto i = handles_.lower_bound({node, 0}); i != handles_.end() && i->first.node == node; ++i)
       result.insert(result.end(), i->second, i->first.number);
@@ -79,10 +80,10 @@ class node_tether {
   }
 
  private:
-  mutable std::mutex mutex_;  // guards handles_, changes_ and last_change_
-  std::map<object_id, std::size_t> handles_;
-  std::map<object_id, std::set<std::uint64_t>> changes_;  // for which somebody waits
-  std::uint64_t last_change_ = 0;
+  mutable mutex mutex_;
+  std::map<object_id, std::size_t> handles_ TROUPE_GUARDED_BY(mutex_);
+  std::map<object_id, std::set<std::uint64_t>> changes_ TROUPE_GUARDED_BY(mutex_);  // for which somebody waits
+  std::uint64_t last_change_ TROUPE_GUARDED_BY(mutex_) = 0;
 };
 
 /// The modules and optimizers that live on a node, with their owners (nodes), and the module types of the node. Any thread may
@@ -180,19 +181,19 @@ class object_store {
   object_id insert(node_id owner, object held, std::string type);
   template <class T>
   std::shared_ptr<T> find(object_id id, const char* kind) const;
-  void count(node_id owner);
-  void count_off(node_id owner, std::size_t times = 1);
+  void count(node_id owner) TROUPE_REQUIRES(mutex_);
+  void count_off(node_id owner, std::size_t times = 1) TROUPE_REQUIRES(mutex_);
   [[noreturn]] void refuse(object_id id, const std::string& expected) const;
 
   const node_id here_;
   const std::string node_name_;
   const std::shared_ptr<node_tether> tether_ = std::make_shared<node_tether>();
-  mutable std::mutex mutex_;  // guards types_, objects_, owned_, last_number_ and last_ticket_
-  std::map<std::string, module_maker> types_;
-  std::unordered_map<object_id, entry> objects_;
-  std::unordered_map<node_id, std::size_t> owned_;  // number of ownerships of each node
-  std::uint64_t last_number_ = 0;
-  std::uint64_t last_ticket_ = 0;
+  mutable mutex mutex_;
+  std::map<std::string, module_maker> types_ TROUPE_GUARDED_BY(mutex_);
+  std::unordered_map<object_id, entry> objects_ TROUPE_GUARDED_BY(mutex_);
+  std::unordered_map<node_id, std::size_t> owned_ TROUPE_GUARDED_BY(mutex_);  // number of ownerships of each node
+  std::uint64_t last_number_ TROUPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_ticket_ TROUPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace troupe::objects

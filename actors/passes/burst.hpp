@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -31,8 +31,8 @@ struct pass_task {
   engine::graph_task_settings settings;  // the first burst makes `task` with these settings
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
-  engine::gradient_table leaves;
-  mutable std::mutex leaves_mutex;  // held while the task changes `leaves`, which hooks on other threads may read
+  mutable mutex leaves_mutex;  // hooks on other threads may read `leaves` while the task runs
+  engine::gradient_table leaves TROUPE_GUARDED_BY(leaves_mutex);
   std::optional<engine::current_streams> streams;  // the streams of the caller; none if another node started the pass
   contracts::context_record_ptr record;
   engine::pass_recorder recorder;          // used with create_graph

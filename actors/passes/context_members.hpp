@@ -3,13 +3,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <boost/container/flat_map.hpp>
 
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -53,10 +53,10 @@ class context_members {
 
   const context_id of_;
   const node_id here_;
-  mutable std::mutex mutex_;  // guards nodes_ and position_
+  mutable mutex mutex_;
   // A flat map needs little memory: most contexts have few entries, and a program may have many contexts.
-  boost::container::flat_map<node_id, knowledge> nodes_;
-  std::shared_ptr<protocol::call_tree_position> position_;
+  boost::container::flat_map<node_id, knowledge> nodes_ TROUPE_GUARDED_BY(mutex_);
+  std::shared_ptr<protocol::call_tree_position> position_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::passes

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
@@ -21,6 +20,7 @@
 #include <troupe/engine/protocol/burst_share.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -101,7 +101,7 @@ class context_record {
   contracts::graph_task_actor next_to_gather();
 
   known_passes passes() const {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     return passes_;
   }
   /// The recordings of the calls and passes of this context on this node so far.
@@ -116,21 +116,21 @@ class context_record {
   remains release();
 
  private:
-  contracts::graph_task_actor take_task(pass_number number);
-  bool is_over(pass_number number) const;
+  contracts::graph_task_actor take_task(pass_number number) TROUPE_REQUIRES(mutex_);
+  bool is_over(pass_number number) const TROUPE_REQUIRES(mutex_);
   bool is_crowded() const { return tasks_of_opener_ && *tasks_of_opener_ >= most_tasks; }
 
   const context_id id_;
   const node_id here_;
   support::activity& counts_;
   std::shared_ptr<task_count> tasks_of_opener_;
-  mutable std::mutex mutex_;  // guards sends_, recordings_, passes_, tasks_ and released_
-  std::vector<engine::send_source> sends_;
-  std::vector<engine::recording> recordings_;  // made by calls, and by passes that create a graph
-  known_passes passes_;
+  mutable mutex mutex_;
+  std::vector<engine::send_source> sends_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<engine::recording> recordings_ TROUPE_GUARDED_BY(mutex_);  // made by calls, and by passes that create a graph
+  known_passes passes_ TROUPE_GUARDED_BY(mutex_);
   // Graph tasks of the current pass and of passes whose gradients are not gathered yet.
-  boost::container::flat_map<pass_number, contracts::graph_task_actor> tasks_;
-  bool released_ = false;
+  boost::container::flat_map<pass_number, contracts::graph_task_actor> tasks_ TROUPE_GUARDED_BY(mutex_);
+  bool released_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::passes

@@ -233,8 +233,10 @@ void graph_task_desk::carry_out(const participant::tell_senders& what) {
 void graph_task_desk::carry_out(const participant::hand_out&) {
   auto& task = terms_->task;
   contracts::table_ptr table;
-  if (task && !participant_.over() && !task->leaves.empty())
-    table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
+  if (task && !participant_.over()) {
+    const lock_guard lock(task->leaves_mutex);
+    if (!task->leaves.empty()) table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
+  }
   std::exchange(table_, std::nullopt)->deliver(std::move(table));
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,6 +19,7 @@
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -35,16 +35,16 @@ struct lane_threads::queue {
   void serve(std::size_t worker, std::function<void()> work) {
     for (;;) {
       work();
-      const std::lock_guard lock(mutex);
+      const lock_guard lock(mutex);
       if (waiting.empty()) return idle.push_back(worker);
       work = std::move(waiting.front());
       waiting.pop_front();
     }
   }
 
-  std::mutex mutex;                           // guards idle and waiting
-  std::vector<std::size_t> idle;              // indices of CPU workers
-  std::deque<std::function<void()>> waiting;  // work; empty while a worker is idle
+  troupe::mutex mutex;
+  std::vector<std::size_t> idle TROUPE_GUARDED_BY(mutex);              // indices of CPU workers
+  std::deque<std::function<void()>> waiting TROUPE_GUARDED_BY(mutex);  // work; empty while a worker is idle
 };
 
 lane_threads::lane_threads(caf::actor_system& system, std::size_t count, std::optional<std::chrono::milliseconds> stop_limit,
@@ -82,7 +82,7 @@ lane_threads::~lane_threads() {
 
 template <class Message>
 void lane_threads::send(Message what) {
-  std::unique_lock lock(queue_->mutex);
+  unique_lock lock(queue_->mutex);
   if (queue_->idle.empty()) return queue_->waiting.push_back(std::move(what));
   const std::size_t worker = queue_->idle.back();
   queue_->idle.pop_back();
@@ -125,7 +125,7 @@ std::size_t lane_threads::end() noexcept {
     if (!is_over) continue;
     until = std::chrono::steady_clock::now() + between_looks;
     {
-      const std::lock_guard lock(queue_->mutex);
+      const lock_guard lock(queue_->mutex);
       std::move(queue_->waiting.begin(), queue_->waiting.end(), std::back_inserter(never));
       queue_->waiting.clear();
     }

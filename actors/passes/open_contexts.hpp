@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include <troupe/actors/passes/pass_services.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -71,20 +71,20 @@ class open_contexts {
   std::vector<contracts::context_actor> stop();
 
  private:
-  bool is_full(node_id opener) const;
-  void erase(std::unordered_map<context_id, open_context>::iterator which);
+  bool is_full(node_id opener) const TROUPE_REQUIRES(mutex_);
+  void erase(std::unordered_map<context_id, open_context>::iterator which) TROUPE_REQUIRES(mutex_);
 
   const context_services here_;  // the context actors point to it
   std::atomic<std::uint64_t> opened_{0};
-  mutable std::mutex mutex_;  // guards open_, open_of_, closed_ and stopped_
-  std::unordered_map<context_id, open_context> open_;
+  mutable mutex mutex_;
+  std::unordered_map<context_id, open_context> open_ TROUPE_GUARDED_BY(mutex_);
   struct share {
     std::size_t contexts = 0;  // in open_
     std::shared_ptr<context_record::task_count> tasks = std::make_shared<context_record::task_count>(0);
   };
-  std::unordered_map<node_id, share> open_of_;  // by the node that opened the contexts
-  std::vector<std::pair<context_id, contracts::context_actor>> closed_;
-  bool stopped_ = false;
+  std::unordered_map<node_id, share> open_of_ TROUPE_GUARDED_BY(mutex_);  // by the node that opened the contexts
+  std::vector<std::pair<context_id, contracts::context_actor>> closed_ TROUPE_GUARDED_BY(mutex_);
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::passes

@@ -5,10 +5,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::rights {
 
@@ -83,9 +84,9 @@ class policy_file {
 
  private:
   const std::string path_;
-  std::mutex mutex_;                    // guards read_, and writes to now_
-  std::map<std::string, policy> read_;  // by their texts
-  std::atomic<const policy*> now_{nullptr};
+  mutex mutex_;
+  std::map<std::string, policy> read_ TROUPE_GUARDED_BY(mutex_);  // by their texts
+  std::atomic<const policy*> now_{nullptr};                       // changes under the mutex
 };
 
 }  // namespace troupe::rights

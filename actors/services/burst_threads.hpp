@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/future.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::services {
 
@@ -69,16 +69,16 @@ class burst_threads {
     actor thread;
     job what;
   };
-  std::vector<begin> due();
+  std::vector<begin> due() TROUPE_REQUIRES(mutex_);
 
-  std::mutex mutex_;  // guards limit_, spawn_, computing_, waiting_, all_, idle_ and stopped_
-  std::size_t limit_ = 0;
-  std::function<actor()> spawn_;
-  std::ptrdiff_t computing_ = 0;  // bursts that run and do not wait
-  std::deque<job> waiting_;
-  std::vector<actor> all_;
-  std::vector<actor> idle_;  // the last element was used last
-  bool stopped_ = false;
+  mutex mutex_;
+  std::size_t limit_ TROUPE_GUARDED_BY(mutex_) = 0;
+  std::function<actor()> spawn_ TROUPE_GUARDED_BY(mutex_);
+  std::ptrdiff_t computing_ TROUPE_GUARDED_BY(mutex_) = 0;  // bursts that run and do not wait
+  std::deque<job> waiting_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<actor> all_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<actor> idle_ TROUPE_GUARDED_BY(mutex_);  // the last element was used last
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::services

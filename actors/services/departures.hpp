@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 
 #include <c10/core/Device.h>
@@ -17,6 +16,7 @@
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/services/courier.hpp>
 #include <troupe/devices/staging.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::services {
 
@@ -63,9 +63,9 @@ class departures {
   caf::actor_system& system_;
   const guard guard_;
   const std::shared_ptr<sending> sending_ = std::make_shared<sending>();
-  std::mutex mutex_;  // guards couriers_ and finished_
-  std::map<c10::DeviceIndex, hired> couriers_;
-  bool finished_ = false;
+  mutex mutex_;
+  std::map<c10::DeviceIndex, hired> couriers_ TROUPE_GUARDED_BY(mutex_);
+  bool finished_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::services

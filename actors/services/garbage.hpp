@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include <troupe/actors/contracts/workers.hpp>
@@ -14,6 +13,7 @@
 #include <troupe/actors/services/running_work.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/work_times.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::services {
 
@@ -49,9 +49,9 @@ class garbage {
   support::work_times& times_;
   support::deadline_clock& deadlines_;
   running_work& running_;
-  std::mutex mutex_;  // guards kept_ and frees_at_once_
-  contracts::discarded kept_;
-  bool frees_at_once_ = false;
+  mutex mutex_;
+  contracts::discarded kept_ TROUPE_GUARDED_BY(mutex_);
+  bool frees_at_once_ TROUPE_GUARDED_BY(mutex_) = false;
   std::atomic<bool> will_tidy_{false};
 };
 

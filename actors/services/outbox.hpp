@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +22,7 @@
 #include <troupe/devices/staging.hpp>
 #include <troupe/engine/send_backward.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 #include <troupe/messages/residual_book.hpp>
 #include <troupe/messages/tensor_memory.hpp>
 
@@ -78,8 +78,8 @@ class outbox {
   message_clock& clock_;
   std::optional<services::departures>& departures_;
   std::atomic<bool> has_warned_of_profiler_{false};
-  std::mutex mutex_;              // guards warned_
-  std::set<std::string> warned_;  // see warn_detached
+  mutex mutex_;
+  std::set<std::string> warned_ TROUPE_GUARDED_BY(mutex_);  // see warn_detached
 };
 
 }  // namespace troupe::services

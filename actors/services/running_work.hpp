@@ -5,13 +5,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include <boost/intrusive/list.hpp>
 
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::services {
 
@@ -31,11 +31,11 @@ class running_work {
     /// nanoseconds of the steady clock.
     entry(running_work& all, std::string_view kind, std::string_view name, std::int64_t now_ns) noexcept
         : all_(all), kind_(kind), name_(name), begin_ns_(now_ns) {
-      const std::lock_guard lock(all_.mutex_);
+      const lock_guard lock(all_.mutex_);
       all_.work_.push_back(*this);
     }
     ~entry() {
-      const std::lock_guard lock(all_.mutex_);
+      const lock_guard lock(all_.mutex_);
       all_.work_.erase(all_.work_.iterator_to(*this));
     }
     entry(const entry&) = delete;
@@ -52,7 +52,7 @@ class running_work {
 
   /// The work that runs; "" if nothing runs.
   std::string text(std::int64_t now_ns) const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     std::string result;
     std::size_t named = 0;
     for (const auto& each : work_) {
@@ -65,8 +65,8 @@ class running_work {
   }
 
  private:
-  mutable std::mutex mutex_;  // guards work_
-  boost::intrusive::list<entry> work_;
+  mutable mutex mutex_;
+  boost::intrusive::list<entry> work_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// Marks a thread that runs a call or a burst of a node, as long as the object lives.

@@ -11,7 +11,7 @@ namespace troupe::support {
 constexpr std::chrono::hours longest{24 * 365 * 30};  // 30 years: sums of times do not overflow
 
 void deadline_clock::start() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!stopped_) start_thread();
 }
 
@@ -28,12 +28,12 @@ deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std
 }
 
 deadline_clock::alarm deadline_clock::reserve(std::chrono::nanoseconds from_now) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return {now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest), ++last_};
 }
 
 void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   if (stopped_) return;
   start_thread();
   TROUPE_EXPECT(alarms_.emplace(reserved, std::move(ring)).second);
@@ -44,7 +44,7 @@ void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
 
 void deadline_clock::call_off(const alarm& which) {
   std::function<void()> called_off;  // destroyed after the lock is released
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   if (const auto found = alarms_.find(which); found != alarms_.end()) {
     called_off = std::move(found->second);
     alarms_.erase(found);
@@ -52,54 +52,54 @@ void deadline_clock::call_off(const alarm& which) {
 }
 
 std::size_t deadline_clock::pending() const {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   return alarms_.size();
 }
 
 void deadline_clock::stop() {
   {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     stopped_ = true;
   }
   sooner_.notify_one();
   if (thread_.joinable()) thread_.join();
-  decltype(alarms_) left;        // destroyed after the lock is released
-  std::lock_guard lock(mutex_);  // an actor that is destroyed late calls off its alarm
+  decltype(alarms_) left;   // destroyed after the lock is released
+  lock_guard lock(mutex_);  // an actor that is destroyed late calls off its alarm
   left.swap(alarms_);
 }
 
 void deadline_clock::stand_still() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   TROUPE_EXPECT(!thread_.joinable() && alarms_.empty());
   stands_at_ = std::chrono::steady_clock::now();
 }
 
 void deadline_clock::advance(std::chrono::nanoseconds by) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   TROUPE_EXPECT(stands_at_);
   *stands_at_ += by;
-  while (!stopped_ && !alarms_.empty() && alarms_.begin()->first.first <= *stands_at_) ring_first(lock);
+  while (!stopped_ && !alarms_.empty() && alarms_.begin()->first.first <= *stands_at_) ring_first();
 }
 
 /// Rings the first alarm, without the lock, because an alarm may set other alarms.
-void deadline_clock::ring_first(std::unique_lock<std::mutex>& lock) {
+void deadline_clock::ring_first() {
   {
     const auto ring = std::move(alarms_.begin()->second);
     alarms_.erase(alarms_.begin());
-    lock.unlock();
+    mutex_.unlock();
     ring();
   }
-  lock.lock();
+  mutex_.lock();
 }
 
 // Cancelling an alarm does not wake the thread. The thread still wakes at the time of the cancelled alarm, and then waits for
 // the next alarm.
 void deadline_clock::run() {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   while (!stopped_) {
     const auto now = std::chrono::steady_clock::now();
     if (!alarms_.empty() && alarms_.begin()->first.first <= now) {
-      ring_first(lock);
+      ring_first();
       continue;
     }
     wakes_ = alarms_.empty() ? now + longest : alarms_.begin()->first.first;

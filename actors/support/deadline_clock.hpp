@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::support {
 
@@ -51,18 +52,18 @@ class deadline_clock {
   void stop();
 
  private:
-  time now() const { return stands_at_ ? *stands_at_ : std::chrono::steady_clock::now(); }
-  void start_thread();
+  time now() const TROUPE_REQUIRES(mutex_) { return stands_at_ ? *stands_at_ : std::chrono::steady_clock::now(); }
+  void start_thread() TROUPE_REQUIRES(mutex_);
   void run();
-  void ring_first(std::unique_lock<std::mutex>& lock);
+  void ring_first() TROUPE_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;  // guards alarms_, last_, wakes_, stands_at_ and stopped_
+  mutable mutex mutex_;
   std::condition_variable sooner_;
-  std::map<alarm, std::function<void()>> alarms_;
-  std::uint64_t last_ = 0;
-  time wakes_ = time::max();  // when the thread wakes next
-  std::optional<time> stands_at_;
-  bool stopped_ = false;
+  std::map<alarm, std::function<void()>> alarms_ TROUPE_GUARDED_BY(mutex_);
+  std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;
+  time wakes_ TROUPE_GUARDED_BY(mutex_) = time::max();  // when the thread wakes next
+  std::optional<time> stands_at_ TROUPE_GUARDED_BY(mutex_);
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

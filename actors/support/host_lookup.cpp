@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/machine_address.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::support {
 
@@ -64,21 +64,21 @@ struct name_lookups::state {
     std::function<void(outcome)> done;
   };
 
-  std::mutex mutex;  // guards waiting, last and threads
-  std::map<ticket, name> waiting;
-  ticket last = 0;
-  std::size_t threads = 0;
+  troupe::mutex mutex;
+  std::map<ticket, name> waiting TROUPE_GUARDED_BY(mutex);
+  ticket last TROUPE_GUARDED_BY(mutex) = 0;
+  std::size_t threads TROUPE_GUARDED_BY(mutex) = 0;
 };
 
 name_lookups::name_lookups() : state_(std::make_shared<state>()) {}
 
 name_lookups::~name_lookups() {
-  std::lock_guard lock(state_->mutex);
+  lock_guard lock(state_->mutex);
   state_->waiting.clear();
 }
 
 name_lookups::ticket name_lookups::add(std::string host, std::uint16_t port, std::function<void(outcome)> done) {
-  std::lock_guard lock(state_->mutex);
+  lock_guard lock(state_->mutex);
   const auto result = ++state_->last;
   const auto at = state_->waiting.emplace(result, state::name{std::move(host), port, std::move(done)}).first;
   if (state_->threads == most_threads) return result;
@@ -95,13 +95,13 @@ name_lookups::ticket name_lookups::add(std::string host, std::uint16_t port, std
 }
 
 void name_lookups::give_up(ticket which) {
-  std::lock_guard lock(state_->mutex);
+  lock_guard lock(state_->mutex);
   state_->waiting.erase(which);
 }
 
 void name_lookups::run(const std::shared_ptr<state>& all) {
   ::pthread_setname_np(::pthread_self(), "troupe.lookup");
-  std::unique_lock lock(all->mutex);
+  unique_lock lock(all->mutex);
   while (!all->waiting.empty()) {
     const auto next = std::move(all->waiting.extract(all->waiting.begin()).mapped());
     lock.unlock();

@@ -47,7 +47,7 @@ class signal_handlers {
     std::list<const std::function<void()>*> mine{&on_hangup};
     mine_ = mine.begin();
     {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       if (waiting_.empty()) install();
       waiting_.splice(waiting_.end(), mine);
     }
@@ -58,7 +58,7 @@ class signal_handlers {
   }
   ~signal_handlers() {
     ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     waiting_.erase(mine_);
     if (waiting_.empty()) remove();
   }
@@ -69,14 +69,14 @@ class signal_handlers {
   int hangup() const noexcept { return told_by_hangup; }
   /// Runs the `on_hangup` of all waiting threads, unless another thread has done so.
   static void hear_hangup() {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (!quiet(told_by_hangup)) return;
     for (const auto* each : waiting_)
       if (*each) (*each)();
   }
 
  private:
-  static void install() {
+  static void install() TROUPE_REQUIRES(mutex_) {
     auto event = make_event();
     hangup_event_ = make_event();
     event_ = std::move(event);
@@ -90,7 +90,7 @@ class signal_handlers {
     has_hangup_ = hangup_before_.sa_handler == SIG_DFL || hangup_before_.sa_handler == SIG_IGN;
     if (has_hangup_) ::sigaction(SIGHUP, &action, nullptr);
   }
-  static void remove() {
+  static void remove() TROUPE_REQUIRES(mutex_) {
     for (std::size_t i = 0; i < stop_signals.size(); ++i) ::sigaction(stop_signals[i], &before_[i], nullptr);
     if (has_hangup_) ::sigaction(SIGHUP, &hangup_before_, nullptr);
     told_by_signal = -1;
@@ -99,13 +99,13 @@ class signal_handlers {
     hangup_event_ = {};
   }
 
-  static inline std::mutex mutex_;  // guards waiting_, event_, hangup_event_, before_, hangup_before_ and has_hangup_
-  static inline std::list<const std::function<void()>*> waiting_;
-  static inline owned_descriptor event_;
-  static inline owned_descriptor hangup_event_;
-  static inline std::array<struct sigaction, stop_signals.size()> before_{};
-  static inline struct sigaction hangup_before_ {};
-  static inline bool has_hangup_ = false;  // whether SIGHUP has the handler
+  static inline mutex mutex_;
+  static inline std::list<const std::function<void()>*> waiting_ TROUPE_GUARDED_BY(mutex_);
+  static inline owned_descriptor event_ TROUPE_GUARDED_BY(mutex_);
+  static inline owned_descriptor hangup_event_ TROUPE_GUARDED_BY(mutex_);
+  static inline std::array<struct sigaction, stop_signals.size()> before_ TROUPE_GUARDED_BY(mutex_){};
+  static inline struct sigaction hangup_before_ TROUPE_GUARDED_BY(mutex_) {};
+  static inline bool has_hangup_ TROUPE_GUARDED_BY(mutex_) = false;  // whether SIGHUP has the handler
   std::list<const std::function<void()>*>::iterator mine_;
   sigset_t mask_;
 };
@@ -113,7 +113,7 @@ class signal_handlers {
 }  // namespace
 
 void service_end::ask() noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   asked_ = true;
   if (waiter_ >= 0) ring(waiter_);
 }
@@ -122,7 +122,7 @@ void service_end::wait(const std::function<void()>& on_hangup) {
   const auto asked = make_event();
   const signal_handlers signals(on_hangup);
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (asked_) return;
     waiter_ = asked.get();
   }
@@ -132,7 +132,7 @@ void service_end::wait(const std::function<void()>& on_hangup) {
     while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
     }
   } while (watched[0].revents == 0 && watched[1].revents == 0);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   waiter_ = -1;
 }
 

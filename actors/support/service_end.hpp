@@ -2,7 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::support {
 
@@ -23,9 +24,9 @@ class service_end {
   void wait(const std::function<void()>& on_hangup = {});
 
  private:
-  std::mutex mutex_;  // guards asked_ and waiter_
-  bool asked_ = false;
-  int waiter_ = -1;  // the descriptor that wakes the thread that waits
+  mutex mutex_;
+  bool asked_ TROUPE_GUARDED_BY(mutex_) = false;
+  int waiter_ TROUPE_GUARDED_BY(mutex_) = -1;  // the descriptor that wakes the thread that waits
 };
 
 }  // namespace troupe::support

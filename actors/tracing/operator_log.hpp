@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include <troupe/actors/tracing/tracer.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::tracing {
 
@@ -21,8 +21,8 @@ class span_collector {
   std::vector<trace_span> take();
 
  private:
-  std::mutex mutex_;  // guards spans_
-  std::vector<trace_span> spans_;
+  mutex mutex_;
+  std::vector<trace_span> spans_ TROUPE_GUARDED_BY(mutex_);
 };
 using span_collector_ptr = std::shared_ptr<span_collector>;
 

@@ -3,11 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/services/uses.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::transfers {
 
@@ -33,18 +33,18 @@ class lazy_memory_reader {
   contracts::memory_reader_actor stop();
 
  private:
-  void watch();
+  void watch() TROUPE_REQUIRES(mutex_);
   void end_if_unused(std::uint64_t offers);
 
   const used_services here_;
   const std::chrono::nanoseconds idle_time_;
-  std::mutex mutex_;  // guards reader_, guard_, offers_, not_read_, is_watched_ and stopped_
-  contracts::memory_reader_actor reader_;
-  gate::own_actors::hold guard_;  // keeps other nodes from sending to the reader
-  std::uint64_t offers_ = 0;      // offers that were given to readers so far
-  std::uint64_t not_read_ = 0;    // offers that have not returned
-  bool is_watched_ = false;       // whether an alarm is set that ends the reader if it is not used
-  bool stopped_ = false;
+  mutex mutex_;
+  contracts::memory_reader_actor reader_ TROUPE_GUARDED_BY(mutex_);
+  gate::own_actors::hold guard_ TROUPE_GUARDED_BY(mutex_);  // keeps other nodes from sending to the reader
+  std::uint64_t offers_ TROUPE_GUARDED_BY(mutex_) = 0;      // offers that were given to readers so far
+  std::uint64_t not_read_ TROUPE_GUARDED_BY(mutex_) = 0;    // offers that have not returned
+  bool is_watched_ TROUPE_GUARDED_BY(mutex_) = false;       // whether an alarm is set that ends the reader if it is not used
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace troupe::transfers

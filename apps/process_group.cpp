@@ -92,7 +92,7 @@ process_group::process_group(line_sink sink, line_sink errors)
 process_group::~process_group() {
   stop_all(std::chrono::seconds(2));
   {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     leaving_ = true;
   }
   support::ring(wake_.get());
@@ -103,7 +103,7 @@ pid_t process_group::start(std::string name, std::vector<std::string> arguments,
   std::packaged_task<pid_t()> task([&] { return start_here(std::move(name), arguments, input); });
   auto pid = task.get_future();
   {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     tasks_.push_back(&task);
   }
   support::ring(wake_.get());
@@ -113,8 +113,8 @@ pid_t process_group::start(std::string name, std::vector<std::string> arguments,
 std::optional<process_group::exited> process_group::poll() { return poll_for(std::chrono::milliseconds(0)); }
 
 std::optional<process_group::exited> process_group::poll_for(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [&] { return !ended_.empty(); });
+  unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [&]() TROUPE_REQUIRES(mutex_) { return !ended_.empty(); });
   if (ended_.empty()) return std::nullopt;
   auto first = std::move(ended_.front());
   ended_.pop_front();
@@ -122,21 +122,21 @@ std::optional<process_group::exited> process_group::poll_for(std::chrono::millis
 }
 
 std::vector<pid_t> process_group::running() const {
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   std::vector<pid_t> pids;
   for (auto& c : children_) pids.push_back(c.pid);
   return pids;
 }
 
 void process_group::stop_all(std::chrono::milliseconds grace) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   for (auto& c : children_)
     if (!c.has_ended()) {
       c.stopped = true;
       kill(-c.pid, SIGTERM);
       kill(-c.pid, SIGCONT);  // a child that is stopped gets SIGTERM only after SIGCONT
     }
-  auto gone = [&] { return children_.empty(); };
+  auto gone = [&]() TROUPE_REQUIRES(mutex_) { return children_.empty(); };
   if (changed_.wait_for(lock, grace, gone)) return;
   for (auto& c : children_) kill(-c.pid, SIGKILL);
   changed_.wait(lock, gone);
@@ -146,21 +146,20 @@ void process_group::run() {
   while (true) {
     std::deque<std::packaged_task<pid_t()>*> tasks;
     {
-      std::lock_guard lock(mutex_);
+      lock_guard lock(mutex_);
       if (leaving_) return;
       tasks.swap(tasks_);
     }
     for (auto* task : tasks) (*task)();
     wait_for_news();
-    // Only this thread changes `children_`, so it may read the list without the lock.
-    for (auto& c : children_) read_outputs(c);
+    for (auto& c : own_children()) read_outputs(c);
     reap();
   }
 }
 
 void process_group::wait_for_news() {
   std::vector<pollfd> watched{{wake_.get(), POLLIN, 0}};
-  for (auto& c : children_) {
+  for (auto& c : own_children()) {
     watched.push_back({c.end.file.get(), POLLIN, 0});
     for (auto& each : c.outputs)
       if (each.file) watched.push_back({each.file.get(), POLLIN, 0});
@@ -197,7 +196,7 @@ pid_t process_group::start_here(std::string name, const std::vector<std::string>
     errno = reason;
     fail("cannot watch '" + name + "'");
   }
-  std::lock_guard lock(mutex_);
+  lock_guard lock(mutex_);
   children_.push_back({std::move(name), pid, std::move(*end), std::move(outputs)});
   return pid;
 }
@@ -231,8 +230,9 @@ void process_group::hand_out_lines(const std::string& name, output& from) {
 }
 
 void process_group::reap() {
-  for (std::size_t i = 0; i < children_.size();) {
-    auto& c = children_[i];
+  auto& all = own_children();
+  for (std::size_t i = 0; i < all.size();) {
+    auto& c = all[i];
     if (!c.has_ended()) {
       ++i;
       continue;
@@ -240,12 +240,12 @@ void process_group::reap() {
     read_outputs(c);  // the child's last lines: do not wait for the end of the pipe, which a grandchild may keep open
     for (auto& each : c.outputs)
       if (!each.unfinished.empty()) (*each.sink)(c.name, each.unfinished);
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     int status = 0;
     while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (!c.stopped) ended_.push_back({c.name, c.pid, status, describe_exit(status)});
-    children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(i));
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
     changed_.notify_all();
   }
 }

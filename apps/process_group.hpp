@@ -8,13 +8,13 @@
 #include <deque>
 #include <functional>
 #include <future>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::apps {
 
@@ -85,16 +85,18 @@ class process_group {
   static void read_output(const std::string& name, output& from);
   static void hand_out_lines(const std::string& name, output& from);
   void reap();
+  // Only the thread of run() changes the list, so that thread reads the list without the mutex.
+  std::vector<child>& own_children() TROUPE_LOCKING(no_thread_safety_analysis) { return children_; }
 
   const line_sink sink_;
   const line_sink errors_;
   support::owned_descriptor wake_;
-  mutable std::mutex mutex_;  // guards tasks_, children_, ended_ and leaving_
+  mutable mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::packaged_task<pid_t()>*> tasks_;
-  std::vector<child> children_;
-  std::deque<exited> ended_;
-  bool leaving_ = false;
+  std::deque<std::packaged_task<pid_t()>*> tasks_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<child> children_ TROUPE_GUARDED_BY(mutex_);
+  std::deque<exited> ended_ TROUPE_GUARDED_BY(mutex_);
+  bool leaving_ TROUPE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -6,11 +6,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::apps {
 
@@ -59,8 +59,8 @@ class stop_signal {
   std::function<void(int)> on_signal_;
   std::function<void()> on_hangup_;
   std::chrono::milliseconds patience_;
-  std::atomic<int> number_{0};
-  mutable std::mutex mutex_;  // guards changes of number_
+  std::atomic<int> number_{0};  // changes under the mutex
+  mutable mutex mutex_;
   mutable std::condition_variable came_;
   support::owned_descriptor signal_file_;
   support::owned_descriptor leave_file_;

@@ -5,13 +5,14 @@
 #include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <thread>
 
 #include <ATen/ATen.h>
 
 #include "apps/charlm/stage_module.hpp"
+
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -44,8 +45,8 @@ class turns {
   /// Runs `what` after all lower numbers have had their turn. Throws if fail() was called.
   template <class F>
   void in_turn(std::size_t number, F&& what) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return next_ == number || failed_; });
+    unique_lock lock(mutex_);
+    while (next_ != number && !failed_) changed_.wait(lock);
     if (failed_) throw std::runtime_error("an earlier part of the batch failed");
     what();
     ++next_;
@@ -54,22 +55,23 @@ class turns {
 
   /// All threads that still wait get no turn. Keeps the first failure.
   void fail(std::exception_ptr failure) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (!failed_) failure_ = std::move(failure);
     failed_ = true;
     changed_.notify_all();
   }
 
   void rethrow() const {
+    const lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  std::mutex mutex_;  // guards next_, failed_ and failure_
+  mutable mutex mutex_;
   std::condition_variable changed_;
-  std::size_t next_ = 0;
-  bool failed_ = false;
-  std::exception_ptr failure_;
+  std::size_t next_ TROUPE_GUARDED_BY(mutex_) = 0;
+  bool failed_ TROUPE_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// Runs `run(number, in_turn)` for each number below `count`, each on a thread of its own. Throws what the first failing run

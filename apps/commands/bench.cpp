@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -25,6 +24,7 @@
 #include <troupe/actors/remote_module.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
+#include <troupe/messages/mutex.hpp>
 
 #include "apps/charlm/cluster.hpp"
 #include "apps/charlm/figures.hpp"
@@ -108,27 +108,28 @@ class cluster_bench {
       if (!stop_.requested()) compute(name);
     if (stop_.requested()) return;
     std::vector<std::string> names;
-    for (const auto& each : nodes_)
-      if (each.gigaflops) names.push_back(each.name);
+    std::vector<measured_way> ways;
     {
-      const std::lock_guard lock(mutex_);
-      ways_ = ways_between(here_.name(), names);
+      const lock_guard lock(mutex_);
+      for (const auto& each : nodes_)
+        if (each.gigaflops) names.push_back(each.name);
+      ways = ways_ = ways_between(here_.name(), names);
     }
     std::fprintf(stderr, "%zu %s, %zu %s between them; this takes about %s\n", names.size(),
-                 names.size() == 1 ? "node" : "nodes", ways_.size(), ways_.size() == 1 ? "way" : "ways",
-                 charlm::clock_text(static_cast<double>(ways_.size()) * (options_.seconds + time_beside)).c_str());
-    std::size_t done = 0;
-    for (auto& way : ways_) {
+                 names.size() == 1 ? "node" : "nodes", ways.size(), ways.size() == 1 ? "way" : "ways",
+                 charlm::clock_text(static_cast<double>(ways.size()) * (options_.seconds + time_beside)).c_str());
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      auto& way = ways[i];
       if (stop_.requested()) return;
-      std::fprintf(stderr, "%zu of %zu: %s -> %s\n", ++done, ways_.size(), way.from.c_str(), way.to.c_str());
-      auto found = way;
-      found.problem = problem_of([&] { measure(found); });
-      const std::lock_guard lock(mutex_);
-      way = std::move(found);
+      std::fprintf(stderr, "%zu of %zu: %s -> %s\n", i + 1, ways.size(), way.from.c_str(), way.to.c_str());
+      way.problem = problem_of([&] { measure(way); });
+      const lock_guard lock(mutex_);
+      ways_[i] = way;
     }
   }
 
   bool complete() const {
+    const lock_guard lock(mutex_);
     const auto has_problem = [](const auto& each) { return !each.problem.empty(); };
     return !stop_.requested() && !nodes_.empty() && std::none_of(ways_.begin(), ways_.end(), has_problem) &&
            std::none_of(nodes_.begin(), nodes_.end(), has_problem);
@@ -136,14 +137,14 @@ class cluster_bench {
 
   /// Prints all results so far. Any thread may call this function.
   void print() const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     std::printf("%s", (options_.json ? json() : tables()).c_str());
     std::fflush(stdout);
   }
 
  private:
-  std::string json() const;
-  std::string tables() const;
+  std::string json() const TROUPE_REQUIRES(mutex_);
+  std::string tables() const TROUPE_REQUIRES(mutex_);
 
   static settings settings_of(const bench_options& options) {
     auto result = options.of_node;
@@ -160,6 +161,7 @@ class cluster_bench {
     const auto [host, port] = parse_address(address);
     const auto first = here_.join(host, port, time_to_join);
     names_ = charlm::stage_nodes::join(here_, address, {}).names();
+    const lock_guard lock(mutex_);
     for (const auto& each : here_.peer(first).status(time_to_join).peers)
       if (!each.up && !each.gone) nodes_.push_back({each.who.name, {}, "it is unreachable: " + each.reason});
   }
@@ -170,11 +172,13 @@ class cluster_bench {
     for (const auto& each : file.nodes) {
       charlm::check_has_port(file, each);
       const auto problem = problem_of([&] { charlm::join_node(here_, file, each, time_to_join); });
+      const lock_guard lock(mutex_);
       if (problem.empty())
         names_.push_back(each.name);
       else
         nodes_.push_back({each.name, {}, problem});
     }
+    const lock_guard lock(mutex_);
     if (names_.empty()) throw std::runtime_error("no node of " + file.origin + " could be joined; " + nodes_.front().problem);
   }
 
@@ -187,7 +191,7 @@ class cluster_bench {
     } catch (const error& failed) {
       const bool lacks_probe = failed.code() == errc::unknown_function;
       if (lacks_probe && !options_.join.empty()) {
-        const std::lock_guard lock(mutex_);
+        const lock_guard lock(mutex_);
         left_out_.push_back(name);  // may be a program of the user, or a training's driver
         return;
       }
@@ -195,7 +199,7 @@ class cluster_bench {
     } catch (const std::exception& failed) {
       result.problem = one_line(failed);
     }
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     nodes_.push_back(std::move(result));
   }
 
@@ -222,16 +226,16 @@ class cluster_bench {
     return {};
   }
 
-  std::vector<std::string> remarks() const;
+  std::vector<std::string> remarks() const TROUPE_REQUIRES(mutex_);
 
   const bench_options& options_;
   const stop_signal& stop_;
   node here_;
-  std::vector<std::string> names_;     // of the nodes to measure
-  mutable std::mutex mutex_;           // guards left_out_, nodes_ and ways_
-  std::vector<std::string> left_out_;  // nodes without the module type
-  std::vector<measured_node> nodes_;
-  std::vector<measured_way> ways_;
+  std::vector<std::string> names_;  // of the nodes to measure
+  mutable mutex mutex_;
+  std::vector<std::string> left_out_ TROUPE_GUARDED_BY(mutex_);  // nodes without the module type
+  std::vector<measured_node> nodes_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<measured_way> ways_ TROUPE_GUARDED_BY(mutex_);
 };
 
 nlohmann::ordered_json number_or_null(double value) { return value > 0 ? nlohmann::ordered_json(value) : nullptr; }

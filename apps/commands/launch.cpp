@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -22,6 +21,7 @@
 
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
+#include <troupe/messages/mutex.hpp>
 
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
@@ -138,7 +138,7 @@ class cluster {
     auto ready = ready_line::parse(line, starter_.ready_token());
     if (!ready || ready->name != name) return lines_(name, line);
     if (auto host = starter_.reached_at(node_named(name)); !host.empty()) ready->host = std::move(host);
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     addresses_[name] = ready->address();
   }
 
@@ -167,12 +167,12 @@ class cluster {
   }
 
   std::size_t up() {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     return addresses_.size();
   }
 
   std::string address_of(const std::string& name) {
-    std::lock_guard lock(mutex_);
+    lock_guard lock(mutex_);
     auto found = addresses_.find(name);
     return found == addresses_.end() ? "" : found->second;
   }
@@ -187,8 +187,8 @@ class cluster {
   std::optional<launch_certificates> certificates_;
   const stop_signal& stop_;
   process_group::line_sink lines_ = lines_with_names();
-  std::mutex mutex_;  // guards addresses_
-  std::map<std::string, std::string> addresses_;
+  mutex mutex_;
+  std::map<std::string, std::string> addresses_ TROUPE_GUARDED_BY(mutex_);
   std::map<std::string, pid_t> pids_;
   std::vector<support::owned_descriptor> signs_of_life_;  // write ends of the stdin of nodes on other hosts
   clock::time_point next_sign_{};

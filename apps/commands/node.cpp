@@ -13,7 +13,6 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -29,6 +28,7 @@
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/node_options.hpp>
 #include <troupe/devices/cuda_kernels.hpp>
+#include <troupe/messages/mutex.hpp>
 
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
@@ -74,7 +74,7 @@ class stay {
   void on_hangup() {
     std::shared_ptr<nodes::node_link> link;
     {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       link = link_;
       is_hung_up_ = !link;
     }
@@ -87,7 +87,7 @@ class stay {
   void has(node& made) {
     bool is_late = false;
     {
-      const std::lock_guard lock(mutex_);
+      const lock_guard lock(mutex_);
       link_ = runtime_of(made).link();
       is_late = is_hung_up_;
     }
@@ -97,9 +97,9 @@ class stay {
 
  private:
   std::atomic<bool> joined_{false};
-  std::mutex mutex_;                        // guards link_ and is_hung_up_
-  std::shared_ptr<nodes::node_link> link_;  // null before the node has read its files
-  bool is_hung_up_ = false;                 // a SIGHUP came while link_ was null
+  mutex mutex_;
+  std::shared_ptr<nodes::node_link> link_ TROUPE_GUARDED_BY(mutex_);  // null before the node has read its files
+  bool is_hung_up_ TROUPE_GUARDED_BY(mutex_) = false;                 // a SIGHUP came while link_ was null
 };
 
 constexpr const char* how_to_build =

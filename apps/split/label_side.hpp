@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include <troupe/actors/function_table.hpp>
+#include <troupe/messages/mutex.hpp>
 
 #include "apps/split/cut.hpp"
 #include "apps/split/halves.hpp"
@@ -37,16 +37,16 @@ class label_side {
   static constexpr const char* name = "forward";
 
  private:
-  call_reply loss(std::int64_t step, const call_arguments& arguments);
-  call_reply learn(std::int64_t step, const call_arguments& arguments);
+  call_reply loss(std::int64_t step, const call_arguments& arguments) TROUPE_REQUIRES(mutex_);
+  call_reply learn(std::int64_t step, const call_arguments& arguments) TROUPE_REQUIRES(mutex_);
   at::Tensor labels_of(const at::Tensor& people) const;
 
   const double rate_;
   std::unordered_map<std::int64_t, float> labels_;  // the label of each person
-  std::mutex mutex_;                                // guards half_, cut_ and learned_
-  half half_;
-  cut cut_;
-  std::int64_t learned_ = 0;
+  mutex mutex_;
+  half half_ TROUPE_GUARDED_BY(mutex_);
+  cut cut_ TROUPE_GUARDED_BY(mutex_);
+  std::int64_t learned_ TROUPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace troupe::apps::split

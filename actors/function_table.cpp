@@ -27,14 +27,14 @@ at::Tensor call_reply::tensor(std::size_t index) const {
 void function_table::add(std::string name, function run) {
   if (name.empty()) throw error(errc::misuse, "function_table: a function needs a name");
   if (!run) throw error(errc::misuse, "function_table: '" + name + "' is an empty std::function");
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (auto [entry, fresh] = functions_.try_emplace(std::move(name), std::move(run)); !fresh)
     throw error(errc::misuse, "function_table: the name '" + entry->first + "' is taken");
 }
 
 function function_table::find(const std::string& name) const {
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (auto entry = functions_.find(name); entry != functions_.end()) return entry->second;
   }
   std::string there;
@@ -46,7 +46,7 @@ function function_table::find(const std::string& name) const {
 std::vector<std::string> function_table::names() const {
   std::vector<std::string> result;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     result.reserve(functions_.size());
     for (const auto& [name, run] : functions_) result.push_back(name);
   }

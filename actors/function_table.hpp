@@ -70,7 +70,7 @@ class function_table {
   std::vector<std::string> names() const;
 
  private:
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::unordered_map<std::string, function> functions_ TROUPE_GUARDED_BY(mutex_);
 };
 

@@ -63,7 +63,7 @@ template <class T>
 class future {
  public:
   struct state {
-    troupe::mutex mutex;
+    checked_mutex mutex;
     std::condition_variable ready;
     std::once_flag finished;
     std::optional<T> value;
@@ -94,14 +94,14 @@ class future {
   void set_finish(std::function<void(T&)> finish) { state_->finish = std::move(finish); }
 
   bool ready() const {
-    lock_guard lock(state_->mutex);
+    checked_lock lock(state_->mutex);
     return state_->complete;
   }
 
   /// The value; throws troupe::error if the future failed.
   T get() const {
     wait([](state& s) {
-      unique_lock lock(s.mutex);
+      checked_unique_lock lock(s.mutex);
       // The thread of a call has freed its worker slot, so it runs no errand.
       if (support::call_scope::observer() == nullptr) run_errands(s, lock);
       while (!s.complete) s.ready.wait(lock);
@@ -114,7 +114,7 @@ class future {
   /// thread waits, or if each of these threads has an errand already.
   bool post_to_waiter(std::function<void()> errand) const {
     {
-      lock_guard lock(state_->mutex);
+      checked_lock lock(state_->mutex);
       if (state_->complete || state_->idle <= static_cast<int>(state_->errands.size())) return false;
       state_->errands.push_back(std::move(errand));
       ++state_->news;
@@ -128,7 +128,7 @@ class future {
   T get(std::chrono::nanoseconds patience) const {
     const auto until = std::chrono::steady_clock::now() + patience;
     const bool arrived = wait([&](state& s) {
-      unique_lock lock(s.mutex);
+      checked_unique_lock lock(s.mutex);
       return s.ready.wait_until(lock, until, [&]() TROUPE_REQUIRES(s.mutex) { return s.complete; });
     });
     if (!arrived)
@@ -148,7 +148,7 @@ class future {
       next(self);
     };
     {
-      lock_guard lock(state_->mutex);
+      checked_lock lock(state_->mutex);
       if (!state_->complete) {
         state_->continuations.push_back(std::move(in_scope));
         return;
@@ -172,7 +172,7 @@ class future {
   }
 
   // Runs errands until the future is complete and no errand is left. An errand may complete the future.
-  static void run_errands(state& s, unique_lock& lock) TROUPE_REQUIRES(s.mutex) {
+  static void run_errands(state& s, checked_unique_lock& lock) TROUPE_REQUIRES(s.mutex) {
     for (;;) {
       ++s.idle;
       if (!s.complete && s.errands.empty()) stay_awake(s);
@@ -219,7 +219,7 @@ class future {
   void settle(F&& fill) {
     std::vector<std::function<void(future)>> continuations;
     {
-      lock_guard lock(state_->mutex);
+      checked_lock lock(state_->mutex);
       if (state_->complete) return;
       fill(*state_);
       state_->complete = true;

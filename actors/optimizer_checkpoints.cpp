@@ -78,7 +78,7 @@ class folder_users {
   /// Returns an optimizer other than `one` that uses one of the folders. If there is none, returns null, and with `takes`
   /// records `one` as the user of the folders.
   user other_than(const user& one, const std::vector<std::string>& folders, bool takes) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     for (const auto& folder : folders)
       if (auto known = users_[folder].lock(); known != nullptr && known != one) return known;
     if (takes)
@@ -88,7 +88,7 @@ class folder_users {
   }
 
  private:
-  mutex mutex_;
+  checked_mutex mutex_;
   std::map<std::string, std::weak_ptr<const std::string>> users_ TROUPE_GUARDED_BY(mutex_);
 };
 

@@ -92,7 +92,7 @@ process_group::process_group(line_sink sink, line_sink errors)
 process_group::~process_group() {
   stop_all(std::chrono::seconds(2));
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     leaving_ = true;
   }
   support::ring(wake_.get());
@@ -103,7 +103,7 @@ pid_t process_group::start(std::string name, std::vector<std::string> arguments,
   std::packaged_task<pid_t()> task([&] { return start_here(std::move(name), arguments, input); });
   auto pid = task.get_future();
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     tasks_.push_back(&task);
   }
   support::ring(wake_.get());
@@ -113,7 +113,7 @@ pid_t process_group::start(std::string name, std::vector<std::string> arguments,
 std::optional<process_group::exited> process_group::poll() { return poll_for(std::chrono::milliseconds(0)); }
 
 std::optional<process_group::exited> process_group::poll_for(std::chrono::milliseconds timeout) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   changed_.wait_for(lock, timeout, [&]() TROUPE_REQUIRES(mutex_) { return !ended_.empty(); });
   if (ended_.empty()) return std::nullopt;
   auto first = std::move(ended_.front());
@@ -122,14 +122,14 @@ std::optional<process_group::exited> process_group::poll_for(std::chrono::millis
 }
 
 std::vector<pid_t> process_group::running() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<pid_t> pids;
   for (auto& c : children_) pids.push_back(c.pid);
   return pids;
 }
 
 void process_group::stop_all(std::chrono::milliseconds grace) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   for (auto& c : children_)
     if (!c.has_ended()) {
       c.stopped = true;
@@ -146,7 +146,7 @@ void process_group::run() {
   while (true) {
     std::deque<std::packaged_task<pid_t()>*> tasks;
     {
-      lock_guard lock(mutex_);
+      checked_lock lock(mutex_);
       if (leaving_) return;
       tasks.swap(tasks_);
     }
@@ -196,7 +196,7 @@ pid_t process_group::start_here(std::string name, const std::vector<std::string>
     errno = reason;
     fail("cannot watch '" + name + "'");
   }
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   children_.push_back({std::move(name), pid, std::move(*end), std::move(outputs)});
   return pid;
 }
@@ -240,7 +240,7 @@ void process_group::reap() {
     read_outputs(c);  // the child's last lines: do not wait for the end of the pipe, which a grandchild may keep open
     for (auto& each : c.outputs)
       if (!each.unfinished.empty()) (*each.sink)(c.name, each.unfinished);
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     int status = 0;
     while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR) {
     }

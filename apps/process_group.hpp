@@ -91,7 +91,7 @@ class process_group {
   const line_sink sink_;
   const line_sink errors_;
   support::owned_descriptor wake_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::packaged_task<pid_t()>*> tasks_ TROUPE_GUARDED_BY(mutex_);
   std::vector<child> children_ TROUPE_GUARDED_BY(mutex_);

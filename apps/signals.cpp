@@ -67,13 +67,13 @@ stop_signal::~stop_signal() {
 }
 
 int stop_signal::wait() const {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   came_.wait(lock, [&] { return requested(); });
   return number();
 }
 
 std::optional<int> stop_signal::wait_for(std::chrono::milliseconds timeout) const {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   if (!came_.wait_for(lock, timeout, [&] { return requested(); })) return std::nullopt;
   return number();
 }
@@ -101,7 +101,7 @@ void stop_signal::listen() {
 
 void stop_signal::note(int number) {
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (requested()) return;
     number_.store(number, std::memory_order_release);
   }

@@ -60,7 +60,7 @@ class stop_signal {
   std::function<void()> on_hangup_;
   std::chrono::milliseconds patience_;
   std::atomic<int> number_{0};  // changes under the mutex
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   mutable std::condition_variable came_;
   support::owned_descriptor signal_file_;
   support::owned_descriptor leave_file_;

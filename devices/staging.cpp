@@ -113,7 +113,7 @@ struct host_buffers::shelf {
 
   c10::Allocator* locked_memory = nullptr;
   std::size_t budget = 0;
-  mutable troupe::mutex mutex;
+  mutable checked_mutex mutex;
   // By size; the buffer that came back first is at the front.
   std::map<std::size_t, std::deque<buffer>> idle TROUPE_GUARDED_BY(mutex);
   usage used TROUPE_GUARDED_BY(mutex);
@@ -158,7 +158,7 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
   auto own = std::make_shared<shelf::buffer>();
   std::vector<shelf::buffer> gone;
   {
-    const lock_guard lock(shelf_->mutex);
+    const checked_lock lock(shelf_->mutex);
     if (!shelf_->find_idle(bytes, *own)) {
       if (shelf_->used.in_use + bytes <= shelf_->budget) gone = shelf_->drop_idle(bytes);
       if (!shelf_->fits(bytes)) {
@@ -173,28 +173,28 @@ at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::E
     if (!own->memory) own->memory = shelf_->locked_memory->allocate(bytes);
     own->filled = std::move(filled);
     const auto let_go = [shelf = shelf_, own, bytes](void*) {
-      const lock_guard lock(shelf->mutex);
+      const checked_lock lock(shelf->mutex);
       shelf->used.in_use -= bytes;
       shelf->used.idle += bytes;
       shelf->idle[bytes].push_back(std::move(*own));
     };
     return at::from_blob(own->memory.get(), like.sizes(), like.strides(), let_go, options);
   } catch (...) {
-    const lock_guard lock(shelf_->mutex);
+    const checked_lock lock(shelf_->mutex);
     shelf_->used.in_use -= bytes;
     throw;
   }
 }
 
 host_buffers::usage host_buffers::used() const {
-  const lock_guard lock(shelf_->mutex);
+  const checked_lock lock(shelf_->mutex);
   return shelf_->used;
 }
 
 c10::Stream arrival_stream(c10::Device device) {
-  static troupe::mutex mutex;
+  static checked_mutex mutex;
   static auto* const all TROUPE_GUARDED_BY(mutex) = new std::map<c10::DeviceIndex, c10::Stream>;
-  const lock_guard lock(mutex);
+  const checked_lock lock(mutex);
   const auto known = all->find(device.index());
   if (known != all->end()) return known->second;
   return all->emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)).first->second;
@@ -235,13 +235,13 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
 }
 
 host_buffers& staging::buffers(c10::DeviceType type) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   if (!buffers_) buffers_.emplace(type, budget_);
   return *buffers_;
 }
 
 host_buffers::usage staging::used() const {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   return buffers_ ? buffers_->used() : host_buffers::usage{};
 }
 

@@ -89,7 +89,7 @@ class staging {
   host_buffers& buffers(c10::DeviceType type);
 
   const std::size_t budget_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::optional<host_buffers> buffers_ TROUPE_GUARDED_BY(mutex_);  // made for the first tensor of an accelerator
 };
 

@@ -43,7 +43,7 @@ struct job_board::state {
   std::mutex ownership;
   std::atomic<bool> closed{false};  // changes under the ownership
 
-  troupe::mutex mutex;
+  checked_mutex mutex;
   std::condition_variable changed;
   std::vector<std::unique_ptr<job>> done TROUPE_GUARDED_BY(mutex);
   std::atomic<std::size_t> done_count{0};
@@ -99,7 +99,7 @@ void job_board::state::perform(job& which) const noexcept {
 }
 
 void job_board::state::come_back(std::unique_ptr<job> which) {
-  const lock_guard lock(mutex);
+  const checked_lock lock(mutex);
   done.push_back(std::move(which));
   done_count.store(done.size(), std::memory_order_release);
 }
@@ -109,7 +109,7 @@ void job_board::state::come_back(std::unique_ptr<job> which) {
 void job_board::state::go_on() noexcept {
   while (has_done()) {
     if (closed || !call.go_on) {
-      const lock_guard lock(mutex);
+      const checked_lock lock(mutex);
       return ring_owner();
     }
     const job_board::ownership own(ownership, std::try_to_lock);
@@ -128,7 +128,7 @@ void job_board::state::go_on() noexcept {
 }
 
 void job_board::state::wake_owner(std::unique_ptr<job> which) noexcept {
-  const lock_guard lock(mutex);
+  const checked_lock lock(mutex);
   if (which && !left) left = std::move(which);
   woken.store(true, std::memory_order_release);
   ring_owner();
@@ -178,7 +178,7 @@ bool job_board::has_done() const noexcept { return state_->has_done(); }
 
 std::vector<std::unique_ptr<job>> job_board::collect() {
   if (!state_->has_done()) return {};
-  const lock_guard lock(state_->mutex);
+  const checked_lock lock(state_->mutex);
   state_->done_count.store(0, std::memory_order_relaxed);
   away_ -= state_->done.size();
   return std::exchange(state_->done, {});
@@ -204,7 +204,7 @@ void job_board::wake(std::unique_ptr<job> left) { state_->wake_owner(std::move(l
 
 std::unique_ptr<job> job_board::take_left() {
   if (!state_->woken.load(std::memory_order_acquire)) return nullptr;
-  const lock_guard lock(state_->mutex);
+  const checked_lock lock(state_->mutex);
   state_->woken.store(false, std::memory_order_relaxed);
   return std::move(state_->left);
 }
@@ -220,14 +220,14 @@ bool job_board::wait(ownership& own) {
 void job_board::sleep() {
   if (lane* const served = lane::of_this_thread()) {
     const auto serve_meanwhile = [this](lane* which) {
-      const lock_guard lock(state_->mutex);
+      const checked_lock lock(state_->mutex);
       state_->served_meanwhile = which;
     };
     serve_meanwhile(served);
     served->serve_until([this] { return state_->has_news(); });
     serve_meanwhile(nullptr);
   } else {
-    unique_lock lock(state_->mutex);
+    checked_unique_lock lock(state_->mutex);
     state_->changed.wait(lock, [this] { return state_->has_news(); });
   }
 }

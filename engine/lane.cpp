@@ -31,7 +31,7 @@ void lane::serve_on_this_thread(lane* which) noexcept { served_here = which; }
 void lane::add(lane_task_ptr next) {
   bool call = false;
   {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     queue_.push(std::move(next));
     waiting_.store(queue_.size(), std::memory_order_relaxed);
     call = serving_ < workers_;
@@ -42,7 +42,7 @@ void lane::add(lane_task_ptr next) {
   try {
     post_({shared_from_this()});
   } catch (...) {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     --serving_;  // the next add() posts again
     throw;
   }
@@ -50,7 +50,7 @@ void lane::add(lane_task_ptr next) {
 
 bool lane::promises(const lane_task_ptr& next) {
   if (served_here != this || waits_here > 0 || promised_here) return false;
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   if (queue_.size() > 1) return false;
   promised_here = next;
   return true;
@@ -59,7 +59,7 @@ bool lane::promises(const lane_task_ptr& next) {
 bool lane::run_one() {
   auto next = std::exchange(promised_here, nullptr);
   if (!next || !next->claim()) {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     next = queue_.claim_next();
     waiting_.store(queue_.size(), std::memory_order_relaxed);
   }
@@ -83,7 +83,7 @@ void lane::serve() {
     while (run_one()) {
     }
     if (more_soon()) continue;
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (queue_.size() > 0) continue;
     --serving_;
     break;
@@ -95,13 +95,13 @@ void lane::serve_until(const std::function<bool()>& done) {
   const wait_here waits;
   while (!done()) {
     if (run_one()) continue;
-    unique_lock lock(mutex_);
+    checked_unique_lock lock(mutex_);
     while (queue_.size() == 0 && !done()) rung_.wait(lock);
   }
 }
 
 void lane::ring() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   rung_.notify_all();
 }
 

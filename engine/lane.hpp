@@ -129,7 +129,7 @@ class lane : public std::enable_shared_from_this<lane> {
   const kind what_;
   const std::size_t workers_;
   const post_function post_;
-  mutex mutex_;
+  checked_mutex mutex_;
   std::condition_variable rung_;
   lane_queue queue_ TROUPE_GUARDED_BY(mutex_);
   std::size_t serving_ TROUPE_GUARDED_BY(mutex_) = 0;  // workers that serve the lane, or have been asked to

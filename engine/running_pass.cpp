@@ -30,12 +30,12 @@ thread_local passes_of_thread here;
 }  // namespace
 
 void pass_notes::queue(std::function<void()> callback) {
-  const lock_guard lock(queueing);
+  const checked_lock lock(queueing);
   callbacks.push_back(std::move(callback));
 }
 
 std::vector<std::function<void()>> pass_notes::take_callbacks() {
-  const lock_guard lock(queueing);
+  const checked_lock lock(queueing);
   return std::exchange(callbacks, {});
 }
 

@@ -27,7 +27,7 @@ struct pass_notes {
   std::vector<std::function<void()>> take_callbacks();
 
   std::atomic<std::int64_t> id{-1};  // drawn at the first request
-  mutex queueing;
+  checked_mutex queueing;
   std::vector<std::function<void()>> callbacks TROUPE_GUARDED_BY(queueing);  // run when the pass has finished
   bool has_functions_away = false;  // whether functions of the pass wait or run in lanes
   std::uint64_t made_from = 0;      // in anomaly mode: the sequence number when the running function began

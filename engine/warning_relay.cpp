@@ -4,14 +4,14 @@
 namespace troupe::engine {
 
 void warning_relay::process(const c10::Warning& warning) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   held_.push_back(warning);
 }
 
 void warning_relay::replay() {
   std::vector<c10::Warning> warnings;
   {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     warnings.swap(held_);
   }
   for (const c10::Warning& each : warnings) c10::warn(each);

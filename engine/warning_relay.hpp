@@ -23,7 +23,7 @@ class warning_relay final : public c10::WarningHandler {
   void replay_and_rethrow(std::exception_ptr failure);
 
  private:
-  mutex mutex_;
+  checked_mutex mutex_;
   std::vector<c10::Warning> held_ TROUPE_GUARDED_BY(mutex_);
 };
 

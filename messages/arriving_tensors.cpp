@@ -16,7 +16,7 @@
 namespace troupe {
 
 const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf::byte> elements) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const key which{about.from.value, about.transfer};
   if (about.total == 0) {
     end(which);
@@ -30,7 +30,7 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
 }
 
 void arriving_tensors::limit_sender(std::uint64_t bytes, std::size_t transfers) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   most_of_sender_ = bytes;
   most_transfers_ = transfers;
 }
@@ -39,7 +39,7 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const mem
   const key which{offer.from.value, offer.transfer};
   c10::Storage elements;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     arrival* found = nullptr;
     const char* why = offer.bytes <= most_offered ? find_target(which, {offer.total, offer.offset, offer.bytes}, found)
                                                   : refuse(which, "a piece that is offered is too large");
@@ -48,7 +48,7 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const mem
   }
   const foreign_memory memory{offer.process, offer.mark};
   auto failed = memory.read(given, offer.address, static_cast<char*>(elements.mutable_data()) + offer.offset, offer.bytes);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = arrivals_.find(which);
   const bool same =
     found != arrivals_.end() && found->second.elements.is_alias_of(elements) && found->second.came == offer.offset;
@@ -118,7 +118,7 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
 }
 
 c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::uint64_t bytes) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = arrivals_.find({from.value, transfer});
   if (found == arrivals_.end()) return {};
   const arrival taken = found->second;
@@ -127,13 +127,13 @@ c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::u
 }
 
 void arriving_tensors::drop(node_id from) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   for (auto each = arrivals_.lower_bound({from.value, 0}); each != arrivals_.end() && each->first.first == from.value;)
     each = end(each);
 }
 
 std::uint64_t arriving_tensors::bytes() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::uint64_t result = 0;
   for (const auto& [key, arrival] : arrivals_) result += arrival.came;
   return result;

@@ -97,7 +97,7 @@ class arriving_tensors {
   found_arrival end(found_arrival which) TROUPE_REQUIRES(mutex_);
   void end(const key& which) TROUPE_REQUIRES(mutex_);
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   tensor_memory memory_ TROUPE_GUARDED_BY(mutex_);
   std::map<key, arrival> arrivals_ TROUPE_GUARDED_BY(mutex_);
   std::map<std::uint64_t, account> waiting_ TROUPE_GUARDED_BY(mutex_);  // by sender; only of senders with open transfers

@@ -19,27 +19,28 @@
 namespace troupe {
 
 /// As std::mutex, for members with TROUPE_GUARDED_BY. A mutex that guards no member, or whose lock moves, is a std::mutex.
-class TROUPE_LOCKING(capability("mutex")) mutex : public std::mutex {
+class TROUPE_LOCKING(capability("mutex")) checked_mutex : public std::mutex {
  public:
   void lock() TROUPE_LOCKING(acquire_capability()) { std::mutex::lock(); }
   void unlock() TROUPE_LOCKING(release_capability()) { std::mutex::unlock(); }
 };
 
 /// As std::lock_guard.
-class TROUPE_LOCKING(scoped_lockable) lock_guard {
+class TROUPE_LOCKING(scoped_lockable) checked_lock {
  public:
-  explicit lock_guard(mutex& held) TROUPE_LOCKING(acquire_capability(held)) : guard_(held) {}
-  ~lock_guard() TROUPE_LOCKING(release_capability()) {}
+  explicit checked_lock(checked_mutex& held) TROUPE_LOCKING(acquire_capability(held)) : guard_(held) {}
+  ~checked_lock() TROUPE_LOCKING(release_capability()) {}
 
  private:
   const std::lock_guard<std::mutex> guard_;
 };
 
 /// As std::unique_lock; std::condition_variable takes it.
-class TROUPE_LOCKING(scoped_lockable) unique_lock : public std::unique_lock<std::mutex> {
+class TROUPE_LOCKING(scoped_lockable) checked_unique_lock : public std::unique_lock<std::mutex> {
  public:
-  explicit unique_lock(troupe::mutex& held) TROUPE_LOCKING(acquire_capability(held)) : std::unique_lock<std::mutex>(held) {}
-  ~unique_lock() TROUPE_LOCKING(release_capability()) {}
+  explicit checked_unique_lock(checked_mutex& held) TROUPE_LOCKING(acquire_capability(held))
+      : std::unique_lock<std::mutex>(held) {}
+  ~checked_unique_lock() TROUPE_LOCKING(release_capability()) {}
   void lock() TROUPE_LOCKING(acquire_capability()) { std::unique_lock<std::mutex>::lock(); }
   void unlock() TROUPE_LOCKING(release_capability()) { std::unique_lock<std::mutex>::unlock(); }
 };

@@ -21,7 +21,7 @@ std::vector<std::int64_t> shape_of(const at::Tensor& tensor) {
 
 at::Tensor residual_book::take(const residual_key& key, const at::Tensor& gradient) {
   const auto shape = shape_of(gradient);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = found_.find(key);
   if (found == found_.end() || found->second->shape != shape) return {};
   auto result = found->second->residual;
@@ -31,7 +31,7 @@ at::Tensor residual_book::take(const residual_key& key, const at::Tensor& gradie
 
 void residual_book::give(const residual_key& key, const at::Tensor& gradient, at::Tensor residual) {
   auto shape = shape_of(gradient);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (const auto found = found_.find(key); found != found_.end()) {
     if (found->second->shape == shape) {
       const at::NoGradGuard no_grad;
@@ -59,7 +59,7 @@ void residual_book::erase(entries::iterator which) {
 }
 
 void residual_book::forget(node_id peer) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   for (auto each = all_.begin(); each != all_.end();) {
     const auto next = std::next(each);
     if (each->key.peer == peer) erase(each);
@@ -68,7 +68,7 @@ void residual_book::forget(node_id peer) {
 }
 
 std::uint64_t residual_book::bytes() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return bytes_;
 }
 

@@ -65,7 +65,7 @@ class residual_book {
   void erase(entries::iterator which) TROUPE_REQUIRES(mutex_);
 
   const std::uint64_t limit_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   entries all_ TROUPE_GUARDED_BY(mutex_);  // the newest is at the back
   std::unordered_map<residual_key, entries::iterator> found_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t bytes_ TROUPE_GUARDED_BY(mutex_) = 0;

@@ -40,7 +40,7 @@ tensor_memory::free_list::~free_list() {
 }
 
 tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   for (auto at = blocks_.rbegin(); at != blocks_.rend(); ++at) {
     if ((*at)->bytes >= bytes && (*at)->bytes <= bytes + bytes / 4) {
       block* found = *at;
@@ -59,7 +59,7 @@ void tensor_memory::free_list::give(block* freed) noexcept {
   }
   std::vector<block*> dropped;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     blocks_.push_back(freed);
     bytes_ += freed->bytes;
     while (bytes_ > kept_bytes) {
@@ -72,7 +72,7 @@ void tensor_memory::free_list::give(block* freed) noexcept {
 }
 
 std::size_t tensor_memory::free_list::bytes() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return bytes_;
 }
 

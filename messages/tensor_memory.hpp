@@ -39,7 +39,7 @@ class tensor_memory {
     std::size_t bytes() const;
 
    private:
-    mutable mutex mutex_;
+    mutable checked_mutex mutex_;
     std::deque<block*> blocks_ TROUPE_GUARDED_BY(mutex_);  // the last freed block is at the back
     std::size_t bytes_ TROUPE_GUARDED_BY(mutex_) = 0;
   };

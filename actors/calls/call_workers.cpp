@@ -14,7 +14,7 @@
 namespace troupe::calls {
 
 contracts::call_worker_actor call_workers::spawn() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   throw_if_stopped();  // after stop() nobody would end a new worker
   try {
     auto made = make_call_worker(here_);
@@ -30,13 +30,13 @@ contracts::call_worker_actor call_workers::spawn() {
 }
 
 contracts::call_worker_actor call_workers::find(caf::actor_id worker) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   throw_if_stopped();
   return all_.at(worker).worker;
 }
 
 void call_workers::let_go(caf::actor_id worker) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   const auto gone = all_.extract(worker);
   lock.unlock();
   if (gone) caf::anon_send_exit(gone.mapped().worker, caf::exit_reason::user_shutdown);
@@ -47,7 +47,7 @@ void call_workers::throw_if_stopped() const {
 }
 
 std::vector<contracts::call_worker_actor> call_workers::stop() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   stopped_ = true;
   std::vector<contracts::call_worker_actor> result;
   for (auto& [number, each] : std::exchange(all_, {})) result.push_back(std::move(each.worker));

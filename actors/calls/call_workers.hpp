@@ -43,7 +43,7 @@ class call_workers {
 
   const call_surroundings here_;
   std::atomic<std::chrono::nanoseconds> idle_time_{std::chrono::seconds(10)};
-  mutex mutex_;
+  checked_mutex mutex_;
   struct guarded_worker {
     contracts::call_worker_actor worker;
     gate::own_actors::hold guard;  // keeps other nodes from sending to the worker

@@ -46,7 +46,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   ++here_.counts.calls_made;
   ++here_.counts.calls_waiting;
   if (job->request.span != 0 && !job->spans) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     while (!slots_.insert(++job->slot).second) {
     }
   }
@@ -155,7 +155,7 @@ void outgoing_calls::take_spans(contracts::outgoing_call& job, const std::string
     span.track = track;
     job.spans ? job.spans->add(std::move(span)) : here_.recorder.record(std::move(span));
   }
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   slots_.erase(job.slot);
 }
 

@@ -53,7 +53,7 @@ class outgoing_calls {
   const used_services here_;
   passes::open_contexts& contexts_;
   contracts::send_credits credits_;
-  mutex mutex_;
+  checked_mutex mutex_;
   std::set<std::size_t> slots_ TROUPE_GUARDED_BY(mutex_);  // numbers of running calls that are profiled
 };
 

@@ -108,19 +108,19 @@ bool revocations::is_older_than(const revocations& other) const {
 
 bool signed_before::contains(X509* certificate) const {
   const auto which = digest_of(certificate);
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   return all_.contains(which);
 }
 
 void signed_before::add(X509* certificate) {
   const auto which = digest_of(certificate);
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   if (all_.size() >= most && !all_.contains(which)) all_.erase(all_.begin());
   all_.insert(which);
 }
 
 std::size_t signed_before::size() const {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   return all_.size();
 }
 

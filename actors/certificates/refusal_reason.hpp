@@ -49,7 +49,7 @@ class signed_before {
   using digest = std::array<unsigned char, 32>;  // SHA-256
   static digest digest_of(X509* certificate);
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::set<digest> all_ TROUPE_GUARDED_BY(mutex_);
 };
 

@@ -60,7 +60,7 @@ void credit_accounts::drop_if_unused(const account& of) {
 struct send_credits::ledger {
   explicit ledger(std::uint64_t limit) : accounts(limit) {}
 
-  troupe::mutex mutex;
+  checked_mutex mutex;
   std::condition_variable changed;
   credit_accounts accounts TROUPE_GUARDED_BY(mutex);
   bool stopped TROUPE_GUARDED_BY(mutex) = false;
@@ -82,7 +82,7 @@ void send_credits::credit::give_back() noexcept {
   if (!from) return;
   bool is_awaited = false;
   {
-    lock_guard lock(from->mutex);
+    checked_lock lock(from->mutex);
     is_awaited = from->accounts.give_back(of_, bytes_);
   }
   if (is_awaited) from->changed.notify_all();
@@ -98,7 +98,7 @@ send_credits::result send_credits::take(const account& of, std::uint64_t bytes, 
 
 send_credits::outcome send_credits::take_or_wait(const wish& what) {
   {
-    lock_guard lock(ledger_->mutex);
+    checked_lock lock(ledger_->mutex);
     if (ledger_->stopped) return outcome::stopped;
     if (ledger_->accounts.take(what.of, what.bytes)) return outcome::taken;
   }
@@ -112,7 +112,7 @@ send_credits::outcome send_credits::take_or_wait(const wish& what) {
 
 send_credits::outcome send_credits::wait(const wish& what) {
   auto& all = *ledger_;
-  unique_lock lock(all.mutex);
+  checked_unique_lock lock(all.mutex);
   const auto mine = all.accounts.wait(what.of, what.bytes);
   bool took = false;
   const auto is_over = [&]() TROUPE_REQUIRES(all.mutex) { return all.stopped || (what.stop != nullptr && what.stop->load()); };
@@ -132,18 +132,18 @@ send_credits::outcome send_credits::wait(const wish& what) {
 }
 
 void send_credits::wake() {
-  { const lock_guard lock(ledger_->mutex); }  // so that no thread misses wake() between its look at `stop` and its wait
+  { const checked_lock lock(ledger_->mutex); }  // so that no thread misses wake() between its look at `stop` and its wait
   ledger_->changed.notify_all();
 }
 
 std::uint64_t send_credits::under_way(const account& of) const {
-  lock_guard lock(ledger_->mutex);
+  checked_lock lock(ledger_->mutex);
   return ledger_->accounts.under_way(of);
 }
 
 void send_credits::stop() {
   {
-    lock_guard lock(ledger_->mutex);
+    checked_lock lock(ledger_->mutex);
     ledger_->stopped = true;
   }
   ledger_->changed.notify_all();

@@ -143,7 +143,7 @@ credentials::version credentials::version_of(const std::filesystem::path& file) 
 }
 
 std::shared_ptr<const credentials::state> credentials::current() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return state_;
 }
 
@@ -215,7 +215,7 @@ credentials::reading credentials::reload(std::chrono::system_clock::time_point n
   const bool kit_counts = reads_kit && read(true, kit_.problem);
   const bool revoked_counts = reads_revoked && read(false, revoked_.problem);
   auto warning = certificates::warning_about(after->kit->certificate.get(), after->revoked.get(), now);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (warning != warning_ && !warning.empty()) result.warning = kit_.path.string() + ": " + warning;
   warning_ = std::move(warning);
   if (kit_counts) kit_.read = kit;
@@ -251,7 +251,7 @@ ssl_st* credentials::new_ssl(proving_end& next) const {
   SSL_set_connect_state(made_here);
   kept_session found;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto at = sessions_.find(next.whom);
     if (at == sessions_.end() || SSL_SESSION_up_ref(at->second.get()) != 1) return made_here;
     found.reset(at->second.get());
@@ -263,13 +263,13 @@ ssl_st* credentials::new_ssl(proving_end& next) const {
 }
 
 void credentials::keep(const std::string& whom, ssl_session_st* session) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (sessions_.size() >= most_sessions && !sessions_.contains(whom)) sessions_.erase(sessions_.begin());
   sessions_[whom].reset(session);
 }
 
 void credentials::keep_here(std::string name, ssl_session_st* session, const std::string& resumed) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto drop = [this](std::list<named_session>::iterator which) TROUPE_REQUIRES(mutex_) {
     by_name_.erase(which->name);
     sessions_here_.erase(which);
@@ -284,7 +284,7 @@ void credentials::keep_here(std::string name, ssl_session_st* session, const std
 }
 
 credentials::kept_session credentials::find_here(const std::string& name) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return {};
   auto* session = found->second->session.get();
@@ -292,7 +292,7 @@ credentials::kept_session credentials::find_here(const std::string& name) const 
 }
 
 refusal credentials::add(const proving_end& proven) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   refusal why;
   // Checks the certificate again if files were read since the last check, because the other end chooses when its handshake
   // ends.
@@ -303,7 +303,7 @@ refusal credentials::add(const proving_end& proven) const {
 }
 
 void credentials::remove(const proving_end& gone) const noexcept {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   proven_.erase(&gone);
 }
 

@@ -127,7 +127,7 @@ class credentials {
   watched_file revoked_;
   certificates::identity own_;
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::shared_ptr<const state> state_ TROUPE_GUARDED_BY(mutex_);
   std::string warning_ TROUPE_GUARDED_BY(mutex_);  // the last warning
   // Of connections that this node made, by `whom`.

@@ -6,7 +6,7 @@ namespace troupe::gate {
 bool introduced_nodes::introduce(const certificates::identity& who, node_id id) {
   std::optional<node_id> before;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (const auto known = all_.find(id); known != all_.end() && known->second.node != who.node) return false;
     auto& own = ids_[who.node];
     all_[id] = who;
@@ -21,7 +21,7 @@ bool introduced_nodes::introduce(const certificates::identity& who, node_id id) 
 bool introduced_nodes::accept(node_id id) {
   std::optional<node_id> before;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto known = all_.find(id);
     if (known == all_.end()) return false;
     auto& own = ids_[known->second.node];
@@ -35,13 +35,13 @@ bool introduced_nodes::accept(node_id id) {
 }
 
 std::optional<certificates::identity> introduced_nodes::find(node_id id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = all_.find(id);
   return found == all_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<node_id> introduced_nodes::find(const std::string& name) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = ids_.find(name);
   if (found == ids_.end()) return std::nullopt;
   return found->second.accepted ? found->second.accepted : found->second.claimed;

@@ -48,7 +48,7 @@ class introduced_nodes {
   };
 
   const std::function<void(node_id)> give_up_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::map<std::string, ids> ids_ TROUPE_GUARDED_BY(mutex_);
   std::map<node_id, certificates::identity> all_ TROUPE_GUARDED_BY(mutex_);
 };

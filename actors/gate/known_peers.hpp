@@ -51,7 +51,7 @@ class own_actors : public std::enable_shared_from_this<own_actors> {
   std::optional<kind> find(caf::actor_id actor) const;
 
  private:
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::unordered_map<caf::actor_id, kind> all_ TROUPE_GUARDED_BY(mutex_);
   caf::actor_id last_of_first_ TROUPE_GUARDED_BY(mutex_) = 0;
 };

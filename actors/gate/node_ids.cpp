@@ -11,12 +11,12 @@
 namespace troupe::gate {
 
 void node_ids::set_own(std::string id) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   own_ = std::move(id);
 }
 
 std::string node_ids::own() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return own_;
 }
 
@@ -30,7 +30,7 @@ node_ids::hold node_ids::take(const std::string& id, const certificates::identit
 }
 
 open_questions* node_ids::hold_questions(const std::string& id, const certificates::identity& who) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto& found = all_[id];
   if (found.holds > 0 && found.who.node != who.node) return nullptr;
   if (const auto of_same = parted_.find(who.node); of_same != parted_.end()) {
@@ -50,7 +50,7 @@ open_questions* node_ids::hold_questions(const std::string& id, const certificat
 node_ids::connection_count node_ids::add_connection(const std::string& node) {
   auto until_it_ends = [all = shared_from_this(), node = std::string(node)](const void*) { all->end_connection(node); };
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     auto& count = connections_[node];
     if (count == most_connections) return nullptr;
     ++count;
@@ -61,14 +61,14 @@ node_ids::connection_count node_ids::add_connection(const std::string& node) {
 }
 
 void node_ids::end_connection(const std::string& node) noexcept {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (const auto found = connections_.find(node); found != connections_.end() && --found->second == 0)
     connections_.erase(found);
 }
 
 bool node_ids::unfinished_message::has(std::size_t bytes) noexcept {
   if (bytes == bytes_) return true;
-  lock_guard lock(all_->mutex_);
+  checked_lock lock(all_->mutex_);
   try {
     auto& count = all_->unfinished_[node_];
     count = count - bytes_ + bytes;
@@ -82,13 +82,13 @@ bool node_ids::unfinished_message::has(std::size_t bytes) noexcept {
 }
 
 std::optional<certificates::identity> node_ids::find(const std::string& id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = all_.find(id);
   return found == all_.end() ? std::nullopt : std::optional(found->second.who);
 }
 
 void node_ids::give_back(const std::string& id) noexcept {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = all_.find(id);
   if (found == all_.end() || --found->second.holds > 0) return;
   try {

@@ -119,7 +119,7 @@ class node_ids : public std::enable_shared_from_this<node_ids> {
   void give_back(const std::string& id) noexcept;
   void end_connection(const std::string& node) noexcept;
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::string own_ TROUPE_GUARDED_BY(mutex_);
   std::map<std::string, entry> all_ TROUPE_GUARDED_BY(mutex_);
   // How many, by the name in the certificate.

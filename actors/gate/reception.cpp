@@ -95,7 +95,7 @@ struct reception::state {
   void recover(const char* problem) noexcept {
     std::erase_if(guests, [](const guest& each) { return !each.socket; });
     {
-      lock_guard lock(mutex);
+      checked_lock lock(mutex);
       std::erase_if(arrived, [](const guest& each) { return !each.socket; });
     }
     try {
@@ -109,7 +109,7 @@ struct reception::state {
   void take_in() {
     std::size_t never_in = 0;
     {
-      lock_guard lock(mutex);
+      checked_lock lock(mutex);
       std::move(arrived.begin(), arrived.end(), std::back_inserter(guests));
       arrived.clear();
       never_in = std::exchange(turned_away, 0);
@@ -194,7 +194,7 @@ struct reception::state {
   std::atomic<std::size_t> at_gate{0};
   std::deque<guest> guests;  // used by the thread only; the oldest first
 
-  troupe::mutex mutex;
+  checked_mutex mutex;
   std::deque<guest> arrived TROUPE_GUARDED_BY(mutex);
   std::size_t turned_away TROUPE_GUARDED_BY(mutex) = 0;
   std::thread thread TROUPE_GUARDED_BY(mutex);
@@ -213,7 +213,7 @@ void reception::admit(support::owned_descriptor socket, std::uint64_t listener) 
   auto address = support::other_end_for_text(socket.get());
   auto origin = support::network_of_other_end(socket.get());
   {
-    lock_guard lock(state_->mutex);
+    checked_lock lock(state_->mutex);
     if (!state_->thread.joinable()) state_->thread = std::thread([all = state_.get()] { all->run(); });
     auto& arrived = state_->arrived;
     arrived.push_back({std::move(socket), listener, clock::now(), std::move(address), std::move(origin)});

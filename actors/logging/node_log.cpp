@@ -44,9 +44,9 @@ struct writing_thread {
   /// Returns the writing thread of this process. The thread lives as long as any log that has had a line. Throws std::exception
   /// if the system gives no thread.
   static std::shared_ptr<writing_thread> of_process() {
-    static troupe::mutex mutex;
+    static checked_mutex mutex;
     static std::weak_ptr<writing_thread> known TROUPE_GUARDED_BY(mutex);
-    lock_guard lock(mutex);
+    checked_lock lock(mutex);
     auto result = known.lock();
     if (!result || result->process != ::getpid()) known = result = std::make_shared<writing_thread>();
     return result;
@@ -127,7 +127,7 @@ struct logs_with_files {
     std::weak_ptr<void> log;
     std::function<void()> reopen;
   };
-  troupe::mutex mutex;
+  checked_mutex mutex;
   std::list<entry> entries TROUPE_GUARDED_BY(mutex);
 
   static logs_with_files& of_process() {
@@ -170,7 +170,7 @@ class node_log::writer {
     if (level == severity::debug) return true;
     line_limit::verdict verdict;
     {
-      lock_guard lock(mutex_);
+      checked_lock lock(mutex_);
       verdict = limit_.ask(what, support::steady_ns());
     }
     if (verdict.left_out > 0) put(level, room, lines_text(verdict.left_out) + " like the next one were left out");
@@ -210,7 +210,7 @@ class node_log::writer {
   std::once_flag started_;
   std::shared_ptr<writing_thread> thread_;  // null if the system gave no thread
   std::shared_ptr<spdlog::logger> logger_;
-  mutex mutex_;
+  checked_mutex mutex_;
   line_limit limit_ TROUPE_GUARDED_BY(mutex_);
 };
 
@@ -221,7 +221,7 @@ node_log::node_log(std::string node, severity least, const std::string& file, li
   writer_ = std::make_shared<writer>(std::move(node), form, std::move(to));
   if (file.empty()) return;
   auto& all = logs_with_files::of_process();
-  const lock_guard lock(all.mutex);
+  const checked_lock lock(all.mutex);
   all.entries.remove_if([](const auto& each) { return each.log.expired(); });
   all.entries.push_back({writer_, [mine = std::weak_ptr(writer_), file, least] {
                            if (const auto known = mine.lock()) known->reopen(file, least);
@@ -230,7 +230,7 @@ node_log::node_log(std::string node, severity least, const std::string& file, li
 
 void reopen_logs() noexcept {
   auto& all = logs_with_files::of_process();
-  const lock_guard lock(all.mutex);
+  const checked_lock lock(all.mutex);
   for (const auto& each : all.entries) each.reopen();
 }
 

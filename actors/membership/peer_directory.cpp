@@ -15,7 +15,7 @@ constexpr std::size_t most_down = 4096;
 }  // namespace
 
 void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::uint64_t period) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (const auto ended = down_.find(who.id); ended != down_.end()) {
     if (period <= ended->second) return;  // news from before the node went down
     down_.erase(ended);
@@ -30,7 +30,7 @@ void peer_directory::add(const member& who, caf::strong_actor_ptr gateway, std::
 }
 
 void peer_directory::remove(node_id id, std::uint64_t period, const std::string& reason, bool is_gone) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   known_.erase(id);
   traffic.went_away(id, reason, is_gone);
   auto found = up_.find(id);
@@ -50,26 +50,26 @@ void peer_directory::note_end(node_id id, std::uint64_t period) {
 }
 
 bool peer_directory::know(const member& who) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (up_.contains(who.id)) return false;
   traffic.list(who, false);
   return known_.insert_or_assign(who.id, who).second;
 }
 
 bool peer_directory::forget(node_id id, const std::string& reason, bool is_gone) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (up_.contains(id)) return false;
   traffic.went_away(id, reason, is_gone);
   return known_.erase(id) > 0;
 }
 
 bool peer_directory::is_member(node_id id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return up_.contains(id) || known_.contains(id);
 }
 
 void peer_directory::clear() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   traffic.clear();
   known_.clear();
   up_.clear();
@@ -77,24 +77,24 @@ void peer_directory::clear() {
 }
 
 contracts::gateway_actor peer_directory::gateway(const std::string& name) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = ids_.find(name);
   return found == ids_.end() ? contracts::gateway_actor{} : up_.at(found->second).gateway;
 }
 
 std::optional<node_id> peer_directory::find(const std::string& name) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = ids_.find(name);
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool peer_directory::is_down(node_id id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return down_.contains(id);
 }
 
 std::vector<member> peer_directory::members() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<member> result;
   result.reserve(up_.size());
   for (const auto& [id, each] : up_) result.push_back(each.who);
@@ -103,13 +103,13 @@ std::vector<member> peer_directory::members() const {
 }
 
 std::size_t peer_directory::others_listed() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto all = up_.size() + known_.size();
   return all == 0 ? 0 : all - 1;
 }
 
 std::size_t peer_directory::entries() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return up_.size() + ids_.size() + known_.size() + down_.size() + last_down_.size() + traffic.entries();
 }
 

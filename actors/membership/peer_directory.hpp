@@ -103,12 +103,12 @@ class peer_directory {
   /// The result of `get` for the entry of the node; an empty value if the node is not up.
   template <class Get>
   std::invoke_result_t<Get, const entry&> of(node_id id, Get get) const {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     const auto found = up_.find(id);
     return found == up_.end() ? std::invoke_result_t<Get, const entry&>{} : get(found->second);
   }
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::unordered_map<node_id, entry> up_ TROUPE_GUARDED_BY(mutex_);
   std::unordered_map<std::string, node_id> ids_ TROUPE_GUARDED_BY(mutex_);  // ids of the nodes that are up, by name
   std::unordered_map<node_id, member> known_ TROUPE_GUARDED_BY(mutex_);     // members that this node is not connected to

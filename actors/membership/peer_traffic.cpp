@@ -19,7 +19,7 @@ constexpr const char* not_connected = "not connected";
 }  // namespace
 
 void peer_traffic::list(const member& who, bool is_peer) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   auto& [node, was_connected] = traffic_[who.id];
   was_connected = was_connected || is_peer;
   if (is_peer) out_of_reach_.erase(who.id);
@@ -30,12 +30,12 @@ void peer_traffic::list(const member& who, bool is_peer) {
   node.gone = false;
   node.reason.clear();
   std::erase(last_away_, who.id);
-  const lock_guard inner(uses_->mutex);
+  const checked_lock inner(uses_->mutex);
   uses_->all[who.id].is_listed = true;
 }
 
 void peer_traffic::went_away(node_id id, const std::string& reason, bool is_gone) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   const auto found = traffic_.find(id);
   if (found == traffic_.end()) return;
   auto& node = found->second.seen;
@@ -45,7 +45,7 @@ void peer_traffic::went_away(node_id id, const std::string& reason, bool is_gone
   if (!std::exchange(node.up, false)) return;
   node.since_ns = clock_();
   {
-    const lock_guard inner(uses_->mutex);
+    const checked_lock inner(uses_->mutex);
     if (const auto use = uses_->all.find(id); use != uses_->all.end() && use->second.held == 0)
       uses_->all.erase(use);
     else if (use != uses_->all.end())
@@ -58,7 +58,7 @@ void peer_traffic::went_away(node_id id, const std::string& reason, bool is_gone
 }
 
 void peer_traffic::clear() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   for (auto& [id, node] : traffic_) {
     node.seen.up = false;
     node.seen.transport.clear();
@@ -67,7 +67,7 @@ void peer_traffic::clear() {
 }
 
 void peer_traffic::note_obstacle(const member& who, const std::string& reason) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (reason.empty()) {
     out_of_reach_.erase(who.id);
     return;
@@ -81,10 +81,10 @@ void peer_traffic::note_obstacle(const member& who, const std::string& reason) {
 }
 
 std::shared_ptr<void> peer_traffic::hold(node_id id) const {
-  lock_guard lock(uses_->mutex);
+  checked_lock lock(uses_->mutex);
   ++uses_->all[id].held;
   return {nullptr, [uses = uses_, clock = clock_, id](void*) {
-            lock_guard inner(uses->mutex);
+            checked_lock inner(uses->mutex);
             const auto ended = uses->all.find(id);
             ended->second.last_ns = clock();
             if (--ended->second.held == 0 && !ended->second.is_listed) uses->all.erase(ended);
@@ -95,7 +95,7 @@ bool peer_traffic::is_used(node_id id, const std::function<bool()>& keeps) const
   const auto now_ns = clock_();
   const auto is_recent = [now_ns](std::int64_t when_ns) { return now_ns - when_ns < rest_after_ns; };
   {
-    lock_guard lock(uses_->mutex);
+    checked_lock lock(uses_->mutex);
     if (const auto found = uses_->all.find(id); found != uses_->all.end()) {
       const auto& each = found->second;
       if (each.held > 0 || is_recent(each.last_ns)) return true;
@@ -103,7 +103,7 @@ bool peer_traffic::is_used(node_id id, const std::function<bool()>& keeps) const
     }
   }
   const bool is_kept = keeps();
-  lock_guard lock(uses_->mutex);
+  checked_lock lock(uses_->mutex);
   const auto found = uses_->all.find(id);
   if (found == uses_->all.end()) return is_kept;  // news that the peer is up are on their way
   auto& each = found->second;
@@ -112,7 +112,7 @@ bool peer_traffic::is_used(node_id id, const std::function<bool()>& keeps) const
 }
 
 void peer_traffic::touch(node_id id) const {
-  lock_guard lock(uses_->mutex);
+  checked_lock lock(uses_->mutex);
   if (const auto found = uses_->all.find(id); found != uses_->all.end()) found->second.last_ns = clock_();
 }
 
@@ -121,7 +121,7 @@ void peer_traffic::count(bool leaves, node_id with, const std::vector<at::Tensor
   const auto bytes = payload_bytes(tensors);
   const auto plain = packings.empty() ? bytes : plain_bytes(tensors, packings);
   touch(with);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = traffic_.find(with);
   if (found == traffic_.end()) return;
   auto& seen = found->second.seen;
@@ -131,12 +131,12 @@ void peer_traffic::count(bool leaves, node_id with, const std::vector<at::Tensor
 }
 
 void peer_traffic::read(node_id from, std::uint64_t bytes) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (auto found = traffic_.find(from); found != traffic_.end()) found->second.seen.bytes_read += bytes;
 }
 
 std::string peer_traffic::name(node_id id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = traffic_.find(id);
   return found == traffic_.end() ? to_string(id) : found->second.seen.who.name;
 }
@@ -144,7 +144,7 @@ std::string peer_traffic::name(node_id id) const {
 std::vector<peer_status> peer_traffic::report(node_id self, which nodes) const {
   std::vector<peer_status> result;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto now_ns = clock_();
     for (const auto& [id, each] : traffic_) {
       if (id == self || (nodes == which::connected && !each.was_connected) || out_of_reach_.contains(id)) continue;
@@ -159,8 +159,8 @@ std::vector<peer_status> peer_traffic::report(node_id self, which nodes) const {
 }
 
 std::size_t peer_traffic::entries() const {
-  const lock_guard lock(mutex_);
-  const lock_guard inner(uses_->mutex);
+  const checked_lock lock(mutex_);
+  const checked_lock inner(uses_->mutex);
   return out_of_reach_.size() + traffic_.size() + last_away_.size() + uses_->all.size();
 }
 

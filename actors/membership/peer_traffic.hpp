@@ -78,7 +78,7 @@ class peer_traffic {
     std::int64_t asked_ns = -rest_after_ns;  // when `keeps` was last false
   };
   struct uses {
-    troupe::mutex mutex;
+    checked_mutex mutex;
     std::unordered_map<node_id, use> all TROUPE_GUARDED_BY(mutex);  // of nodes that are listed, or have a call under way
   };
   void touch(node_id id) const;
@@ -86,7 +86,7 @@ class peer_traffic {
 
   const std::function<std::int64_t()> clock_;
   std::shared_ptr<uses> uses_ = std::make_shared<uses>();  // calls may end after the directory
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   // Of the nodes that are listed, and of those in last_away_. `since_ns`: when the node went up or down, by clock_.
   mutable std::unordered_map<node_id, node> traffic_ TROUPE_GUARDED_BY(mutex_);
   std::deque<node_id> last_away_ TROUPE_GUARDED_BY(mutex_);  // the nodes that went away last

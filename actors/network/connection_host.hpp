@@ -24,18 +24,18 @@ class connection_facts {
 
   /// Begins the facts of a new connection. Drops the facts of an earlier connection whose socket had the same number.
   void begin(int socket) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     all_[socket] = {};
   }
   /// Notes that the connection has shared memory. `process`: the process at the other end; 0 if the kernel does not name this
   /// process, because it is in another PID namespace.
   void note_channel(int socket, std::uint64_t process) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     all_[socket].process = process;
   }
   /// Notes that `bytes` bytes wait to leave by the connection.
   void note_waiting(int socket, std::size_t bytes) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     all_[socket].waiting = bytes > least_noted ? bytes : 0;
   }
 
@@ -50,12 +50,12 @@ class connection_facts {
   };
 
   facts of(int socket) const {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto found = all_.find(socket);
     return found == all_.end() ? facts() : found->second;
   }
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::unordered_map<int, facts> all_ TROUPE_GUARDED_BY(mutex_);
 };
 

@@ -32,14 +32,14 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   }
 
   owner new_owner() {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     return ++last_;
   }
 
   void dial(owner who, gate::connection_gate gate, std::string host, std::uint16_t port, clock::time_point deadline,
             receiver done) {
     auto found = support::read_address(host, port);
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto number = ++last_;
     const auto at = attempts_
                       .emplace(number, attempt{who, std::move(host), port, deadline, std::move(done),
@@ -61,7 +61,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   }
 
   void give_up(owner who) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     for (auto at = attempts_.begin(); at != attempts_.end();) at = at->second.who == who ? end(at) : std::next(at);
     support::ring(bell_.get());
   }
@@ -81,7 +81,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
 
   void run() {
     ::pthread_setname_np(::pthread_self(), "troupe.dial");
-    unique_lock lock(mutex_);
+    checked_unique_lock lock(mutex_);
     while (runs_) {
       try {
         wait();
@@ -136,7 +136,7 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
   }
 
   void looked_up(std::uint64_t number, support::name_lookups::outcome result) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto found = attempts_.find(number);
     if (found == attempts_.end()) return;
     auto& of = found->second;
@@ -185,17 +185,17 @@ class dial_thread::state : public std::enable_shared_from_this<state> {
 
   const support::owned_descriptor bell_;
   support::name_lookups lookups_;
-  mutex mutex_;
+  checked_mutex mutex_;
   attempts attempts_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;
   bool runs_ TROUPE_GUARDED_BY(mutex_) = false;  // whether a thread serves attempts_; if not, dial() begins one
 };
 
 std::shared_ptr<dial_thread> dial_thread::of_process() {
-  static troupe::mutex mutex;
+  static checked_mutex mutex;
   static std::vector<std::shared_ptr<dial_thread>> all TROUPE_GUARDED_BY(mutex);
   static pid_t process TROUPE_GUARDED_BY(mutex) = 0;
-  lock_guard lock(mutex);
+  checked_lock lock(mutex);
   if (std::exchange(process, ::getpid()) != ::getpid())  // a forked process does not have the threads of its parent
     all.push_back(std::make_shared<dial_thread>());
   return all.back();

@@ -64,9 +64,9 @@ class network_threads::job_scope final : public blocking_observer {
 };
 
 std::shared_ptr<network_threads> network_threads::of_process() {
-  static troupe::mutex mutex;
+  static checked_mutex mutex;
   static std::weak_ptr<network_threads> known TROUPE_GUARDED_BY(mutex);
-  lock_guard lock(mutex);
+  checked_lock lock(mutex);
   auto result = known.lock();
   if (!result || result->process_ != ::getpid()) known = result = std::make_shared<network_threads>();
   return result;
@@ -96,7 +96,7 @@ void network_threads::start() {
 
 void network_threads::end() {
   {
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     over_ = true;
     turns_.told.notify_all();
   }
@@ -107,7 +107,7 @@ void network_threads::end() {
 std::future<void> network_threads::serve(event_loop& loop) {
   auto gone = loop.gone_.get_future();
   {
-    lock_guard lock(notes_.mutex);
+    checked_lock lock(notes_.mutex);
     notes_.loops.push_back(&loop);
   }
   // ask_for_idle_work() may have been called before serve(). Then the leader did not know the loop when it looked for idle
@@ -127,7 +127,7 @@ void network_threads::note(event_loop& loop) {
   }
   bool wake = false;
   {
-    lock_guard lock(notes_.mutex);
+    checked_lock lock(notes_.mutex);
     assert(std::find(notes_.loops.begin(), notes_.loops.end(), &loop) != notes_.loops.end());
     notes_.noted.push_back(&loop);
     wake = std::exchange(notes_.asleep, false);
@@ -143,7 +143,7 @@ void network_threads::note_later(event_loop& loop) { leader_.later.push_back(&lo
 bool network_threads::run_soon(event_loop& of, job work) {
   if (!lead_here()) return false;
   {
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     if (turns_.job_runs || !of.takes_jobs_) return false;
     ++of.jobs_;
   }
@@ -152,7 +152,7 @@ bool network_threads::run_soon(event_loop& of, job work) {
 }
 
 void network_threads::finish_jobs(event_loop& of) {
-  unique_lock lock(turns_.mutex);
+  checked_unique_lock lock(turns_.mutex);
   of.takes_jobs_ = false;
   turns_.job_ended.wait(lock, [&] { return of.jobs_ == 0; });
 }
@@ -162,7 +162,7 @@ void network_threads::ask_for_idle_work(event_loop& of) {
   if (idle_work_due_.exchange(true, std::memory_order_acq_rel)) return;
   bool wake = false;
   {
-    lock_guard lock(notes_.mutex);
+    checked_lock lock(notes_.mutex);
     wake = std::exchange(notes_.asleep, false);
   }
   if (wake) support::ring(bell_.get());
@@ -170,7 +170,7 @@ void network_threads::ask_for_idle_work(event_loop& of) {
 
 /// If no thread leads, makes the thread that stands by lead.
 void network_threads::wake_other() {
-  lock_guard lock(turns_.mutex);
+  checked_lock lock(turns_.mutex);
   if (turns_.now == leadership::held) return;
   turns_.now = leadership::called;
   turns_.told.notify_all();
@@ -202,7 +202,7 @@ void network_threads::release() noexcept {
 /// Leads until there is a job for this thread to run. Returns the job.
 std::optional<network_threads::queued_job> network_threads::lead() {
   {
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     turns_.now = leadership::held;
   }
   send_stuck_jobs();
@@ -210,7 +210,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   handle_posts();  // note() has woken no other thread for the posts of this thread
   std::optional<queued_job> first;
   {
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     turns_.now = leadership::vacant;
     if (!leader_.new_jobs.empty()) {
       turns_.job_runs = turns_.job_ran = true;
@@ -228,7 +228,7 @@ std::optional<network_threads::queued_job> network_threads::lead() {
 
 /// Waits for a turn to lead. Returns whether this thread has to try to lead, because no thread seems to lead.
 bool network_threads::stand_by() {
-  unique_lock lock(turns_.mutex);
+  checked_unique_lock lock(turns_.mutex);
   if (over_) return false;
   if (turns_.one_looks || (turns_.now == leadership::held && !std::exchange(turns_.job_ran, false))) {
     turns_.told.wait(lock);
@@ -248,7 +248,7 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
     without_exceptions(next->work.run);
     next->work = {};  // before finish_jobs() returns, because the node that the job uses may end then
     support::let_go_of_logger();
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     if (--next->of->jobs_ == 0) turns_.job_ended.notify_all();
     next.reset();
     if (turns_.jobs.empty()) {
@@ -264,14 +264,14 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
 void network_threads::send_stuck_jobs() {
   std::deque<queued_job> stuck;
   {
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     if (turns_.jobs.empty()) return;
     stuck.swap(turns_.jobs);
   }
   for (auto& each : stuck) {
     without_exceptions(each.work.send_elsewhere);
     each.work = {};
-    lock_guard lock(turns_.mutex);
+    checked_lock lock(turns_.mutex);
     if (--each.of->jobs_ == 0) turns_.job_ended.notify_all();
   }
 }
@@ -312,7 +312,7 @@ void network_threads::note_event() {
 }
 
 bool network_threads::any_noted() {
-  lock_guard lock(notes_.mutex);
+  checked_lock lock(notes_.mutex);
   return !notes_.noted.empty();
 }
 
@@ -322,7 +322,7 @@ bool network_threads::handle_posts() {
   bool any = false;
   for (int round = 0; round < most_rounds; ++round) {
     {
-      lock_guard lock(notes_.mutex);
+      checked_lock lock(notes_.mutex);
       leader_.due.swap(notes_.noted);
     }
     leader_.due.insert(leader_.due.end(), leader_.noted.begin(), leader_.noted.end());
@@ -376,7 +376,7 @@ bool network_threads::do_idle_work() {
     return false;
   std::vector<event_loop*> all;
   {
-    lock_guard lock(notes_.mutex);
+    checked_lock lock(notes_.mutex);
     all = notes_.loops;
   }
   for (auto* loop : all)
@@ -395,7 +395,7 @@ void network_threads::let_go(event_loop& loop) {
   for (auto* all : {&leader_.due, &leader_.going_on})
     std::replace(all->begin(), all->end(), &loop, static_cast<event_loop*>(nullptr));
   {
-    lock_guard lock(notes_.mutex);
+    checked_lock lock(notes_.mutex);
     std::erase(notes_.loops, &loop);
     std::erase(notes_.noted, &loop);
   }
@@ -406,13 +406,13 @@ void network_threads::let_go(event_loop& loop) {
 
 void network_threads::sleep() {
   {
-    lock_guard lock(notes_.mutex);
+    checked_lock lock(notes_.mutex);
     if (!notes_.noted.empty() || idle_work_due_) return;
     notes_.asleep = true;
   }
   const bool may_sleep = leader_.watched.may_sleep();  // frees forgotten connections; their destructors may post
   if (may_sleep && leader_.noted.empty() && leader_.new_jobs.empty()) handle_events(true);
-  lock_guard lock(notes_.mutex);
+  checked_lock lock(notes_.mutex);
   notes_.asleep = false;
 }
 

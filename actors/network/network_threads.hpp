@@ -127,7 +127,7 @@ class network_threads {
   std::atomic<bool> idle_work_due_{false};
 
   struct {
-    troupe::mutex mutex;
+    checked_mutex mutex;
     std::vector<event_loop*> loops TROUPE_GUARDED_BY(mutex);
     std::vector<event_loop*> noted TROUPE_GUARDED_BY(mutex);
     bool asleep TROUPE_GUARDED_BY(mutex) = false;
@@ -147,7 +147,7 @@ class network_threads {
   } leader_;
 
   struct {
-    troupe::mutex mutex;
+    checked_mutex mutex;
     std::condition_variable told;
     std::condition_variable job_ended;
     std::deque<queued_job> jobs TROUPE_GUARDED_BY(mutex);

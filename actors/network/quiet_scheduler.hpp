@@ -38,7 +38,7 @@ class quiet_clock final : public caf::detail::thread_safe_actor_clock {
   void cancel_request_timeout(actor* who, caf::message_id id) override { real_.cancel_request_timeout(who, id); }
   void cancel_timeouts(actor* who) override {
     {
-      lock_guard lock(mutex_);
+      checked_lock lock(mutex_);
       if (with_timeouts_.erase(who) == 0) return;
     }
     real_.cancel_timeouts(who);
@@ -53,12 +53,12 @@ class quiet_clock final : public caf::detail::thread_safe_actor_clock {
 
  private:
   void note(actor* who) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     with_timeouts_.insert(who);
   }
 
   caf::actor_clock& real_;
-  mutex mutex_;
+  checked_mutex mutex_;
   std::unordered_set<actor*> with_timeouts_ TROUPE_GUARDED_BY(mutex_);
 };
 

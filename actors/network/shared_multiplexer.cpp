@@ -108,7 +108,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
                                     std::generic_category().message(problem) + "); raise its limit (ulimit -n)"});
                   })) {
     let_successors_listen(socket);
-    lock_guard lock(network_.doormen_.mutex);
+    checked_lock lock(network_.doormen_.mutex);
     number_ = ++network_.doormen_.last;
     network_.doormen_.all.emplace(number_, this);
   }
@@ -166,7 +166,7 @@ class shared_multiplexer::doorman final : public caf::io::doorman {
 
  private:
   void leave() {
-    lock_guard lock(network_.doormen_.mutex);
+    checked_lock lock(network_.doormen_.mutex);
     network_.doormen_.all.erase(number_);
   }
 
@@ -213,7 +213,7 @@ void shared_multiplexer::exec_later(caf::resumable* what) {
     if (posts_.own.size() == 1) threads_->note(*this);
     return;
   }
-  lock_guard lock(posts_.mutex);
+  checked_lock lock(posts_.mutex);
   posts_.all.push_back(what);
   if (posts_.are_served && posts_.all.size() == 1) threads_->note(*this);
 }
@@ -222,7 +222,7 @@ void shared_multiplexer::run() {
   thread_id({});  // no thread has this id, so CAF posts all work instead of doing it in the calling thread
   std::future<void> gone;
   {
-    lock_guard lock(posts_.mutex);  // exec_later() and left() wait until posts_.are_served is set
+    checked_lock lock(posts_.mutex);  // exec_later() and left() wait until posts_.are_served is set
     gone = threads_->serve(*this);
     posts_.are_served = true;
   }
@@ -232,7 +232,7 @@ void shared_multiplexer::run() {
 void shared_multiplexer::left() {
   for (int round = 0; round < network_threads::most_rounds && handle_posts(); ++round) {
   }
-  lock_guard lock(posts_.mutex);
+  checked_lock lock(posts_.mutex);
   posts_.are_served = false;
 }
 
@@ -253,7 +253,7 @@ caf::intrusive_ptr<tcp_scribe> shared_multiplexer::make_scribe(support::owned_de
 void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t listener) {
   doorman* found = nullptr;
   {
-    lock_guard lock(doormen_.mutex);
+    checked_lock lock(doormen_.mutex);
     if (const auto at = doormen_.all.find(listener); at != doormen_.all.end()) found = at->second;
   }
   // `found` is valid: only the leader thread ends a doorman, and this is the leader thread.
@@ -266,7 +266,7 @@ void shared_multiplexer::admit(gate::proven_connection arrived, std::uint64_t li
 }
 
 void shared_multiplexer::set_on_refused(std::function<void(const gate::refusal&)> on_refused) {
-  const lock_guard lock(doormen_.mutex);
+  const checked_lock lock(doormen_.mutex);
   TROUPE_EXPECT(doormen_.all.empty());
   on_refused_ = std::move(on_refused);
 }
@@ -396,7 +396,7 @@ void shared_multiplexer::settle() {
 
 bool shared_multiplexer::handle_posts() {
   {
-    lock_guard lock(posts_.mutex);
+    checked_lock lock(posts_.mutex);
     posts_.due.swap(posts_.all);
   }
   posts_.due.insert(posts_.due.end(), posts_.own.begin(), posts_.own.end());

@@ -121,7 +121,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   outgoing_connections calls_;
   std::function<void(const gate::refusal&)> on_refused_;
   struct {
-    troupe::mutex mutex;
+    checked_mutex mutex;
     std::uint64_t last TROUPE_GUARDED_BY(mutex) = 0;
     std::unordered_map<std::uint64_t, doorman*> all TROUPE_GUARDED_BY(mutex);
     silent_connections silent;  // used by the leader thread only
@@ -132,7 +132,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   std::function<void()> idle_work_;
 
   struct {
-    troupe::mutex mutex;
+    checked_mutex mutex;
     std::vector<caf::resumable*> all TROUPE_GUARDED_BY(mutex);
     std::atomic<bool> are_served{false};  // changed under the lock only
     // own and due: used by the leader thread only.

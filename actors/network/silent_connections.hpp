@@ -49,14 +49,14 @@ class outgoing_connections {
   /// lives, or until take() takes it.
   std::shared_ptr<void> store(std::string host, std::uint16_t port, gate::proven_connection made) {
     auto result = std::make_shared<proven>(proven{std::move(host), port, std::move(made)});
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     std::erase_if(proven_, [](const auto& each) { return each.expired(); });
     proven_.push_back(result);
     return result;
   }
   /// Takes the oldest connection that was stored for the address; nothing if there is none.
   std::optional<gate::proven_connection> take(const std::string& host, std::uint16_t port) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     for (auto at = proven_.begin(); at != proven_.end(); ++at) {
       const auto found = at->lock();
       if (!found || found->port != port || found->host != host) continue;
@@ -69,7 +69,7 @@ class outgoing_connections {
   /// Notes that the connection of this socket waits for its first byte. The note holds as long as the result lives.
   silent_connections::token expect_first(const std::string& host, std::uint16_t port, int socket) {
     auto result = std::make_shared<const int>(socket);
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     std::erase_if(unanswered_, [](const auto& each) { return each.socket.expired(); });
     unanswered_.push_back({host, port, result});
     return result;
@@ -77,7 +77,7 @@ class outgoing_connections {
   /// Ends the connections to the address that wait for their first byte. Called by the leader thread, which is also the thread
   /// that destroys connections. So a socket that this function finds is still open.
   void give_up(const std::string& host, std::uint16_t port) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     for (const auto& each : unanswered_)
       if (const auto socket = each.socket.lock(); socket != nullptr && each.host == host && each.port == port)
         ::shutdown(*socket, SHUT_RDWR);
@@ -95,7 +95,7 @@ class outgoing_connections {
     std::weak_ptr<const int> socket;  // expired: something has come, or the connection is over
   };
 
-  mutex mutex_;
+  checked_mutex mutex_;
   std::vector<std::weak_ptr<proven>> proven_ TROUPE_GUARDED_BY(mutex_);
   std::vector<unanswered> unanswered_ TROUPE_GUARDED_BY(mutex_);
 };

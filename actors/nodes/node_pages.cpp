@@ -27,7 +27,7 @@ node_pages::~node_pages() { end(); }
 
 void node_pages::end() {
   std::unique_ptr<metrics::page_server> server;
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   server.swap(server_);
 }
 

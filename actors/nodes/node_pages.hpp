@@ -53,7 +53,7 @@ class node_pages {
   error problem_{errc::none, {}};
   std::chrono::steady_clock::time_point asked_{};
   std::uint16_t port_ = 0;
-  mutex mutex_;
+  checked_mutex mutex_;
   std::unique_ptr<metrics::page_server> server_ TROUPE_GUARDED_BY(mutex_);
 };
 

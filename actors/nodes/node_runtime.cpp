@@ -292,7 +292,7 @@ void node_runtime::let_go() {
 
 bool node_runtime::begin_end() {
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (stopped_) return false;
     const auto& name = services_.self.name();
     detail::continuation_scope::refuse_to_wait();
@@ -359,7 +359,7 @@ void node_runtime::end_actors() {
 }
 
 void node_runtime::check_running() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (stopped_) throw link_->has_ended();
 }
 

@@ -81,7 +81,7 @@ class node_runtime {
   node_services services_;
   const std::shared_ptr<node_link> link_;
   std::mutex looking_;  // held while the certificates are read again
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
   std::optional<system_config> config_;
   std::unique_ptr<caf::actor_system> own_system_;  // the actors of this system use services_ until their end

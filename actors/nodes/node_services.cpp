@@ -12,32 +12,32 @@
 namespace troupe::nodes {
 
 void published_actors::add(std::string name, caf::strong_actor_ptr actor) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   all_.insert_or_assign(std::move(name), std::move(actor));
 }
 
 caf::strong_actor_ptr published_actors::find(const std::string& name) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = all_.find(name);
   return found == all_.end() ? nullptr : found->second;
 }
 
 std::vector<caf::strong_actor_ptr> published_actors::stop() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<caf::strong_actor_ptr> result;
   for (auto& [name, actor] : std::exchange(all_, {})) result.push_back(std::move(actor));
   return result;
 }
 
 void peer_news_handler::set(handler notify) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   notify_ = std::move(notify);
 }
 
 void peer_news_handler::tell(const std::string& peer, const std::string& reason) const {
   handler notify;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     notify = notify_;
   }
   if (!notify) return;

@@ -60,7 +60,7 @@ class published_actors {
   std::vector<caf::strong_actor_ptr> stop();
 
  private:
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::map<std::string, caf::strong_actor_ptr> all_ TROUPE_GUARDED_BY(mutex_);
 };
 
@@ -80,7 +80,7 @@ class peer_news_handler {
  private:
   const logging::node_log log_;
   const char* const name_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   handler notify_ TROUPE_GUARDED_BY(mutex_);
 };
 

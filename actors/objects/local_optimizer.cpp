@@ -130,7 +130,7 @@ named_tensors local_optimizer::buffers() const {
 }
 
 squared_norms local_optimizer::norms(const engine::gradient_table* of) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto& gradients = of != nullptr ? *of : gathered_.gradients;
   at::NoGradGuard no_grad;
   squared_norms result;
@@ -148,7 +148,7 @@ squared_norms local_optimizer::norms(const engine::gradient_table* of) const {
 }
 
 void local_optimizer::gather(const engine::gradient_table& gradients, std::uint64_t round) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (round < gathered_.round)
     throw error(errc::misuse, "optimizer: gradients for round " + std::to_string(round) + " came late, in round " +
                                 std::to_string(gathered_.round) + "; they were dropped");
@@ -159,22 +159,22 @@ void local_optimizer::gather(const engine::gradient_table& gradients, std::uint6
 }
 
 void local_optimizer::forget_gathered(std::uint64_t round) noexcept {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (round == 0 || round >= gathered_.round) gathered_.gradients.clear();
 }
 
 bool local_optimizer::has_made(std::uint64_t number, bool give_up) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return changes_.has_made(number, give_up);
 }
 
 void local_optimizer::step(const engine::gradient_table& gradients, double scale, const change& which) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (changes_.is_due(which.number)) step_with(gradients, scale, which, nullptr);
 }
 
 void local_optimizer::gathered_step(double scale, const change& which) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (!changes_.is_due(which.number)) return;
   if (which.round != gathered_.round)
     throw error(errc::misuse, "optimizer: the gradients gathered here are of round " + std::to_string(gathered_.round) +
@@ -220,7 +220,7 @@ void local_optimizer::take_rates(const group_rates& rates) {
 }
 
 void local_optimizer::set_learning_rates(const change& which) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   check_rates(which.rates);
   if (!changes_.is_due(which.number)) return;
   changes_.begin(which.number);
@@ -239,7 +239,7 @@ checkpoint_part local_optimizer::part(const std::string& node, const std::string
 }
 
 std::uint64_t local_optimizer::estimated_bytes() const {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   const auto all = part({}, {});
   lock.unlock();  // shapes do not change
   return objects::estimated_bytes(all);
@@ -255,7 +255,7 @@ std::unique_lock<std::mutex> local_optimizer::begin_writing() {
 
 support::file_digest local_optimizer::snapshot(const std::string& node, const std::string& save_id) {
   const auto writing = begin_writing();
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   parts_.outgoing = {};  // frees the memory of the snapshot before
   parts_.last_save = save_id;
   const auto bytes = part_bytes(part(node, save_id));
@@ -273,12 +273,12 @@ support::file_digest local_optimizer::write_snapshot(const support::file_locatio
 }
 
 at::Tensor local_optimizer::piece(const std::string& save_id, std::uint64_t offset, std::uint64_t size) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return parts_.outgoing.piece(save_id, offset, size);
 }
 
 bool local_optimizer::has_saved_last(const std::string& save_id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return parts_.last_save == save_id;
 }
 
@@ -292,12 +292,12 @@ void local_optimizer::receive(const std::string& save_id, std::uint64_t offset, 
                                      " bytes was announced, and a part of this model has at most " + std::to_string(most) +
                                      "; load a checkpoint of this model");
   }
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   parts_.incoming.receive(save_id, offset, total, piece);
 }
 
 void local_optimizer::stage_received(const std::string& path, const support::file_digest& digest, const std::string& save_id) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   const auto bytes = parts_.incoming.take(save_id);
   lock.unlock();
   auto part = parse_part(bytes, path, digest, save_id);  // may take long, and changes nothing
@@ -308,7 +308,7 @@ void local_optimizer::stage_received(const std::string& path, const support::fil
 void local_optimizer::stage(const support::file_location& location, const support::file_digest& digest,
                             const std::string& save_id) {
   auto part = read_part(location, digest, save_id);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   stage(location.text(), std::move(part));
 }
 
@@ -354,7 +354,7 @@ named_tensors local_optimizer::buffers_for(const checkpoint_part& part) const {
 }
 
 void local_optimizer::apply(const std::string& save_id, const change& which) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (which.number != 0 && which.number <= changes_.last())
     throw error(errc::misuse, "optimizer: change " + std::to_string(which.number) + " came late, after change " +
                                 std::to_string(changes_.last()) + "; load again");
@@ -381,7 +381,7 @@ void local_optimizer::apply(const std::string& save_id, const change& which) {
 }
 
 void local_optimizer::discard() noexcept {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   parts_.staged.reset();
   parts_.outgoing = {};
   parts_.incoming = {};

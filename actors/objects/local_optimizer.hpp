@@ -212,7 +212,7 @@ class local_optimizer {
   std::unique_lock<std::mutex> begin_writing();
 
   std::mutex writing_;  // held while a snapshot is made or written; locked before mutex_
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   const optimizer_kind& kind_;
   std::vector<std::shared_ptr<module>> modules_;  // own the parameters
   named_tensors parameters_;                      // their values, and the state of optimizer_, change under mutex_

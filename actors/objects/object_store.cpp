@@ -12,7 +12,7 @@
 namespace troupe::objects {
 
 void object_store::add_module_type(const std::string& type, module_maker make) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (!types_.emplace(type, std::move(make)).second)
     throw error(errc::misuse, "node '" + node_name_ + "' already has a module type '" + type + "'");
 }
@@ -20,7 +20,7 @@ void object_store::add_module_type(const std::string& type, module_maker make) {
 std::shared_ptr<module> object_store::make_module(const std::string& type, const attributes& values) const {
   module_maker make;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     auto found = types_.find(type);
     if (found == types_.end()) {
       std::string known;
@@ -45,7 +45,7 @@ object_id object_store::add(node_id owner, std::shared_ptr<local_optimizer> obje
 }
 
 object_id object_store::insert(node_id owner, object held, std::string type) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   count(owner);
   const object_id id{here_, ++last_number_};
   objects_.emplace(id, entry{std::move(held), {owner}, {}, std::move(type), std::make_shared<changes>()});
@@ -66,7 +66,7 @@ void object_store::count_off(node_id owner, std::size_t times) {
 
 template <class T>
 std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) refuse(id, kind);
   const auto* held = std::get_if<std::shared_ptr<T>>(&found->second.held);
@@ -78,7 +78,7 @@ std::shared_ptr<T> object_store::find(object_id id, const char* kind) const {
 object_store::change_lock object_store::begin_change(object_id id, node_id caller, std::uint64_t number, std::uint64_t first) {
   std::shared_ptr<changes> of;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto found = objects_.find(id);
     if (found == objects_.end()) refuse(id, "one to change");
     of = found->second.changed;
@@ -104,13 +104,13 @@ void object_store::refuse(object_id id, const std::string& expected) const {
 }
 
 std::string object_store::type_of(object_id id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = objects_.find(id);
   return found == objects_.end() ? std::string() : found->second.type;
 }
 
 bool object_store::is_owned_by(object_id id, node_id owner) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = objects_.find(id);
   if (found == objects_.end()) return true;
   const auto& owners = found->second.owners;
@@ -119,7 +119,7 @@ bool object_store::is_owned_by(object_id id, node_id owner) const {
 
 bool object_store::drop(object_id id, node_id owner) {
   decltype(objects_)::node_type dropped;  // destroyed after the lock is released
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) return false;
   auto& owners = found->second.owners;
@@ -133,7 +133,7 @@ bool object_store::drop(object_id id, node_id owner) {
 
 std::shared_ptr<void> object_store::drop_owned_by(node_id owner) {
   auto dropped = std::make_shared<std::vector<entry>>();
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   for (auto it = objects_.begin(); it != objects_.end();) {
     auto& each = it->second;
     count_off(owner, std::erase(each.owners, owner));
@@ -152,7 +152,7 @@ std::shared_ptr<void> object_store::settle(node_id owner, const std::vector<std:
   std::unordered_map<std::uint64_t, std::size_t> counts;
   for (const auto number : held) ++counts[number];
   auto dropped = std::make_shared<std::vector<entry>>();
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   for (auto it = objects_.begin(); it != objects_.end();) {
     auto& owners = it->second.owners;
     std::size_t left = counts[it->first.number];
@@ -168,7 +168,7 @@ std::shared_ptr<void> object_store::settle(node_id owner, const std::vector<std:
 }
 
 std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) refuse(id, "one to lend");
   if (found->second.loans.size() >= most_loans)
@@ -180,7 +180,7 @@ std::uint64_t object_store::lend(object_id id, node_id from, node_id to) {
 }
 
 void object_store::accept_loan(object_id id, std::uint64_t ticket, node_id to) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   auto found = objects_.find(id);
   if (found == objects_.end()) refuse(id, "one that was lent");
   auto& loans = found->second.loans;
@@ -194,7 +194,7 @@ void object_store::accept_loan(object_id id, std::uint64_t ticket, node_id to) {
 }
 
 bool object_store::serves(node_id who) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return std::any_of(objects_.begin(), objects_.end(), [&](const auto& each) {
     const auto& [id, held] = each;
     const auto& owners = held.owners;
@@ -205,7 +205,7 @@ bool object_store::serves(node_id who) const {
 }
 
 std::size_t object_store::size() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return objects_.size();
 }
 

@@ -36,14 +36,14 @@ class node_tether {
   class change {
    public:
     change(node_tether& of, const object_id& object) : of_(of), object_(object) {
-      lock_guard lock(of_.mutex_);
+      checked_lock lock(of_.mutex_);
       number_ = ++of_.last_change_;
       auto& open = of_.changes_[object_];
       open.insert(number_);
       first_ = *open.begin();
     }
     ~change() {
-      lock_guard lock(of_.mutex_);
+      checked_lock lock(of_.mutex_);
       const auto found = of_.changes_.find(object_);
       found->second.erase(number_);
       if (found->second.empty()) of_.changes_.erase(found);
@@ -63,16 +63,16 @@ class node_tether {
   };
 
   void hold(const object_id& object) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     ++handles_[object];
   }
   void let_go(const object_id& object) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (const auto found = handles_.find(object); found != handles_.end() && --found->second == 0) handles_.erase(found);
   }
   /// The numbers of the node's objects that have handles here; a number is listed once for each handle.
   std::vector<std::uint64_t> held_of(node_id node) const {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     std::vector<std::uint64_t> result;
     for (auto i = handles_.lower_bound({node, 0}); i != handles_.end() && i->first.node == node; ++i)
       result.insert(result.end(), i->second, i->first.number);
@@ -80,7 +80,7 @@ class node_tether {
   }
 
  private:
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::map<object_id, std::size_t> handles_ TROUPE_GUARDED_BY(mutex_);
   std::map<object_id, std::set<std::uint64_t>> changes_ TROUPE_GUARDED_BY(mutex_);  // for which somebody waits
   std::uint64_t last_change_ TROUPE_GUARDED_BY(mutex_) = 0;
@@ -188,7 +188,7 @@ class object_store {
   const node_id here_;
   const std::string node_name_;
   const std::shared_ptr<node_tether> tether_ = std::make_shared<node_tether>();
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::map<std::string, module_maker> types_ TROUPE_GUARDED_BY(mutex_);
   std::unordered_map<object_id, entry> objects_ TROUPE_GUARDED_BY(mutex_);
   std::unordered_map<node_id, std::size_t> owned_ TROUPE_GUARDED_BY(mutex_);  // number of ownerships of each node

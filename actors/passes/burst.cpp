@@ -210,7 +210,7 @@ void run_functions(burst& work, engine::graph_task& task, const burst_services& 
   for (auto send : work.sends) task.drop(index.at(send));
   task.use_workers(workers_for_this_thread(here));
   task.run(work.stop.get());
-  const lock_guard lock(work.state->leaves_mutex);
+  const checked_lock lock(work.state->leaves_mutex);
   work.state->leaves.made_here();
 }
 
@@ -250,14 +250,14 @@ error describe(const std::exception& reason, const burst& work, const std::strin
 engine::gradient_table gathered_by_burst(context_id context) {
   const auto* const work = support::call_scope::burst_of(context);
   if (work == nullptr) return {};
-  const lock_guard lock(work->state->leaves_mutex);
+  const checked_lock lock(work->state->leaves_mutex);
   return work->state->leaves;
 }
 
 at::Tensor gathered_by_burst(context_id context, const at::Tensor& leaf) {
   const auto* const work = support::call_scope::burst_of(context);
   if (work == nullptr) return {};
-  const lock_guard lock(work->state->leaves_mutex);
+  const checked_lock lock(work->state->leaves_mutex);
   return work->state->leaves.find(leaf);
 }
 

@@ -31,7 +31,7 @@ struct pass_task {
   engine::graph_task_settings settings;  // the first burst makes `task` with these settings
   std::optional<engine::graph_task> task;
   std::map<message_id, std::size_t> send_index;
-  mutable mutex leaves_mutex;  // hooks on other threads may read `leaves` while the task runs
+  mutable checked_mutex leaves_mutex;  // hooks on other threads may read `leaves` while the task runs
   engine::gradient_table leaves TROUPE_GUARDED_BY(leaves_mutex);
   std::optional<engine::current_streams> streams;  // the streams of the caller; none if another node started the pass
   contracts::context_record_ptr record;

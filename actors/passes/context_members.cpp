@@ -15,22 +15,22 @@ const std::shared_ptr<protocol::call_tree_position>& below_the_root() {
 }  // namespace
 
 void context_members::called(node_id who) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (who != here_) nodes_[who] = {.is_peer = true, .takes_part = true};
 }
 
 void context_members::joined(const std::vector<node_id>& nodes) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   for (const node_id each : nodes) nodes_[each] = {.is_peer = each != here_, .takes_part = true};
 }
 
 void context_members::announced(node_id who) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (who != here_) nodes_[who].is_peer = true;
 }
 
 void context_members::left(node_id who) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = nodes_.find(who);
   if (found == nodes_.end()) return;
   found->second.is_peer = false;
@@ -38,7 +38,7 @@ void context_members::left(node_id who) {
 }
 
 std::vector<node_id> context_members::peers() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<node_id> result;
   for (const auto& [who, known] : nodes_)
     if (known.is_peer) result.push_back(who);
@@ -46,19 +46,19 @@ std::vector<node_id> context_members::peers() const {
 }
 
 bool context_members::has_peer(node_id who) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = nodes_.find(who);
   return found != nodes_.end() && found->second.is_peer;
 }
 
 bool context_members::takes_part(node_id who) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = nodes_.find(who);
   return found != nodes_.end() && found->second.takes_part;
 }
 
 void context_members::called_by(node_id who) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (who == here_) return;
   nodes_[who].takes_part = true;
   if (position_ || of_.node == here_) return;
@@ -69,12 +69,12 @@ void context_members::called_by(node_id who) {
 }
 
 bool context_members::joined_by(node_id caller) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return position_ && position_->parent == caller && caller != node_id{};
 }
 
 void context_members::adopt(node_id child) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (!position_ || position_->children.contains(child)) return;
   if (position_.use_count() > 1)  // a running pass or another record uses this position too
     position_ = std::make_shared<protocol::call_tree_position>(*position_);
@@ -82,7 +82,7 @@ void context_members::adopt(node_id child) {
 }
 
 protocol::call_tree_position_ptr context_members::position() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return position_;
 }
 

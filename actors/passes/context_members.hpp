@@ -53,7 +53,7 @@ class context_members {
 
   const context_id of_;
   const node_id here_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   // A flat map needs little memory: most contexts have few entries, and a program may have many contexts.
   boost::container::flat_map<node_id, knowledge> nodes_ TROUPE_GUARDED_BY(mutex_);
   std::shared_ptr<protocol::call_tree_position> position_ TROUPE_GUARDED_BY(mutex_);

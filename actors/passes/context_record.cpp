@@ -11,12 +11,12 @@
 namespace troupe::passes {
 
 void context_record::count_in(std::shared_ptr<task_count> tasks) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   tasks_of_opener_ = std::move(tasks);
 }
 
 bool context_record::add(engine::send_source send, node_id to, std::vector<engine::recording> recordings) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (released_) return false;
   if (send.function) sends_.push_back(std::move(send));
   std::move(recordings.begin(), recordings.end(), std::back_inserter(recordings_));
@@ -26,7 +26,7 @@ bool context_record::add(engine::send_source send, node_id to, std::vector<engin
 
 void context_record::end_recording(const engine::recording& which) {
   const auto now = engine::recording_from_now({}).from;
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = std::find_if(recordings_.rbegin(), recordings_.rend(), [&](const engine::recording& each) {
     return each.thread == which.thread && each.from == which.from && each.place == which.place;
   });
@@ -34,7 +34,7 @@ void context_record::end_recording(const engine::recording& which) {
 }
 
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;
   if (id_.node == here_) return lost;
   const auto news = passes_.count_news(failed);
@@ -49,12 +49,12 @@ std::vector<contracts::graph_task_actor> context_record::learn(pass_number compl
 }
 
 bool context_record::lacks(pass_number completed, const std::vector<pass_number>& failed) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return !tasks_.empty() || (passes_.has_gradients && (completed > passes_.completed || passes_.count_news(failed) > 0));
 }
 
 std::optional<context_record::start> context_record::begin(bool at_once) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (passes_.is_running() || released_ || (at_once && (passes_.is_gathering || !tasks_.empty()))) return std::nullopt;
   passes_.running = passes_.current = {passes_.current.value + 1};
   ++counts_.passes_running;
@@ -64,7 +64,7 @@ std::optional<context_record::start> context_record::begin(bool at_once) {
 }
 
 std::optional<context_record::start> context_record::follow(pass_number number) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (is_over(number) || is_crowded()) return std::nullopt;
   passes_.current = number;
   passes_.has_gradients = true;
@@ -76,24 +76,24 @@ bool context_record::is_over(pass_number number) const {
 }
 
 bool context_record::lacks_capacity_for(pass_number number) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return is_crowded() && !is_over(number);
 }
 
 bool context_record::set_task(pass_number number, contracts::graph_task_actor task) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (!released_ && tasks_.emplace(number, std::move(task)).second && tasks_of_opener_) ++*tasks_of_opener_;
   return !released_;
 }
 
 contracts::graph_task_actor context_record::task_of(pass_number number) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = tasks_.find(number);
   return found == tasks_.end() ? contracts::graph_task_actor{} : found->second;
 }
 
 std::vector<contracts::graph_task_actor> context_record::tasks() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<contracts::graph_task_actor> result;
   for (const auto& [number, task] : tasks_) result.push_back(task);
   return result;
@@ -110,7 +110,7 @@ contracts::graph_task_actor context_record::take_task(pass_number number) {
 
 void context_record::end(pass_number number, bool succeeded) {
   contracts::graph_task_actor lost;  // destroyed after the lock is released
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (passes_.running == number) {
     passes_.running = {};
     counts_.pass_ended(succeeded);
@@ -124,7 +124,7 @@ void context_record::end(pass_number number, bool succeeded) {
 }
 
 contracts::graph_task_actor context_record::skip(pass_number number) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (id_.node == here_ && number > passes_.current) return {};
   passes_.current = std::max(passes_.current, number);
   if (passes_.count_failed() < most_failed) passes_.add_failed({number});  // otherwise later calls are refused (CR-7)
@@ -132,19 +132,19 @@ contracts::graph_task_actor context_record::skip(pass_number number) {
 }
 
 contracts::graph_task_actor context_record::next_to_gather() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto oldest = tasks_.begin();
   passes_.is_gathering = oldest != tasks_.end() && oldest->first <= passes_.completed;
   return passes_.is_gathering ? take_task(oldest->first) : contracts::graph_task_actor{};
 }
 
 std::vector<engine::recording> context_record::recordings() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return recordings_;
 }
 
 context_record::remains context_record::release() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (!std::exchange(released_, true)) --counts_.contexts;
   if (std::exchange(passes_.running, {}) != pass_number{}) counts_.pass_ended(false);
   remains result{std::exchange(sends_, {}), {}};

@@ -101,7 +101,7 @@ class context_record {
   contracts::graph_task_actor next_to_gather();
 
   known_passes passes() const {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     return passes_;
   }
   /// The recordings of the calls and passes of this context on this node so far.
@@ -124,7 +124,7 @@ class context_record {
   const node_id here_;
   support::activity& counts_;
   std::shared_ptr<task_count> tasks_of_opener_;
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::vector<engine::send_source> sends_ TROUPE_GUARDED_BY(mutex_);
   std::vector<engine::recording> recordings_ TROUPE_GUARDED_BY(mutex_);  // made by calls, and by passes that create a graph
   known_passes passes_ TROUPE_GUARDED_BY(mutex_);

@@ -234,7 +234,7 @@ void graph_task_desk::carry_out(const participant::hand_out&) {
   auto& task = terms_->task;
   contracts::table_ptr table;
   if (task && !participant_.over()) {
-    const lock_guard lock(task->leaves_mutex);
+    const checked_lock lock(task->leaves_mutex);
     if (!task->leaves.empty()) table = std::make_shared<engine::gradient_table>(std::exchange(task->leaves, {}));
   }
   std::exchange(table_, std::nullopt)->deliver(std::move(table));

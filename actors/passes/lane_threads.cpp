@@ -35,14 +35,14 @@ struct lane_threads::queue {
   void serve(std::size_t worker, std::function<void()> work) {
     for (;;) {
       work();
-      const lock_guard lock(mutex);
+      const checked_lock lock(mutex);
       if (waiting.empty()) return idle.push_back(worker);
       work = std::move(waiting.front());
       waiting.pop_front();
     }
   }
 
-  troupe::mutex mutex;
+  checked_mutex mutex;
   std::vector<std::size_t> idle TROUPE_GUARDED_BY(mutex);              // indices of CPU workers
   std::deque<std::function<void()>> waiting TROUPE_GUARDED_BY(mutex);  // work; empty while a worker is idle
 };
@@ -82,7 +82,7 @@ lane_threads::~lane_threads() {
 
 template <class Message>
 void lane_threads::send(Message what) {
-  unique_lock lock(queue_->mutex);
+  checked_unique_lock lock(queue_->mutex);
   if (queue_->idle.empty()) return queue_->waiting.push_back(std::move(what));
   const std::size_t worker = queue_->idle.back();
   queue_->idle.pop_back();
@@ -125,7 +125,7 @@ std::size_t lane_threads::end() noexcept {
     if (!is_over) continue;
     until = std::chrono::steady_clock::now() + between_looks;
     {
-      const lock_guard lock(queue_->mutex);
+      const checked_lock lock(queue_->mutex);
       std::move(queue_->waiting.begin(), queue_->waiting.end(), std::back_inserter(never));
       queue_->waiting.clear();
     }

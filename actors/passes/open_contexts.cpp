@@ -35,7 +35,7 @@ contracts::graph_task_actor open_contexts::join(const contracts::context_record_
 }
 
 bool open_contexts::know(const open_context& context) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto id = context.record->id();
   if (stopped_ || is_full(id.node)) return false;
   if (!open_.emplace(id, context).second) return true;
@@ -59,25 +59,25 @@ void open_contexts::erase(std::unordered_map<context_id, open_context>::iterator
 }
 
 void open_contexts::forget(const context_id& id) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (const auto found = open_.find(id); found != open_.end()) erase(found);
 }
 
 open_context open_contexts::find(const context_id& id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   const auto found = open_.find(id);
   return found == open_.end() ? open_context{} : found->second;
 }
 
 std::vector<open_context> open_contexts::all() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   std::vector<open_context> result;
   for (const auto& [id, each] : open_) result.push_back(each);
   return result;
 }
 
 error open_contexts::unknown(const context_id& id) const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (is_full(id.node))
     return error(errc::refused, "node '" + here_.self.name() + "' has " + std::to_string(most_of_one) +
                                   " open contexts of node '" + here_.directory.name(id.node) +
@@ -88,7 +88,7 @@ error open_contexts::unknown(const context_id& id) const {
 
 void open_contexts::close(const context_id& id) {
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     const auto found = open_.find(id);
     if (found == open_.end()) return;
     if (!stopped_) closed_.emplace_back(id, std::move(found->second.actor));  // after stop() the node ends the context actors
@@ -100,7 +100,7 @@ void open_contexts::close(const context_id& id) {
 void open_contexts::release_closed() {
   std::vector<std::pair<context_id, contracts::context_actor>> all;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     all.swap(closed_);
   }
   for (auto& [id, actor] : all) caf::anon_send(here_.actors.gateway, support::close_atom::value, id, std::move(actor));
@@ -114,7 +114,7 @@ void open_contexts::add(contracts::outgoing_joint_ptr joint) {
 }
 
 std::vector<contracts::context_actor> open_contexts::stop() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   stopped_ = true;
   std::vector<contracts::context_actor> result;
   for (auto& [id, each] : std::exchange(open_, {})) result.push_back(std::move(each.actor));

@@ -76,7 +76,7 @@ class open_contexts {
 
   const context_services here_;  // the context actors point to it
   std::atomic<std::uint64_t> opened_{0};
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::unordered_map<context_id, open_context> open_ TROUPE_GUARDED_BY(mutex_);
   struct share {
     std::size_t contexts = 0;  // in open_

@@ -122,7 +122,7 @@ std::vector<std::string> policy::roles_that_save() const {
 }
 
 bool policy_file::read_again() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   auto text = policy::text_of(path_);
   auto known = read_.find(text);
   if (known == read_.end()) {

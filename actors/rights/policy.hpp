@@ -84,7 +84,7 @@ class policy_file {
 
  private:
   const std::string path_;
-  mutex mutex_;
+  checked_mutex mutex_;
   std::map<std::string, policy> read_ TROUPE_GUARDED_BY(mutex_);  // by their texts
   std::atomic<const policy*> now_{nullptr};                       // changes under the mutex
 };

@@ -20,7 +20,7 @@ void hand_out(Begins all) {
 }  // namespace
 
 void burst_threads::start(std::size_t limit, std::function<actor()> spawn) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   spawn_ = std::move(spawn);
   while (all_.size() < limit) all_.push_back(spawn_());
   idle_ = all_;
@@ -30,7 +30,7 @@ void burst_threads::start(std::size_t limit, std::function<actor()> spawn) {
 void burst_threads::post(job what) {
   std::vector<begin> now;
   {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (stopped_) return;
     waiting_.push_back(std::move(what));
     now = due();
@@ -39,7 +39,7 @@ void burst_threads::post(job what) {
 }
 
 burst_threads::order burst_threads::ended(const actor& thread) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   --computing_;
   if (!waiting_.empty() && computing_ < static_cast<std::ptrdiff_t>(limit_)) {
     ++computing_;
@@ -59,7 +59,7 @@ burst_threads::order burst_threads::ended(const actor& thread) {
 void burst_threads::blocked() {
   std::vector<begin> now;
   {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     --computing_;
     now = due();
   }
@@ -67,13 +67,13 @@ void burst_threads::blocked() {
 }
 
 void burst_threads::resumed() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   ++computing_;
 }
 
 std::vector<burst_threads::actor> burst_threads::stop() {
   std::deque<job> never_run;  // destroyed after the lock is released
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   stopped_ = true;
   never_run.swap(waiting_);
   spawn_ = nullptr;

@@ -71,7 +71,7 @@ class burst_threads {
   };
   std::vector<begin> due() TROUPE_REQUIRES(mutex_);
 
-  mutex mutex_;
+  checked_mutex mutex_;
   std::size_t limit_ TROUPE_GUARDED_BY(mutex_) = 0;
   std::function<actor()> spawn_ TROUPE_GUARDED_BY(mutex_);
   std::ptrdiff_t computing_ TROUPE_GUARDED_BY(mutex_) = 0;  // bursts that run and do not wait

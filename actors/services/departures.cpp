@@ -40,7 +40,7 @@ void departures::post(devices::staged what, std::function<void()> finish_content
   };
   std::exception_ptr failure;
   {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (finished_) {
       failure = too_late();
     } else {
@@ -60,7 +60,7 @@ void departures::post(devices::staged what, std::function<void()> finish_content
 }
 
 void departures::finish(std::chrono::steady_clock::time_point until) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   finished_ = true;
   const auto all = std::exchange(couriers_, {});
   lock.unlock();

@@ -63,7 +63,7 @@ class departures {
   caf::actor_system& system_;
   const guard guard_;
   const std::shared_ptr<sending> sending_ = std::make_shared<sending>();
-  mutex mutex_;
+  checked_mutex mutex_;
   std::map<c10::DeviceIndex, hired> couriers_ TROUPE_GUARDED_BY(mutex_);
   bool finished_ TROUPE_GUARDED_BY(mutex_) = false;
 };

@@ -21,7 +21,7 @@ constexpr std::string_view freeing = "troupe.free";  // a kind of work in work_t
 
 void garbage::add(std::shared_ptr<void> what) {
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (frees_at_once_) return;
     kept_.all.push_back(std::move(what));
   }
@@ -41,7 +41,7 @@ void garbage::tidy_soon() {
 void garbage::free_all() {
   const auto what = std::make_shared<contracts::discarded>();
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     what->all.swap(kept_.all);
   }
   if (what->all.empty()) return;
@@ -58,7 +58,7 @@ void garbage::free(contracts::discarded what) {
 }
 
 contracts::discarded garbage::stop() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   frees_at_once_ = true;
   return std::exchange(kept_, {});
 }

@@ -49,7 +49,7 @@ class garbage {
   support::work_times& times_;
   support::deadline_clock& deadlines_;
   running_work& running_;
-  mutex mutex_;
+  checked_mutex mutex_;
   contracts::discarded kept_ TROUPE_GUARDED_BY(mutex_);
   bool frees_at_once_ TROUPE_GUARDED_BY(mutex_) = false;
   std::atomic<bool> will_tidy_{false};

@@ -50,7 +50,7 @@ void outbox::warn_detached(const std::string& what) {
   constexpr std::size_t most_warnings = 1000;
   if (!options_.warn_detached || !log_.is_on(severity::warn)) return;
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     if (warned_.size() >= most_warnings || !warned_.insert(what).second) return;
   }
   log_.warn(

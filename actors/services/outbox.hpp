@@ -78,7 +78,7 @@ class outbox {
   message_clock& clock_;
   std::optional<services::departures>& departures_;
   std::atomic<bool> has_warned_of_profiler_{false};
-  mutex mutex_;
+  checked_mutex mutex_;
   std::set<std::string> warned_ TROUPE_GUARDED_BY(mutex_);  // see warn_detached
 };
 

@@ -31,11 +31,11 @@ class running_work {
     /// nanoseconds of the steady clock.
     entry(running_work& all, std::string_view kind, std::string_view name, std::int64_t now_ns) noexcept
         : all_(all), kind_(kind), name_(name), begin_ns_(now_ns) {
-      const lock_guard lock(all_.mutex_);
+      const checked_lock lock(all_.mutex_);
       all_.work_.push_back(*this);
     }
     ~entry() {
-      const lock_guard lock(all_.mutex_);
+      const checked_lock lock(all_.mutex_);
       all_.work_.erase(all_.work_.iterator_to(*this));
     }
     entry(const entry&) = delete;
@@ -52,7 +52,7 @@ class running_work {
 
   /// The work that runs; "" if nothing runs.
   std::string text(std::int64_t now_ns) const {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     std::string result;
     std::size_t named = 0;
     for (const auto& each : work_) {
@@ -65,7 +65,7 @@ class running_work {
   }
 
  private:
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   boost::intrusive::list<entry> work_ TROUPE_GUARDED_BY(mutex_);
 };
 

@@ -11,7 +11,7 @@ namespace troupe::support {
 constexpr std::chrono::hours longest{24 * 365 * 30};  // 30 years: sums of times do not overflow
 
 void deadline_clock::start() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   if (!stopped_) start_thread();
 }
 
@@ -28,12 +28,12 @@ deadline_clock::alarm deadline_clock::set(std::chrono::nanoseconds from_now, std
 }
 
 deadline_clock::alarm deadline_clock::reserve(std::chrono::nanoseconds from_now) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   return {now() + std::clamp<std::chrono::nanoseconds>(from_now, {}, longest), ++last_};
 }
 
 void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   if (stopped_) return;
   start_thread();
   TROUPE_EXPECT(alarms_.emplace(reserved, std::move(ring)).second);
@@ -44,7 +44,7 @@ void deadline_clock::set(const alarm& reserved, std::function<void()> ring) {
 
 void deadline_clock::call_off(const alarm& which) {
   std::function<void()> called_off;  // destroyed after the lock is released
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (const auto found = alarms_.find(which); found != alarms_.end()) {
     called_off = std::move(found->second);
     alarms_.erase(found);
@@ -52,30 +52,30 @@ void deadline_clock::call_off(const alarm& which) {
 }
 
 std::size_t deadline_clock::pending() const {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   return alarms_.size();
 }
 
 void deadline_clock::stop() {
   {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     stopped_ = true;
   }
   sooner_.notify_one();
   if (thread_.joinable()) thread_.join();
-  decltype(alarms_) left;   // destroyed after the lock is released
-  lock_guard lock(mutex_);  // an actor that is destroyed late calls off its alarm
+  decltype(alarms_) left;     // destroyed after the lock is released
+  checked_lock lock(mutex_);  // an actor that is destroyed late calls off its alarm
   left.swap(alarms_);
 }
 
 void deadline_clock::stand_still() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   TROUPE_EXPECT(!thread_.joinable() && alarms_.empty());
   stands_at_ = std::chrono::steady_clock::now();
 }
 
 void deadline_clock::advance(std::chrono::nanoseconds by) {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   TROUPE_EXPECT(stands_at_);
   *stands_at_ += by;
   while (!stopped_ && !alarms_.empty() && alarms_.begin()->first.first <= *stands_at_) ring_first();
@@ -95,7 +95,7 @@ void deadline_clock::ring_first() {
 // Cancelling an alarm does not wake the thread. The thread still wakes at the time of the cancelled alarm, and then waits for
 // the next alarm.
 void deadline_clock::run() {
-  unique_lock lock(mutex_);
+  checked_unique_lock lock(mutex_);
   while (!stopped_) {
     const auto now = std::chrono::steady_clock::now();
     if (!alarms_.empty() && alarms_.begin()->first.first <= now) {

@@ -57,7 +57,7 @@ class deadline_clock {
   void run();
   void ring_first() TROUPE_REQUIRES(mutex_);
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::condition_variable sooner_;
   std::map<alarm, std::function<void()>> alarms_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;

@@ -64,7 +64,7 @@ struct name_lookups::state {
     std::function<void(outcome)> done;
   };
 
-  troupe::mutex mutex;
+  checked_mutex mutex;
   std::map<ticket, name> waiting TROUPE_GUARDED_BY(mutex);
   ticket last TROUPE_GUARDED_BY(mutex) = 0;
   std::size_t threads TROUPE_GUARDED_BY(mutex) = 0;
@@ -73,12 +73,12 @@ struct name_lookups::state {
 name_lookups::name_lookups() : state_(std::make_shared<state>()) {}
 
 name_lookups::~name_lookups() {
-  lock_guard lock(state_->mutex);
+  checked_lock lock(state_->mutex);
   state_->waiting.clear();
 }
 
 name_lookups::ticket name_lookups::add(std::string host, std::uint16_t port, std::function<void(outcome)> done) {
-  lock_guard lock(state_->mutex);
+  checked_lock lock(state_->mutex);
   const auto result = ++state_->last;
   const auto at = state_->waiting.emplace(result, state::name{std::move(host), port, std::move(done)}).first;
   if (state_->threads == most_threads) return result;
@@ -95,13 +95,13 @@ name_lookups::ticket name_lookups::add(std::string host, std::uint16_t port, std
 }
 
 void name_lookups::give_up(ticket which) {
-  lock_guard lock(state_->mutex);
+  checked_lock lock(state_->mutex);
   state_->waiting.erase(which);
 }
 
 void name_lookups::run(const std::shared_ptr<state>& all) {
   ::pthread_setname_np(::pthread_self(), "troupe.lookup");
-  unique_lock lock(all->mutex);
+  checked_unique_lock lock(all->mutex);
   while (!all->waiting.empty()) {
     const auto next = std::move(all->waiting.extract(all->waiting.begin()).mapped());
     lock.unlock();

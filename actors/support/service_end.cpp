@@ -47,7 +47,7 @@ class signal_handlers {
     std::list<const std::function<void()>*> mine{&on_hangup};
     mine_ = mine.begin();
     {
-      const lock_guard lock(mutex_);
+      const checked_lock lock(mutex_);
       if (waiting_.empty()) install();
       waiting_.splice(waiting_.end(), mine);
     }
@@ -58,7 +58,7 @@ class signal_handlers {
   }
   ~signal_handlers() {
     ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     waiting_.erase(mine_);
     if (waiting_.empty()) remove();
   }
@@ -69,7 +69,7 @@ class signal_handlers {
   int hangup() const noexcept { return told_by_hangup; }
   /// Runs the `on_hangup` of all waiting threads, unless another thread has done so.
   static void hear_hangup() {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (!quiet(told_by_hangup)) return;
     for (const auto* each : waiting_)
       if (*each) (*each)();
@@ -99,7 +99,7 @@ class signal_handlers {
     hangup_event_ = {};
   }
 
-  static inline mutex mutex_;
+  static inline checked_mutex mutex_;
   static inline std::list<const std::function<void()>*> waiting_ TROUPE_GUARDED_BY(mutex_);
   static inline owned_descriptor event_ TROUPE_GUARDED_BY(mutex_);
   static inline owned_descriptor hangup_event_ TROUPE_GUARDED_BY(mutex_);
@@ -113,7 +113,7 @@ class signal_handlers {
 }  // namespace
 
 void service_end::ask() noexcept {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   asked_ = true;
   if (waiter_ >= 0) ring(waiter_);
 }
@@ -122,7 +122,7 @@ void service_end::wait(const std::function<void()>& on_hangup) {
   const auto asked = make_event();
   const signal_handlers signals(on_hangup);
   {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (asked_) return;
     waiter_ = asked.get();
   }
@@ -132,7 +132,7 @@ void service_end::wait(const std::function<void()>& on_hangup) {
     while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
     }
   } while (watched[0].revents == 0 && watched[1].revents == 0);
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   waiter_ = -1;
 }
 

@@ -24,7 +24,7 @@ class service_end {
   void wait(const std::function<void()>& on_hangup = {});
 
  private:
-  mutex mutex_;
+  checked_mutex mutex_;
   bool asked_ TROUPE_GUARDED_BY(mutex_) = false;
   int waiter_ TROUPE_GUARDED_BY(mutex_) = -1;  // the descriptor that wakes the thread that waits
 };

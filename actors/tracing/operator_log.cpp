@@ -30,12 +30,12 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
 }  // namespace
 
 void span_collector::add(trace_span span) {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   if (spans_.size() < most) spans_.push_back(std::move(span));
 }
 
 std::vector<trace_span> span_collector::take() {
-  const lock_guard lock(mutex_);
+  const checked_lock lock(mutex_);
   return std::exchange(spans_, {});
 }
 

@@ -21,7 +21,7 @@ class span_collector {
   std::vector<trace_span> take();
 
  private:
-  mutex mutex_;
+  checked_mutex mutex_;
   std::vector<trace_span> spans_ TROUPE_GUARDED_BY(mutex_);
 };
 using span_collector_ptr = std::shared_ptr<span_collector>;

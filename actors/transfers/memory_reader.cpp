@@ -33,7 +33,7 @@ contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actor
 
 bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
   TROUPE_EXPECT(here_.network);
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (stopped_) return false;
   if (!reader_) {
     reader_ = spawn_memory_reader(here_);
@@ -46,7 +46,7 @@ bool lazy_memory_reader::read(contracts::incoming_offer_ptr job) {
 }
 
 void lazy_memory_reader::was_read() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (--not_read_ == 0 && !stopped_ && !std::exchange(is_watched_, true)) watch();
 }
 
@@ -55,7 +55,7 @@ void lazy_memory_reader::watch() {
 }
 
 void lazy_memory_reader::end_if_unused(std::uint64_t offers) {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   is_watched_ = reader_ && not_read_ == 0 && offers_ != offers;
   if (is_watched_)
     watch();
@@ -64,7 +64,7 @@ void lazy_memory_reader::end_if_unused(std::uint64_t offers) {
 }
 
 contracts::memory_reader_actor lazy_memory_reader::stop() {
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   stopped_ = true;
   return std::exchange(reader_, {});
 }

@@ -38,7 +38,7 @@ class lazy_memory_reader {
 
   const used_services here_;
   const std::chrono::nanoseconds idle_time_;
-  mutex mutex_;
+  checked_mutex mutex_;
   contracts::memory_reader_actor reader_ TROUPE_GUARDED_BY(mutex_);
   gate::own_actors::hold guard_ TROUPE_GUARDED_BY(mutex_);  // keeps other nodes from sending to the reader
   std::uint64_t offers_ TROUPE_GUARDED_BY(mutex_) = 0;      // offers that were given to readers so far

@@ -45,7 +45,7 @@ class turns {
   /// Runs `what` after all lower numbers have had their turn. Throws if fail() was called.
   template <class F>
   void in_turn(std::size_t number, F&& what) {
-    unique_lock lock(mutex_);
+    checked_unique_lock lock(mutex_);
     while (next_ != number && !failed_) changed_.wait(lock);
     if (failed_) throw std::runtime_error("an earlier part of the batch failed");
     what();
@@ -55,19 +55,19 @@ class turns {
 
   /// All threads that still wait get no turn. Keeps the first failure.
   void fail(std::exception_ptr failure) {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (!failed_) failure_ = std::move(failure);
     failed_ = true;
     changed_.notify_all();
   }
 
   void rethrow() const {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::condition_variable changed_;
   std::size_t next_ TROUPE_GUARDED_BY(mutex_) = 0;
   bool failed_ TROUPE_GUARDED_BY(mutex_) = false;

@@ -110,7 +110,7 @@ class cluster_bench {
     std::vector<std::string> names;
     std::vector<measured_way> ways;
     {
-      const lock_guard lock(mutex_);
+      const checked_lock lock(mutex_);
       for (const auto& each : nodes_)
         if (each.gigaflops) names.push_back(each.name);
       ways = ways_ = ways_between(here_.name(), names);
@@ -123,13 +123,13 @@ class cluster_bench {
       if (stop_.requested()) return;
       std::fprintf(stderr, "%zu of %zu: %s -> %s\n", i + 1, ways.size(), way.from.c_str(), way.to.c_str());
       way.problem = problem_of([&] { measure(way); });
-      const lock_guard lock(mutex_);
+      const checked_lock lock(mutex_);
       ways_[i] = way;
     }
   }
 
   bool complete() const {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     const auto has_problem = [](const auto& each) { return !each.problem.empty(); };
     return !stop_.requested() && !nodes_.empty() && std::none_of(ways_.begin(), ways_.end(), has_problem) &&
            std::none_of(nodes_.begin(), nodes_.end(), has_problem);
@@ -137,7 +137,7 @@ class cluster_bench {
 
   /// Prints all results so far. Any thread may call this function.
   void print() const {
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     std::printf("%s", (options_.json ? json() : tables()).c_str());
     std::fflush(stdout);
   }
@@ -161,7 +161,7 @@ class cluster_bench {
     const auto [host, port] = parse_address(address);
     const auto first = here_.join(host, port, time_to_join);
     names_ = charlm::stage_nodes::join(here_, address, {}).names();
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     for (const auto& each : here_.peer(first).status(time_to_join).peers)
       if (!each.up && !each.gone) nodes_.push_back({each.who.name, {}, "it is unreachable: " + each.reason});
   }
@@ -172,13 +172,13 @@ class cluster_bench {
     for (const auto& each : file.nodes) {
       charlm::check_has_port(file, each);
       const auto problem = problem_of([&] { charlm::join_node(here_, file, each, time_to_join); });
-      const lock_guard lock(mutex_);
+      const checked_lock lock(mutex_);
       if (problem.empty())
         names_.push_back(each.name);
       else
         nodes_.push_back({each.name, {}, problem});
     }
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     if (names_.empty()) throw std::runtime_error("no node of " + file.origin + " could be joined; " + nodes_.front().problem);
   }
 
@@ -191,7 +191,7 @@ class cluster_bench {
     } catch (const error& failed) {
       const bool lacks_probe = failed.code() == errc::unknown_function;
       if (lacks_probe && !options_.join.empty()) {
-        const lock_guard lock(mutex_);
+        const checked_lock lock(mutex_);
         left_out_.push_back(name);  // may be a program of the user, or a training's driver
         return;
       }
@@ -199,7 +199,7 @@ class cluster_bench {
     } catch (const std::exception& failed) {
       result.problem = one_line(failed);
     }
-    const lock_guard lock(mutex_);
+    const checked_lock lock(mutex_);
     nodes_.push_back(std::move(result));
   }
 
@@ -232,7 +232,7 @@ class cluster_bench {
   const stop_signal& stop_;
   node here_;
   std::vector<std::string> names_;  // of the nodes to measure
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   std::vector<std::string> left_out_ TROUPE_GUARDED_BY(mutex_);  // nodes without the module type
   std::vector<measured_node> nodes_ TROUPE_GUARDED_BY(mutex_);
   std::vector<measured_way> ways_ TROUPE_GUARDED_BY(mutex_);

@@ -138,7 +138,7 @@ class cluster {
     auto ready = ready_line::parse(line, starter_.ready_token());
     if (!ready || ready->name != name) return lines_(name, line);
     if (auto host = starter_.reached_at(node_named(name)); !host.empty()) ready->host = std::move(host);
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     addresses_[name] = ready->address();
   }
 
@@ -167,12 +167,12 @@ class cluster {
   }
 
   std::size_t up() {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     return addresses_.size();
   }
 
   std::string address_of(const std::string& name) {
-    lock_guard lock(mutex_);
+    checked_lock lock(mutex_);
     auto found = addresses_.find(name);
     return found == addresses_.end() ? "" : found->second;
   }
@@ -187,7 +187,7 @@ class cluster {
   std::optional<launch_certificates> certificates_;
   const stop_signal& stop_;
   process_group::line_sink lines_ = lines_with_names();
-  mutex mutex_;
+  checked_mutex mutex_;
   std::map<std::string, std::string> addresses_ TROUPE_GUARDED_BY(mutex_);
   std::map<std::string, pid_t> pids_;
   std::vector<support::owned_descriptor> signs_of_life_;  // write ends of the stdin of nodes on other hosts

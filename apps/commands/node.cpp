@@ -74,7 +74,7 @@ class stay {
   void on_hangup() {
     std::shared_ptr<nodes::node_link> link;
     {
-      const lock_guard lock(mutex_);
+      const checked_lock lock(mutex_);
       link = link_;
       is_hung_up_ = !link;
     }
@@ -87,7 +87,7 @@ class stay {
   void has(node& made) {
     bool is_late = false;
     {
-      const lock_guard lock(mutex_);
+      const checked_lock lock(mutex_);
       link_ = runtime_of(made).link();
       is_late = is_hung_up_;
     }
@@ -97,7 +97,7 @@ class stay {
 
  private:
   std::atomic<bool> joined_{false};
-  mutex mutex_;
+  checked_mutex mutex_;
   std::shared_ptr<nodes::node_link> link_ TROUPE_GUARDED_BY(mutex_);  // null before the node has read its files
   bool is_hung_up_ TROUPE_GUARDED_BY(mutex_) = false;                 // a SIGHUP came while link_ was null
 };

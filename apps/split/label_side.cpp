@@ -28,7 +28,7 @@ label_side::label_side(const table& labels, double rate, cut_options how, std::o
 call_reply label_side::forward(call_arguments& arguments) {
   const auto what = get<std::string>(arguments.values, "do");
   const auto step = get<std::int64_t>(arguments.values, "step");
-  lock_guard lock(mutex_);
+  checked_lock lock(mutex_);
   if (what == "loss") return loss(step, arguments);
   if (what == "learn") return learn(step, arguments);
   refuse("expected loss or learn as the value 'do', got '" + what + "'");

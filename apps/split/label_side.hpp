@@ -43,7 +43,7 @@ class label_side {
 
   const double rate_;
   std::unordered_map<std::int64_t, float> labels_;  // the label of each person
-  mutex mutex_;
+  checked_mutex mutex_;
   half half_ TROUPE_GUARDED_BY(mutex_);
   cut cut_ TROUPE_GUARDED_BY(mutex_);
   std::int64_t learned_ TROUPE_GUARDED_BY(mutex_) = 0;

@@ -9,7 +9,7 @@ class unlocked {
   int get() const { return value_; }
   void add() { change(1); }
   void add_late() {
-    unique_lock lock(mutex_);
+    checked_unique_lock lock(mutex_);
     lock.unlock();
     change(2);
   }
@@ -17,7 +17,7 @@ class unlocked {
  private:
   void change(int by) TROUPE_REQUIRES(mutex_) { value_ += by; }
 
-  mutable mutex mutex_;
+  mutable checked_mutex mutex_;
   int value_ TROUPE_GUARDED_BY(mutex_) = 0;
 };
 

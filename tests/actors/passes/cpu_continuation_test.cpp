@@ -70,7 +70,10 @@ BOOST_FIXTURE_TEST_CASE(returns_a_burst_with_its_state_machine_and_keeps_nothing
   BOOST_TEST(!back->failure.has_value());
   BOOST_TEST(back->functions > 0u);
   BOOST_REQUIRE(back->state);
-  BOOST_TEST(at::equal(back->state->leaves.find(leaf), at::full({2}, 3.0)));
+  {
+    const checked_lock lock(back->state->leaves_mutex);
+    BOOST_TEST(at::equal(back->state->leaves.find(leaf), at::full({2}, 3.0)));
+  }
   const std::weak_ptr<passes::burst> first = back;
   back.reset();
   BOOST_REQUIRE(run(burst_from((leaf * 5).sum())));  // runs after the thread has dropped the first burst

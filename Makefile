@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The few commands of every day; CMake does the work, in build/$(PRESET).
 #   PRESET       release, dev, asan or tsan
+#   TORCH        the version of libtorch, out of cmake/libtorch.txt; builds in build/$(PRESET)-$(TORCH)
 #   JOBS         compilers and tests at once
 #   BEFORE       engine_bench of an earlier state, beside which `make bench-devices` measures passes on one thread
 #   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark, `make bench-report` to bench_report
@@ -12,19 +13,22 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 ARGS ?=
 CMAKE_FLAGS ?=
-build := build/$(PRESET)
+TORCH ?= $(TROUPE_TORCH)
+export TROUPE_TORCH := $(TORCH)
+build := build/$(PRESET)$(TORCH:%=-%)
+python := build/python$(TORCH:%=-%)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
 .PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
-deps: ## Install what is missing: Debian packages, and libtorch into .venv
+deps: ## Install what is missing: Debian packages, and libtorch into .venv (or .venv-$(TORCH))
 	@cmake/deps.sh
 
 # CMake runs again by itself when one of its files changes.
 configure: deps
 	@if [ ! -e $(build)/build.ninja ] || [ -n "$(CMAKE_FLAGS)" ]; then \
-	  cmake --preset $(PRESET) $(CMAKE_FLAGS); fi
+	  cmake --preset $(PRESET) -B $(build) $(CMAKE_FLAGS); fi
 
 build: configure ## Build the libraries and the program troupe (the default)
 	@ninja -C $(build) -j $(JOBS)
@@ -52,14 +56,15 @@ test: configure ## Build and run every test
 	  exit $$status; }
 
 # The whole wheel, unlike .venv's: `import torch` needs all of it.
+test-python: torch = $(or $(TORCH),$(shell awk '/^[0-9]/ { print $$1; exit }' cmake/libtorch.txt))
 test-python: configure ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first
 	@ninja -C $(build) -j $(JOBS) troupe_preload simulated_device_module actors_modules_test
-	@if [ ! -e build/python/torch-2.11.0-safetensors ]; then \
-	  echo "test-python: installing PyTorch 2.11.0 into build/python (downloads 2 GB, takes 4.6 GB on disk, once)"; \
-	  python3 -m venv build/python && \
-	  build/python/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==2.11.0 safetensors numpy && \
-	  touch build/python/torch-2.11.0-safetensors; fi
-	@build/python/bin/python tests/python/compare.py --preload $(build)/engine/drop_in/libtroupe_preload.so \
+	@if [ ! -e $(python)/torch-$(torch)-safetensors ]; then \
+	  echo "test-python: installing PyTorch $(torch) into $(python) (downloads 2 GB, takes 4.6 GB on disk, once)"; \
+	  python3 -m venv $(python) && rm -f $(python)/torch-* && \
+	  $(python)/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==$(torch) safetensors numpy && \
+	  touch $(python)/torch-$(torch)-safetensors; fi
+	@$(python)/bin/python tests/python/compare.py --preload $(build)/engine/drop_in/libtroupe_preload.so \
 	  --device $(build)/tests/support/simulated_device.so $(ARGS)
 	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R actors_python_weights_test
 

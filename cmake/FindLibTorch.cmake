@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Finds libtorch in an unpacked Python wheel: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
 # LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise that of the package Torch
-# (find_package(Torch) came first, Torch_DIR is set, or Torch_ROOT or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv.
+# (find_package(Torch) came first, Torch_DIR is set, or Torch_ROOT or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv, or
+# .venv-2.15.0 if TROUPE_TORCH is that version.
 # The wheel's own find_package(Torch) is not used, because that package needs a whole CUDA toolkit. A project that finds both
 # packages gets one libtorch. LibTorch_PROTOBUF_FOLDERS are the folders of libtorchs where an old protobuf may be found.
 set(libtorch_paths)
@@ -31,7 +32,16 @@ elseif(libtorch_of_package)
 elseif(TROUPE_TORCH_DIR_BUILT) # set by the installed package: the folder with which troupe was built
   list(APPEND libtorch_paths ${libtorch_packages} "${TROUPE_TORCH_DIR_BUILT}")
 else()
-  file(GLOB libtorch_paths "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch")
+  set(libtorch_venv .venv)
+  file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/libtorch.txt" libtorch_rows REGEX "^[0-9]")
+  if(TROUPE_TORCH AND NOT libtorch_rows MATCHES "^${TROUPE_TORCH} ")
+    set(libtorch_venv .venv-${TROUPE_TORCH})
+  endif()
+  set(libtorch_paths "${PROJECT_SOURCE_DIR}/${libtorch_venv}/lib/python3*/site-packages/torch")
+  file(GLOB libtorch_found "${libtorch_paths}")
+  if(libtorch_found)
+    set(libtorch_paths "${libtorch_found}")
+  endif()
 endif()
 if(libtorch_of_package)
   file(REAL_PATH "${libtorch_paths}" libtorch_here)
@@ -77,6 +87,7 @@ list(JOIN libtorch_paths "', '" libtorch_looked_in)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS libtorch_root libtorch_cpu_library libtorch_c10_library
   VERSION_VAR LibTorch_VERSION
+  HANDLE_VERSION_RANGE
   REASON_FAILURE_MESSAGE "looked in '${libtorch_looked_in}' for include/ATen/ATen.h and \
 lib/libtorch_cpu.so. Run 'make deps', or set TROUPE_TORCH_DIR to the folder of the Python package \
 torch")

@@ -43,8 +43,9 @@ function(_troupe_find_nvcc cuda_major)
   else()
     set(named OFF)
     # The wheels come first: they are the pinned ones, and are there only because somebody has asked for them.
-    file(GLOB candidates "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu*/bin/nvcc"
-      "${LibTorch_DIR}/../nvidia/cu*/bin/nvcc")
+    file(GLOB candidates "${LibTorch_DIR}/../nvidia/cu*/bin/nvcc")
+    file(GLOB in_venv "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu*/bin/nvcc")
+    list(APPEND candidates ${in_venv})
     string(REPLACE ":" ";" folders "$ENV{PATH}")
     list(TRANSFORM folders APPEND "/nvcc" OUTPUT_VARIABLE in_path)
     list(APPEND candidates "$ENV{CUDA_PATH}/bin/nvcc" "$ENV{CUDA_HOME}/bin/nvcc" ${in_path})

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into .venv (or uses the
-# libtorch in TROUPE_TORCH_DIR). Installs only what is missing. With TROUPE_CUDA=ON in the environment, also installs nvcc from
-# NVIDIA's wheels into .venv, for the CUDA kernels. With arguments, installs these Debian packages alone.
+# libtorch in TROUPE_TORCH_DIR). Installs only what is missing. TROUPE_TORCH=2.15.0 in the environment chooses a version out of
+# cmake/libtorch.txt, which lies beside the others. With TROUPE_CUDA=ON, also installs nvcc from NVIDIA's wheels, for the CUDA
+# kernels. With arguments, installs these Debian packages alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,14 +21,19 @@ packages="
 "
 # These three packages are installed without the packages that they depend on: only Python and a GPU need those.
 # libtorch_cpu.so is linked with the libraries of the two nvidia packages (libcudart, libcupti).
-torch=2.11.0
-wheels="torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
-stamp=.venv/libtorch-$torch
+default=$(awk '/^[0-9]/ { print $1; exit }' cmake/libtorch.txt)
+read -r torch runtime cupti nvcc <<END
+$(awk -v wanted="${TROUPE_TORCH:-$default}" '$1 == wanted' cmake/libtorch.txt)
+END
+venv=.venv
+[ "$torch" = "$default" ] || venv=.venv-$torch
+wheels="torch==$torch nvidia-cuda-runtime==$runtime nvidia-cuda-cupti==$cupti"
+stamp=$venv/libtorch-$torch
 # The compiler of the CUDA that libtorch is built for. Debian 12 has CUDA 11.8, which knows neither that CUDA nor the newest GPUs.
 # What is needed of the toolkit: nvcc, its headers (crt), its optimiser (nvvm), and the runtime with its headers.
-cuda=13.0
-cuda_wheels="nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96"
-cuda_stamp=.venv/cuda-$cuda
+cuda=${nvcc%.*}
+cuda_wheels="nvidia-cuda-nvcc==$nvcc nvidia-cuda-crt==$nvcc nvidia-nvvm==$nvcc nvidia-cuda-runtime==$runtime"
+cuda_stamp=$venv/cuda-$cuda
 
 say() { echo "deps: $*"; }
 fail() { echo "deps: $*" >&2; exit 1; }
@@ -59,20 +65,23 @@ install_libtorch() {
     return 0
   fi
   [ ! -e "$stamp" ] || return 0
-  say "installing libtorch $torch into .venv (downloads 0.6 GB, takes 1.2 GB on disk, once)"
-  python3 -m venv .venv
-  .venv/bin/python -m pip install --disable-pip-version-check --no-compile --no-deps $wheels
+  say "installing libtorch $torch into $venv (downloads 0.6 GB, takes 1.2 GB on disk, once)"
+  python3 -m venv "$venv"
+  rm -f "$venv"/libtorch-*
+  "$venv/bin/python" -m pip install --disable-pip-version-check --no-compile --no-deps $wheels
   : >"$stamp"
 }
 
 install_cuda() {
   [ "${TROUPE_CUDA:-}" = ON ] && [ ! -e "$cuda_stamp" ] || return 0
-  say "installing nvcc $cuda into .venv (downloads 95 MB, takes 250 MB on disk, once)"
-  [ -e .venv/bin/python ] || python3 -m venv .venv
-  .venv/bin/python -m pip install --disable-pip-version-check --no-compile --no-deps $cuda_wheels
+  say "installing nvcc $cuda into $venv (downloads 95 MB, takes 250 MB on disk, once)"
+  [ -e "$venv/bin/python" ] || python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install --disable-pip-version-check --no-compile --no-deps $cuda_wheels
   : >"$cuda_stamp"
 }
 
+[ -n "$torch" ] || fail "TROUPE_TORCH is '$TROUPE_TORCH'; expected a version out of cmake/libtorch.txt:" \
+  $(awk '/^[0-9]/ { print $1 }' cmake/libtorch.txt)
 [ $# -eq 0 ] || packages=$*
 command -v dpkg-query >/dev/null || fail "expected Debian or a relative of it (no dpkg here);" \
   "install by other means:" $packages
@@ -80,4 +89,4 @@ install_packages
 [ $# -eq 0 ] || exit 0
 install_libtorch
 install_cuda
-say "all there (libtorch: ${TROUPE_TORCH_DIR:-.venv})"
+say "all there (libtorch: ${TROUPE_TORCH_DIR:-$venv})"

@@ -27,6 +27,6 @@ set(troupe_needed_headers
   actors/support/spin_pause.hpp actors/support/thread_modes.hpp engine/recordings.hpp engine/surroundings.hpp
   # What classes hold.
   engine/cost_book.hpp engine/device_events.hpp engine/graph_task_settings.hpp engine/lane.hpp engine/send_backward.hpp
-  engine/torch_compat.hpp messages/mutex.hpp)
+  engine/torch_compat.hpp engine/torch_version.hpp messages/mutex.hpp)
 
 set(troupe_installed_headers ${troupe_public_headers} ${troupe_needed_headers})

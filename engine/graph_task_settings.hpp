@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include <troupe/engine/recordings.hpp>
 #include <troupe/engine/send_backward.hpp>
+#include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
 
@@ -36,7 +36,7 @@ class outlet {
 /// rank of the send (see PL-3). Functions of a higher rank run first, so the order of sums does not depend on the order of
 /// arrival.
 struct send_source {
-  std::shared_ptr<send_backward> function;
+  pointer_to<send_backward> function;
   std::uint64_t rank = 0;
 };
 

@@ -34,7 +34,7 @@ std::vector<at::Tensor> attach_recv(context_id context, message_id message, cons
   TORCH_CHECK(requires_grad.empty() || requires_grad.size() == tensors.size(), "troupe: message ", describe(message), " has ",
               tensors.size(), " tensors, but ", requires_grad.size(), " flags that say whether they require grad");
   std::vector<at::Tensor> attached = tensors;
-  std::shared_ptr<recv_backward> function;
+  pointer_to<recv_backward> function;
   for (std::size_t i = 0; i < requires_grad.size(); ++i) {
     if (!requires_grad[i] || !tensors[i].defined()) continue;
     TORCH_CHECK(torch::autograd::isDifferentiableType(tensors[i].scalar_type()), "troupe: tensor ", i, " of message ",

@@ -5,13 +5,11 @@
 
 #include <torch/csrc/autograd/variable.h>
 
-#include <troupe/engine/torch_compat.hpp>
-
 namespace troupe::engine {
 
 torch::autograd::variable_list send_backward::apply(torch::autograd::variable_list&& gradients) { return std::move(gradients); }
 
-std::shared_ptr<send_backward> attach_send(message_id message, const std::vector<at::Tensor>& tensors) {
+pointer_to<send_backward> attach_send(message_id message, const std::vector<at::Tensor>& tensors) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& tensor : tensors)
     if (tensor.defined() && tensor.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(tensor));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <troupe/engine/torch_compat.hpp>
 #include <troupe/messages/ids.hpp>
 
 namespace troupe::engine {
@@ -22,6 +22,6 @@ struct send_backward : public torch::autograd::Node {
 };
 
 /// Makes the send_backward for those tensors that require grad, one edge each, in order; null if no tensor requires grad.
-std::shared_ptr<send_backward> attach_send(message_id message, const std::vector<at::Tensor>& tensors);
+pointer_to<send_backward> attach_send(message_id message, const std::vector<at::Tensor>& tensors);
 
 }  // namespace troupe::engine

@@ -40,6 +40,7 @@ thread_state_keeper::state::state()
       functorch(at::functorch::functorchTLSAccessor()),
       torch_functions(PythonTorchFunctionTLS::get_state()),
       saved_tensors(at::SavedTensorDefaultHooks::get_tls_state()),
+      created(creation_hooks::get()),
       noted_keys(*keys),
       noted_autograd(*autograd) {
   note();
@@ -52,13 +53,14 @@ void thread_state_keeper::state::note() {
   functorch.note();
   torch_functions.note();
   saved_tensors.note();
+  created.note();
   noted_keys = *keys;
   // While a dispatch mode or a dispatcher is active, the dispatch key of its kind is included.
   const c10::DispatchKeySet of_python{DispatchKey::Python, DispatchKey::PythonDispatcher, DispatchKey::Functionalize};
   has_empty_containers = !noted_keys.included_.has_any(of_python) && !autograd->get_graph_exec_group() &&
                          observers->sorted_tls_callbacks_.empty() && *functorch == nullptr &&
                          PythonTorchFunctionTLS::stack_len() == 0 && saved_tensors->stack.empty() &&
-                         !saved_tensors->disabled_error_message;
+                         !saved_tensors->disabled_error_message && created->stack.empty();
   if (has_empty_containers) {  // otherwise the containers may hold Python objects
     noted_autograd = *autograd;
     noted_torch_functions = PythonTorchFunctionTLS::get_disabled_state();
@@ -76,6 +78,7 @@ void thread_state_keeper::state::set_back() const {
   PythonTorchFunctionTLS::set_state({});
   PythonTorchFunctionTLS::set_disabled_state(noted_torch_functions);
   at::SavedTensorDefaultHooks::set_tls_state({{}, {}, noted_tracing});
+  creation_hooks::set({});
   PythonDispatcherTLS::reset_state();
   setFunctionalizationReapplyViewsTLS(false);
   c10::impl::_force_tls_local_dispatch_key_set(noted_keys);
@@ -130,6 +133,7 @@ c10::SmallVector<std::uintptr_t, 16> thread_state_keeper::contents() const {
     all.push_back(identity(pack));
     all.push_back(identity(unpack));
   }
+  for (const auto& hook : state_.created->stack) all.push_back(identity(hook));
   if (const auto& reason = state_.saved_tensors->disabled_error_message) all.push_back(std::hash<std::string>{}(*reason));
   all.push_back(identity(PythonDispatcherTLS::get_state()));
   all.push_back(getFunctionalizationReapplyViewsTLS() ? 1 : 0);

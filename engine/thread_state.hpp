@@ -17,15 +17,18 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/SmallVector.h>
 
+#include <troupe/engine/torch_compat.hpp>
+
 namespace troupe::engine {
 
 /// Restores libtorch's thread-local state to what it was at construction. libtorch sets the whole state around each function,
 /// which takes longer than all else that troupe does for a function. The keeper checks for changes instead. The containers of
-/// the state (TH-5) hold: modes, default hooks of saved tensors or the reason that disables these hooks, layers of functorch,
-/// observers, the group of graph execution.
+/// the state (TH-5) hold: modes, default hooks of saved tensors or the reason that disables these hooks, hooks of the creation of
+/// functions, layers of functorch, observers, the group of graph execution.
 ///   TH-1  restore() checks for changes of: grad, inference and forward grad mode, multithreading, view replay, whether
-///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, layers of
-///         functorch, observers (record functions). If one of these has changed, restore() sets all of these back.
+///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, hooks of
+///         the creation of functions, layers of functorch, observers (record functions). If one of these has changed, restore()
+///         sets all of these back.
 ///   TH-2  autocast's types on the CPU and CUDA can be read only by calls into libtorch, so only the destructor checks these
 ///         types. Whenever the rest is set back, these types are set back too.
 ///   TH-3  if nothing has changed, restore() allocates nothing.
@@ -76,7 +79,7 @@ class thread_state_keeper {
     state();
     bool is_changed() const {
       return (keys.difference() | autograd.difference() | observers.difference() | functorch.difference() |
-              torch_functions.difference() | saved_tensors.difference()) != 0;
+              torch_functions.difference() | saved_tensors.difference() | created.difference()) != 0;
     }
     void note();
     void set_back() const;
@@ -87,6 +90,7 @@ class thread_state_keeper {
     watched<std::unique_ptr<at::functorch::FuncTorchTLSBase>> functorch;
     watched<at::impl::PythonTorchFunctionTLS> torch_functions;
     watched<at::impl::SavedTensorDefaultHooksTLS> saved_tensors;
+    watched<creation_hooks::state> created;
 
     bool has_empty_containers = false;
     c10::impl::LocalDispatchKeySet noted_keys;

@@ -22,6 +22,7 @@
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/send_backward.hpp>
+#include <troupe/engine/torch_compat.hpp>
 #include <troupe/messages/messages.hpp>
 
 namespace troupe::passes {
@@ -45,8 +46,8 @@ struct outgoing_call {
   std::uint64_t number = 0;  // the number among the calls of this node; 0 until `gateway` has the call
   std::string label;         // the name for texts: see label_of
   call_request request;
-  std::shared_ptr<engine::send_backward> send;  // null if no tensor of the call requires grad
-  context_record_ptr record;                    // of the context that the call joins, if any
+  engine::pointer_to<engine::send_backward> send;  // null if no tensor of the call requires grad
+  context_record_ptr record;                       // of the context that the call joins, if any
   std::chrono::milliseconds deadline{0};
   bool late = false;                     // whether elements of its tensors came from a device after the call was made
   std::optional<error> not_copied;       // why the elements could not be copied

@@ -24,6 +24,7 @@
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/torch_compat.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/plain_text.hpp>
@@ -84,7 +85,7 @@ class gradient_outlet : public engine::outlet {
   }
 
   /// Adds to the context record the recordings that this pass made since the last tell_context(), and `send`, if there is one.
-  void tell_context(std::shared_ptr<engine::send_backward> send, node_id to) {
+  void tell_context(engine::pointer_to<engine::send_backward> send, node_id to) {
     auto& made = work_->state->recorder.made;
     if (send || !made.empty()) work_->state->record->add({std::move(send), 0}, to, std::exchange(made, {}));
   }

@@ -21,6 +21,7 @@
 #include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/engine/send_backward.hpp>
+#include <troupe/engine/torch_compat.hpp>
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/mutex.hpp>
 #include <troupe/messages/residual_book.hpp>
@@ -46,7 +47,7 @@ class outbox {
   /// The tensors of a message, detached and on the CPU, and the send that joins them to their graph.
   struct packed {
     autograd_message payload;
-    std::shared_ptr<engine::send_backward> send;
+    engine::pointer_to<engine::send_backward> send;
     devices::staged arriving;  // has the events that say when the elements are on the CPU
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text

@@ -15,6 +15,7 @@
 #include <troupe/devices/cuda/block_codec.hpp>
 #include <troupe/devices/tensor_packing.hpp>
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/torch_compat.hpp>
 
 #include "../support/stopwatch.hpp"
 #include "checks.hpp"
@@ -36,7 +37,7 @@ class known_order {
     std::uint32_t input;
   };
   struct step {
-    std::shared_ptr<torch::autograd::Node> function;
+    engine::node_pointer function;
     std::vector<std::vector<edge>> outputs;  // of each output: none, or one
   };
   at::Tensor loss_;
@@ -76,7 +77,7 @@ void add_to(at::Tensor& sum, at::Tensor more) {
 known_order::known_order(const at::Tensor& loss) : loss_(loss) {
   auto inputs = waiting_for(loss.grad_fn().get());
   const auto later = [](const auto& a, const auto& b) { return a->sequence_nr() < b->sequence_nr(); };
-  std::priority_queue<std::shared_ptr<Node>, std::vector<std::shared_ptr<Node>>, decltype(later)> ready(later);
+  std::priority_queue<engine::node_pointer, std::vector<engine::node_pointer>, decltype(later)> ready(later);
   ready.push(loss.grad_fn());
   std::unordered_map<Node*, std::size_t> numbers;
   while (!ready.empty()) {

@@ -15,6 +15,7 @@
 
 namespace troupe::bench {
 
+using engine::node_pointer;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
@@ -89,24 +90,23 @@ class builder {
   builder() : like_(at::ones({1})), end_(std::make_shared<listener>()) {}
 
   template <class Function, class... Arguments>
-  std::shared_ptr<Node> add(const std::vector<std::shared_ptr<Node>>& next, Arguments&&... arguments) {
+  node_pointer add(const std::vector<node_pointer>& next, Arguments&&... arguments) {
     return add_for<Function>(like_, next, std::forward<Arguments>(arguments)...);
   }
 
   /// The function's input is like `input`.
   template <class Function, class... Arguments>
-  std::shared_ptr<Node> add_for(const at::Tensor& input, const std::vector<std::shared_ptr<Node>>& next,
-                                Arguments&&... arguments) {
-    std::shared_ptr<Node> made = engine::make_node<Function>(std::forward<Arguments>(arguments)...);
+  node_pointer add_for(const at::Tensor& input, const std::vector<node_pointer>& next, Arguments&&... arguments) {
+    node_pointer made = engine::make_node<Function>(std::forward<Arguments>(arguments)...);
     for (const auto& to : next) made->add_next_edge({to, 0});
     made->add_input_metadata(input);
     ++functions_;
     return made;
   }
 
-  std::shared_ptr<Node> add_end() { return add<end_of_graph>({}, end_); }
+  node_pointer add_end() { return add<end_of_graph>({}, end_); }
 
-  no_work_graph finish(std::shared_ptr<Node> root, std::function<void()> bare_loop) const {
+  no_work_graph finish(node_pointer root, std::function<void()> bare_loop) const {
     no_work_graph graph;
     graph.root = at::ones({1});
     torch::autograd::impl::set_gradient_edge(graph.root, {std::move(root), 0});
@@ -125,7 +125,7 @@ class builder {
   std::size_t functions_ = 0;
 };
 
-std::vector<Node*> pointers(const std::vector<std::shared_ptr<Node>>& functions) {
+std::vector<Node*> pointers(const std::vector<node_pointer>& functions) {
   std::vector<Node*> all;
   all.reserve(functions.size());
   for (const auto& each : functions) all.push_back(each.get());
@@ -152,7 +152,7 @@ no_work_graph make_chain(std::size_t length) {
 
 no_work_graph make_wide(std::size_t pairs) {
   builder build;
-  std::vector<std::shared_ptr<Node>> firsts;
+  std::vector<node_pointer> firsts;
   std::vector<Node*> seconds;
   for (std::size_t i = 0; i < pairs; ++i) {
     auto second = build.add_end();
@@ -175,7 +175,7 @@ no_work_graph make_wide(std::size_t pairs) {
 no_work_graph make_fan_in(std::size_t width) {
   builder build;
   auto last = build.add_end();
-  std::vector<std::shared_ptr<Node>> middle;
+  std::vector<node_pointer> middle;
   for (std::size_t i = 0; i < width; ++i) middle.push_back(build.add<pass_on>({last}));
   auto root = build.add<spread>(middle);
   auto loop = [root = root.get(), middle = pointers(middle), last = last.get(), gradient = build.like()] {
@@ -196,7 +196,7 @@ no_work_graph make_fan_in(std::size_t width) {
 no_work_graph make_wide_at_work(std::size_t width, double microseconds) {
   builder build;
   const std::uint64_t steps = steps_in(microseconds);
-  std::vector<std::shared_ptr<Node>> middle;
+  std::vector<node_pointer> middle;
   for (std::size_t i = 0; i < width; ++i) middle.push_back(build.add<at_work>({build.add_end()}, steps));
   return build.finish(build.add<spread>(middle), {});
 }
@@ -205,7 +205,7 @@ no_work_graph make_wide_over_devices(std::size_t width, double microseconds, con
   builder build;
   const std::uint64_t steps = steps_in(microseconds);
   const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(microseconds * 1000));
-  std::vector<std::shared_ptr<Node>> middle;
+  std::vector<node_pointer> middle;
   variable_list gradients;
   for (std::size_t i = 0; i < width; ++i) {
     middle.push_back(build.add<at_work>({build.add_end()}, steps));
@@ -233,11 +233,11 @@ no_work_graph make_chain_over_devices(std::size_t pairs, c10::Device device) {
 
 no_work_graph make_lattice(std::size_t layers, std::size_t width) {
   builder build;
-  std::vector<std::shared_ptr<Node>> layer;
+  std::vector<node_pointer> layer;
   for (std::size_t i = 0; i < width; ++i) layer.push_back(build.add_end());
   std::vector<std::vector<Node*>> order{pointers(layer)};  // from the last layer to the first
   for (std::size_t at = 1; at < layers; ++at) {
-    std::vector<std::shared_ptr<Node>> before;
+    std::vector<node_pointer> before;
     for (std::size_t i = 0; i < width; ++i) before.push_back(build.add<spread>({layer[i], layer[(i + 1) % width]}));
     layer = std::move(before);
     order.push_back(pointers(layer));

@@ -55,7 +55,7 @@ class installed_engine final : public Engine {
   }
 
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task,
-                                                                 std::shared_ptr<torch::autograd::Node> root,
+                                                                 engine::node_pointer root,
                                                                  torch::autograd::InputBuffer&& buffer) override {
     start_threads();
     return libtorch_.execute_with_graph_task(task, std::move(root), std::move(buffer));
@@ -69,8 +69,14 @@ class installed_engine final : public Engine {
     return libtorch_.get_default_saved_variable_hooks();
   }
 
-  void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task,
-                           const std::shared_ptr<torch::autograd::Node>& function, std::exception& error) override {
+#if TROUPE_TORCH_HAS_CREATION_HOOKS
+  std::vector<std::unique_ptr<torch::autograd::NodeCreationHook>> get_node_creation_hooks() override {
+    return libtorch_.get_node_creation_hooks();
+  }
+#endif
+
+  void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task, const engine::node_pointer& function,
+                           std::exception& error) override {
     libtorch_.thread_on_exception(task, function, error);
   }
 

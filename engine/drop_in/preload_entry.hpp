@@ -2,6 +2,8 @@
 // Tests: tests/engine/drop_in/preload_test.cpp
 #pragma once
 
+#include <troupe/engine/torch_version.hpp>
+
 /// The interface between libtroupe_preload.so, which is built without libtorch, and libtroupe.so, which libtroupe_preload.so
 /// loads. A type here has the size of a type of libtorch, and its own copy constructor and destructor: the calling convention
 /// depends on the size, the copy constructor and the destructor.
@@ -15,11 +17,11 @@ struct opaque_list {
   void* words[3];
 };
 
-/// Stands for a std::shared_ptr<torch::autograd::Node> and has its size, two pointers.
+/// Stands for an engine::node_pointer and has its size.
 struct opaque_pointer {
   opaque_pointer(const opaque_pointer&);
   ~opaque_pointer();
-  void* words[2];
+  void* words[TROUPE_TORCH_HAS_INTRUSIVE_NODES ? 1 : 2];
 };
 
 /// The type of torch::autograd::Engine::execute. Arguments: engine, roots, their gradients, keep_graph, create_graph,

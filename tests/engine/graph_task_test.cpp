@@ -48,7 +48,7 @@ struct counting : torch::autograd::Node {
   torch::autograd::variable_list inputs;
 };
 
-at::Tensor counted(const at::Tensor& tensor, std::shared_ptr<counting>& function) {
+at::Tensor counted(const at::Tensor& tensor, pointer_to<counting>& function) {
   function = make_node<counting>(torch::autograd::edge_list{torch::autograd::impl::gradient_edge(tensor)});
   at::Tensor out = tensor.detach();
   torch::autograd::create_gradient_edge(out, function);
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_task_waits_for_its_sends_and_finishes_after_the_last) {
 
 // GT-1
 BOOST_AUTO_TEST_CASE(a_function_runs_once_after_all_its_gradients) {
-  std::shared_ptr<counting> shared;
+  pointer_to<counting> shared;
   gradient_table leaves;
   const auto x = leaf({3});
   const auto middle = counted(x * 1, shared);
@@ -168,8 +168,8 @@ BOOST_AUTO_TEST_CASE(sums_skip_what_was_dropped_and_keep_their_order) {
 
 // GT-3
 BOOST_AUTO_TEST_CASE(what_only_dropped_sends_reach_never_runs) {
-  std::shared_ptr<counting> dead;
-  std::shared_ptr<counting> alive;
+  pointer_to<counting> dead;
+  pointer_to<counting> alive;
   int hooks = 0;
   gradient_table leaves;
   const auto x = leaf({3});
@@ -263,8 +263,8 @@ using flags = std::vector<bool>;
 
 // GT-10
 BOOST_AUTO_TEST_CASE(what_only_an_unreached_tensor_of_a_message_leads_to_never_runs) {
-  std::shared_ptr<counting> dead;
-  std::shared_ptr<counting> alive;
+  pointer_to<counting> dead;
+  pointer_to<counting> alive;
   int hooks = 0;
   gradient_table leaves;
   const auto x = leaf({3});
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(what_only_an_unreached_tensor_of_a_message_leads_to_never_r
 
 // GT-10
 BOOST_AUTO_TEST_CASE(a_gradient_that_a_function_left_undefined_is_delivered) {
-  std::shared_ptr<counting> below;
+  pointer_to<counting> below;
   gradient_table leaves;
   const auto x = leaf({3});
   graph_task task(sending({counted(x * 2, below)}, &leaves));
@@ -412,7 +412,7 @@ BOOST_AUTO_TEST_CASE(deliveries_are_checked) {
 // GT-4
 BOOST_AUTO_TEST_CASE(after_an_exception_nothing_runs_and_buffers_are_freed) {
   gradient_table leaves;
-  std::shared_ptr<counting> other;
+  pointer_to<counting> other;
   const auto x = leaf({3});
   const auto bad = x * 2;
   bad.register_hook([](const at::Tensor& gradient) -> at::Tensor {
@@ -437,7 +437,7 @@ BOOST_AUTO_TEST_CASE(after_an_exception_nothing_runs_and_buffers_are_freed) {
 // GT-4
 BOOST_AUTO_TEST_CASE(stop_ends_a_run_between_two_functions) {
   std::atomic<bool> stop{false};
-  std::shared_ptr<counting> below;
+  pointer_to<counting> below;
   gradient_table leaves;
   const auto x = leaf({3});
   const auto y = counted(x * 1, below) * 2;

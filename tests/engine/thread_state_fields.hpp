@@ -18,6 +18,8 @@
 #include <c10/core/impl/PythonDispatcherTLS.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
+#include <troupe/engine/torch_compat.hpp>
+
 namespace troupe::test {
 
 inline c10::AutogradState& autograd() { return c10::AutogradState::get_tls_state(); }
@@ -107,6 +109,10 @@ inline const std::vector<field>& fields() {
 inline std::vector<field> fields_seen_at_once() {
   std::vector<field> some = fields();
   std::erase_if(some, [](const field& each) { return !each.seen_at_once; });
+#if TROUPE_TORCH_HAS_CREATION_HOOKS
+  some.push_back({"hooks of created functions", [] { at::impl::NodeCreationHooks::push_hook(no_object()); },
+                  [] { return std::to_string(at::impl::NodeCreationHooks::get_tls_state().stack.size()); }});
+#endif
   return some;
 }
 

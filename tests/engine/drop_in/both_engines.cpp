@@ -42,9 +42,9 @@ outcomes on_both(const std::function<std::vector<std::string>()>& run) {
   return found;
 }
 
-std::shared_ptr<Node> make_function(std::string name, std::function<variable_list(variable_list)> what, const at::Tensor& like,
-                                    edge_list next) {
-  std::shared_ptr<Node> made = engine::make_node<told_function>(std::move(name), std::move(what), std::move(next));
+engine::node_pointer make_function(std::string name, std::function<variable_list(variable_list)> what, const at::Tensor& like,
+                                   edge_list next) {
+  engine::node_pointer made = engine::make_node<told_function>(std::move(name), std::move(what), std::move(next));
   made->add_input_metadata(like);
   return made;
 }

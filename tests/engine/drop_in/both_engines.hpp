@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <troupe/engine/drop_in/install.hpp>
+#include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::test {
 
@@ -32,9 +32,9 @@ struct outcomes {
 outcomes on_both(const std::function<std::vector<std::string>()>& run);
 
 /// A function of a graph that calls `what` and has one input like `like`.
-std::shared_ptr<torch::autograd::Node> make_function(
-  std::string name, std::function<torch::autograd::variable_list(torch::autograd::variable_list)> what, const at::Tensor& like,
-  torch::autograd::edge_list next);
+engine::node_pointer make_function(std::string name,
+                                   std::function<torch::autograd::variable_list(torch::autograd::variable_list)> what,
+                                   const at::Tensor& like, torch::autograd::edge_list next);
 
 /// A tensor whose gradient goes through `what` and then to `from`.
 at::Tensor through(const at::Tensor& from, std::function<at::Tensor(at::Tensor)> what, std::string name = "through");

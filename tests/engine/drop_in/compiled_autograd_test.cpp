@@ -30,9 +30,9 @@ trace compiled;
 
 /// A stand-in for Python's compiled autograd, which replaces passes: it asks each function of the graph for its description
 /// and refuses a graph with a function that gives none. Every gradient that it returns is a tensor of twos.
-variable_list compile(const std::shared_ptr<Node>& root, const GraphTask&, bool accumulates, const edge_list& inputs) {
+variable_list compile(const troupe::engine::node_pointer& root, const GraphTask&, bool accumulates, const edge_list& inputs) {
   torch::dynamo::autograd::AutogradCompilerCall call(torch::dynamo::autograd::SizeInput::DYNAMIC);
-  std::vector<std::shared_ptr<Node>> functions{root};
+  std::vector<troupe::engine::node_pointer> functions{root};
   std::unordered_set<Node*> seen;
   std::string names;
   while (!functions.empty()) {

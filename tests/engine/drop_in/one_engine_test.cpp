@@ -33,16 +33,23 @@ namespace {
 struct other_engine final : Engine {
   other_engine() = default;
   void thread_on_exception(const std::shared_ptr<torch::autograd::GraphTask>& task,
-                           const std::shared_ptr<torch::autograd::Node>& function, std::exception& error) override {
+                           const troupe::engine::node_pointer& function, std::exception& error) override {
     ++errors;
     Engine::thread_on_exception(task, function, error);
   }
+#if TROUPE_TORCH_HAS_CREATION_HOOKS
+  std::vector<std::unique_ptr<torch::autograd::NodeCreationHook>> get_node_creation_hooks() override {
+    ++asked_for_hooks;
+    return {};
+  }
+#endif
   void thread_init(int device, const std::shared_ptr<torch::autograd::ReadyQueue>& queue, bool should_increment) override {
     ++threads;
     Engine::thread_init(device, queue, should_increment);
   }
   std::atomic<int> errors{0};
   std::atomic<int> threads{0};
+  std::atomic<int> asked_for_hooks{0};
 
   static other_engine& instance() {
     static auto* const one = new other_engine;  // never destroyed: its threads run until the process ends
@@ -212,6 +219,20 @@ BOOST_AUTO_TEST_CASE(libtorchs_engine_runs_the_threads_that_were_started_for_an_
                              accelerator_pass_is_right(), deep_passes_of_libtorchs_are_right()};
   });
 }
+
+#if TROUPE_TORCH_HAS_CREATION_HOOKS
+// Python's engine has to make these hooks, because they hold Python objects.
+BOOST_AUTO_TEST_CASE(libtorchs_engine_gives_the_hooks_of_the_creation_of_functions) {
+  TROUPE_TEST_IN_CHILD(1, [] {
+    torch::autograd::set_default_engine_stub(other_engine::stub);
+    troupe::install_engine();
+    at::impl::NodeCreationHooks::push_hook({nullptr, nullptr});
+    const auto made = leaf() * 2;
+    at::impl::NodeCreationHooks::pop_hook();
+    return std::vector<bool>{other_engine::instance().asked_for_hooks > 0};
+  });
+}
+#endif
 
 // IE-2
 BOOST_AUTO_TEST_CASE(installing_the_engine_starts_no_thread_so_that_children_can_be_forked) {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+
+#include <string>
+
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/graph_task.h>
 #include <boost/test/unit_test.hpp>
@@ -25,6 +30,13 @@ BOOST_AUTO_TEST_CASE(an_unchanged_program_runs_on_troupes_engine) {
   BOOST_TEST(running == "ExpBackward0");
   BOOST_TEST(at::equal(gradients[0], x.detach().exp()));
   BOOST_TEST(torch::autograd::get_current_node() == nullptr);
+}
+
+// A wrong name would hide nothing, and tell nobody.
+BOOST_AUTO_TEST_CASE(the_preloaded_library_hears_when_compiled_autograd_is_set) {
+  Dl_info found{};
+  BOOST_TEST_REQUIRE(dladdr(reinterpret_cast<void*>(&torch::autograd::Engine::set_compiled_autograd), &found) != 0);
+  BOOST_TEST(std::string(found.dli_fname).ends_with("libtroupe_preload.so"));
 }
 
 BOOST_AUTO_TEST_CASE(exceptions_pass_through_the_preloaded_library) {

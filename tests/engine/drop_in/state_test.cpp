@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(no_sequence_numbers_are_used_up) {
 BOOST_AUTO_TEST_CASE(a_private_function_that_somebody_holds_on_to_runs_no_other_pass) {
   const installed engine;
   const auto running = [] {
-    std::shared_ptr<torch::autograd::Node> function;
+    troupe::engine::node_pointer function;
     const auto x = leaf({2});
     x.register_hook([&](const at::Tensor&) { function = torch::autograd::get_current_node(); });
     torch::autograd::backward({x.sum()});

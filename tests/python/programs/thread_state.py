@@ -44,6 +44,17 @@ changes = {
     "grad layer": lambda: torch._C._functorch._grad_increment_nesting(),
     "vmap layer": lambda: torch._C._functorch._vmap_increment_nesting(3, "error"),
 }
+if hasattr(torch.autograd.graph, "node_creation_hook"):
+    changes["creation hook"] = enter(lambda: torch.autograd.graph.node_creation_hook(lambda node: made.append(node.name())))
+made = []
+
+
+def functions_of_a_sum():
+    """What hooks of the creation of functions are told."""
+    made.clear()
+    with torch.enable_grad(), torch.inference_mode(False):
+        torch.ones(1, requires_grad=True).sum()
+    return made[:]
 
 
 def state():
@@ -51,7 +62,7 @@ def state():
             torch.get_autocast_dtype("cpu"), torch._C._is_fwd_grad_enabled(), torch._C._is_multithreading_enabled(),
             torch._C._autograd._saved_tensors_hooks_is_enabled(),
             torch._C._autograd._top_saved_tensors_default_hooks(True) is None, torch._C._len_torch_function_stack(),
-            torch._C._len_torch_dispatch_stack(), torch._C._functorch.maybe_current_level())
+            torch._C._len_torch_dispatch_stack(), torch._C._functorch.maybe_current_level(), functions_of_a_sum())
 
 
 class Changing(torch.autograd.Function):

@@ -12,19 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <troupe/engine/drop_in/libtorch_names.hpp>
 #include <troupe/engine/drop_in/preload_entry.hpp>
 
-#define LIBTORCH_EXECUTE "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_"
-#if TROUPE_TORCH_HAS_INTRUSIVE_NODES
-#define LIBTORCH_SET_COMPILED                                                                                          \
-  "_ZN5torch8autograd6Engine21set_compiled_autogradEPFSt6vectorIN2at6TensorESaIS4_EERKN3c1013intrusive_ptrINS0_4NodeE" \
-  "NS7_6detail34intrusive_target_default_null_typeIS9_EEEERKNS0_9GraphTaskEbRKS2_INS0_4EdgeESaISJ_EEE"
-#else
-#define LIBTORCH_SET_COMPILED                                                                                           \
-  "_ZN5torch8autograd6Engine21set_compiled_autogradEPFSt6vectorIN2at6TensorESaIS4_EERKSt10shared_ptrINS0_4NodeEERKNS0_" \
-  "9GraphTaskEbRKS2_INS0_4EdgeESaISF_EEE"
-#endif
-#define LIBTORCH_CURRENT "_ZN5torch8autograd16get_current_nodeEv"
 #define LIBTORCH_ENGINE_TABLE "_ZTVN5torch8autograd6EngineE"
 
 using troupe::preload::current_entry;

@@ -2,6 +2,7 @@
 #include <troupe/engine/drop_in/substitute.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <limits>
@@ -32,7 +33,8 @@ using torch::autograd::variable_list;
 namespace {
 
 std::atomic<std::uint64_t> substituted{0};
-std::atomic<std::uint64_t> left_to_libtorch{0};
+std::array<std::atomic<std::uint64_t>, left_because_count> left_to_libtorch{};
+std::atomic<void (*)(left_because)> left_listener{nullptr};
 
 // Whether libtorch runs functions of this device type on the calling thread.
 bool runs_on_cpu(c10::DeviceType type) { return type == at::kCPU || type == at::kMeta || type == at::kLazy; }
@@ -85,7 +87,7 @@ struct inner_pass {
   explicit inner_pass(const pass_request& request) : request(request) {}
 
   void run() {
-    for_libtorch = false;
+    left.reset();
     graph_task_settings settings;
     settings.roots = request.roots;
     settings.root_gradients = request.gradients;
@@ -97,7 +99,7 @@ struct inner_pass {
     settings.in_libtorch_task = true;
     graph_task task = started(std::move(settings));
     if (uses_other_device(task.graph())) {
-      for_libtorch = true;
+      left = left_because::other_device;
       return;
     }
     publish(task.graph(), !request.inputs.empty(), request.create_graph);
@@ -123,7 +125,8 @@ struct inner_pass {
   variable_list captures;
   graph_task* running = nullptr;
   std::exception_ptr foreign;  // an exception that is no std::exception
-  bool for_libtorch = true;    // libtorch's engine has to run the pass. Stays true if libtorch never calls the private function
+  // Why libtorch's engine has to run the pass, if so. Compiled autograd never calls the private function.
+  std::optional<left_because> left = left_because::compiled_autograd;
 };
 
 /// Thrown in place of an exception that libtorch's engine would not pass on unchanged.
@@ -199,18 +202,22 @@ bool is_single_function(const edge_list& roots) {
   return roots.size() == 1 && std::none_of(edges.begin(), edges.end(), [](const auto& edge) { return edge.is_valid(); });
 }
 
-bool is_for_libtorch(const pass_request& request) {
-  return request.roots.empty() || request.roots.size() != request.gradients.size() ||
-         (!request.accumulate_grad && request.inputs.empty()) || torch::autograd::AnomalyMode::is_enabled() ||
-         std::any_of(request.roots.begin(), request.roots.end(), [](const auto& root) { return !root.is_valid(); }) ||
-         is_single_function(request.roots);
+std::optional<left_because> reason_to_leave(const pass_request& request) {
+  const auto& roots = request.roots;
+  if (roots.empty() || roots.size() != request.gradients.size() || (!request.accumulate_grad && request.inputs.empty()) ||
+      std::any_of(roots.begin(), roots.end(), [](const auto& root) { return !root.is_valid(); })) {
+    return left_because::refused;
+  }
+  if (torch::autograd::AnomalyMode::is_enabled()) return left_because::anomaly_mode;
+  if (is_single_function(roots)) return left_because::single_function;
+  return std::nullopt;
 }
 
 }  // namespace
 
 variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch, const pass_request& request) {
-  if (is_for_libtorch(request)) {
-    left_to_libtorch.fetch_add(1, std::memory_order_relaxed);
+  if (const auto reason = reason_to_leave(request)) {
+    count_left(*reason);
     return libtorch(engine, request);
   }
   substituted.fetch_add(1, std::memory_order_relaxed);
@@ -226,11 +233,11 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
     libtorch(engine, {graph->edges, graph->gradients, request.keep_graph, create_graph, true, inputs});
   } catch (...) {
     if (pass.foreign) std::rethrow_exception(pass.foreign);
-    if (!pass.for_libtorch) throw;
+    if (!pass.left) throw;
   }
-  if (pass.for_libtorch) {
+  if (pass.left) {
     substituted.fetch_sub(1, std::memory_order_relaxed);
-    left_to_libtorch.fetch_add(1, std::memory_order_relaxed);
+    count_left(*pass.left);
     return libtorch(engine, request);
   }
   return std::move(pass.captures);
@@ -243,6 +250,17 @@ node_pointer current_function(node_pointer libtorchs) {
   return function == nullptr ? nullptr : function->getptr();
 }
 
-pass_counts passes_so_far() noexcept { return {substituted.load(), left_to_libtorch.load()}; }
+pass_counts passes_so_far() noexcept {
+  pass_counts result{substituted.load(), 0, {}};
+  for (std::size_t i = 0; i < left_because_count; ++i) result.libtorch += result.because[i] = left_to_libtorch[i].load();
+  return result;
+}
+
+void count_left(left_because reason) {
+  left_to_libtorch[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  if (const auto listener = left_listener.load(std::memory_order_acquire)) listener(reason);
+}
+
+void listen_to_left(void (*listener)(left_because)) noexcept { left_listener.store(listener, std::memory_order_release); }
 
 }  // namespace troupe::engine

@@ -2,6 +2,7 @@
 // Tests: tests/engine/drop_in/errors_test.cpp, tests/engine/drop_in/nested_test.cpp, tests/engine/drop_in/state_test.cpp
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include <torch/csrc/autograd/edge.h>
@@ -45,11 +46,22 @@ torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, 
 /// result is `libtorchs`.
 node_pointer current_function(node_pointer libtorchs);
 
+/// Why a pass is left to libtorch's engine.
+enum class left_because { refused, anomaly_mode, single_function, other_device, compiled_autograd };
+constexpr std::size_t left_because_count = 5;
+
 /// The number of passes so far, on all threads.
 struct pass_counts {
-  std::uint64_t troupe;    // run on troupe's engine, failed ones included
-  std::uint64_t libtorch;  // left to libtorch's engine
+  std::uint64_t troupe;                                   // run on troupe's engine, failed ones included
+  std::uint64_t libtorch;                                 // left to libtorch's engine
+  std::array<std::uint64_t, left_because_count> because;  // the same by left_because
 };
 pass_counts passes_so_far() noexcept;
+
+/// Counts a pass that the caller leaves to libtorch's engine.
+void count_left(left_because reason);
+
+/// From this call on, count_left() also calls `listener`, on the thread of the pass. Null: no listener.
+void listen_to_left(void (*listener)(left_because)) noexcept;
 
 }  // namespace troupe::engine

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds the shared library that fits the imported torch, and loads it."""
+import ctypes
+import os
+import pathlib
+import re
+
+package = pathlib.Path(__file__).resolve().parent
+
+
+def candidates():
+    """The libraries beside this file, or those of the build folder where the package lies in troupe's source tree."""
+    named = os.environ.get("TORCHTROUPE_LIBRARY")
+    if named:
+        return [pathlib.Path(named)]
+    here = sorted(package.glob("libtorchtroupe-*.so"))
+    return here or sorted((package.parents[1] / "build/release/python").glob("libtorchtroupe-*.so"))
+
+
+def copies_of_libtorch():
+    """The files of libtorch that this process has loaded."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        return sorted({match[0] for match in re.finditer(r"/\S.*/libtorch_cpu\b[^/\n]*", maps.read())})
+
+
+def load():
+    found = candidates()
+    versions = {re.sub(r".*libtorchtroupe-(.*)\.so$", r"\1", str(each)): each for each in found}
+    if not found:
+        raise ImportError(f"torchtroupe: expected libtorchtroupe-*.so in {package}; there is none. Install the wheel, or build the "
+                          "target torchtroupe_native")
+    needs = "torch " + " or ".join(f"{each}.*" for each in versions)
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"torchtroupe needs {needs}, which can't be imported here: {error}") from error
+    minor = ".".join(torch.__version__.split("+")[0].split(".")[:2])
+    if minor not in versions:
+        raise ImportError(f"torchtroupe needs {needs}, and found torch {torch.__version__} in {pathlib.Path(torch.__file__).parent}. "
+                          f"Install that torch, or the torchtroupe for torch {minor}")
+    refuse_second_libtorch()
+    library = ctypes.CDLL(str(versions[minor]))
+    refuse_second_libtorch()
+    return library
+
+
+def refuse_second_libtorch():
+    copies = copies_of_libtorch()
+    if len(copies) != 1:
+        raise ImportError(f"torchtroupe: expected one libtorch in this process, and found {len(copies)}: {', '.join(copies)}. "
+                          "Remove what loads the others (LD_PRELOAD, LD_LIBRARY_PATH, an extension built with another torch)")
+
+
+native = load()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs each program of the folder beside this file on PyTorch's engine and, through LD_PRELOAD, on troupe's: they have to
-print the same. Example: compare.py --preload build/release/engine/drop_in/libtroupe_preload.so --only hooks"""
+"""Runs each program of the folder beside this file on PyTorch's engine and on troupe's, by LD_PRELOAD or by an import: they have
+to print the same. Example: compare.py --preload build/release/engine/drop_in/libtroupe_preload.so --only hooks"""
 import argparse
 import difflib
 import os
@@ -18,10 +18,8 @@ folder = pathlib.Path(__file__).parent / "programs"
 others = {pathlib.Path(__file__).parents[2] / "packaging/bundle/gpu/drop_in.py": ["--device", "cpu"]}
 
 
-def start(program, device, preload=None):
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TROUPE_SIMULATED_DEVICE": str(device)}
-    if preload:
-        environment |= {"LD_PRELOAD": str(preload), "TROUPE_REPORT": "1"}
+def start(program, device, engine=None):
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "TROUPE_SIMULATED_DEVICE": str(device), **(engine or {})}
     return subprocess.Popen([sys.executable, str(program), *others.get(program, [])], env=environment, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -36,9 +34,9 @@ def finish(process):
     return process.returncode, output, errors
 
 
-def difference(program, device, preload):
+def difference(program, device, engine):
     """Why the two runs are not alike, or an empty text, and how many passes troupe ran."""
-    both = [start(program, device), start(program, device, preload)]
+    both = [start(program, device), start(program, device, engine)]
     plain, ours = (finish(each) for each in both)
     for name, (code, output, errors) in (("PyTorch's engine", plain), ("troupe's", ours)):
         if code != 0 or not output:
@@ -54,12 +52,19 @@ def difference(program, device, preload):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--preload", required=True, type=pathlib.Path, help="libtroupe_preload.so, with libtroupe.so beside it")
+    way = options.add_mutually_exclusive_group(required=True)
+    way.add_argument("--preload", type=pathlib.Path, help="libtroupe_preload.so, with libtroupe.so beside it")
+    way.add_argument("--library", type=pathlib.Path, help="libtorchtroupe-*.so, for the package in the source tree")
     options.add_argument("--device", required=True, type=pathlib.Path, help="simulated_device.so, the accelerator for programs")
     options.add_argument("--only", nargs="*", default=[], help="names of programs (default: all)")
     given = options.parse_args()
-    if not given.preload.exists():
-        options.error(f"--preload: there is no file '{given.preload}'; build the target troupe_preload")
+    if given.preload:
+        needed, target, engine = given.preload, "troupe_preload", {"LD_PRELOAD": str(given.preload.resolve())}
+    else:
+        needed, target = given.library, "torchtroupe_native"
+        engine = {"TORCHTROUPE": "1", "TORCHTROUPE_LIBRARY": str(needed.resolve()), "PYTHONPATH": str(folder.parent / "as_installed")}
+    if not needed.exists():
+        options.error(f"there is no file '{needed}'; build the target {target}")
     if not given.device.exists():
         options.error(f"--device: there is no file '{given.device}'; build the target simulated_device_module")
     programs = sorted([*(each for each in folder.glob("*.py") if each.stem != "record"), *others])
@@ -71,7 +76,7 @@ def main():
         if given.only and program.stem not in given.only:
             continue
         begun = time.monotonic()
-        found, passes = difference(program, given.device.resolve(), given.preload.resolve())
+        found, passes = difference(program, given.device.resolve(), engine | {"TROUPE_REPORT": "1"})
         failed += bool(found)
         print(f"{'FAILED' if found else 'same  '}  {program.stem:<18} {passes:>5} passes  {time.monotonic() - begun:5.1f} s", flush=True)
         if found:

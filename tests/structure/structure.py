@@ -18,7 +18,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ["messages", "engine", "devices", "actors", "apps"]  # from the bottom up
+FOLDERS = ["messages", "engine", "devices", "actors", "apps", "python"]  # from the bottom up
 
 # Circles of includes that stay: the include that closes the circle, and the reason why it stays.
 EXCEPTIONS = {
@@ -105,8 +105,8 @@ class Tree:
             if below_troupe:
                 found.append("actors/troupe.hpp" if below_troupe == "troupe.hpp" else below_troupe)
                 continue
-            beside = os.path.normpath(os.path.join(os.path.dirname(name), quoted))
-            found.append(beside if (self.root / beside).is_file() else quoted)
+            beside = [os.path.normpath(os.path.join(each, quoted)) for each in (os.path.dirname(name), "python/native")]
+            found.append(next((each for each in beside if (self.root / each).is_file()), quoted))
         return found
 
     def units(self):
@@ -280,8 +280,8 @@ def promises_by_name(tree):
 
 def cited_promises(tree):
     cited = set()
-    for path in sorted((tree.root / "tests").rglob("*.?pp")):
-        for comment in re.findall(r"(?<!/)//(?!/)[^\n]*", path.read_text()):
+    for path in sorted([*(tree.root / "tests").rglob("*.?pp"), *(tree.root / "tests").rglob("*_test.py")]):
+        for comment in re.findall(r"(?<!/)//(?!/)[^\n]*|# [^\n]*", path.read_text()):
             cited.update(re.findall(r"\b[A-Z]{2}-\d+\b", comment))
     return cited
 

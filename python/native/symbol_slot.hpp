@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/native/symbol_slot_test.cpp
+#pragma once
+
+#include <string>
+
+namespace torchtroupe {
+
+/// The place in a loaded library's offset table (GOT) that holds the address of one function of another library. Each call of
+/// that function from the library goes to the address in the slot.
+///   OT-1  replace() changes the address at once: a call on another thread goes to the old or to the new one.
+///   OT-2  afterwards the memory of the slot has the protection that it had before (RELRO).
+class symbol_slot {
+ public:
+  /// The slot of `symbol`, a mangled name, in the library whose file is called `library` ("libtorch_python.so"). Throws
+  /// std::runtime_error if the library is not loaded, is loaded twice, or does not call the function.
+  symbol_slot(const std::string& library, const std::string& symbol);
+
+  const void* place() const noexcept { return slot_; }
+  void* address() const noexcept { return __atomic_load_n(slot_, __ATOMIC_ACQUIRE); }
+
+  /// Writes `wanted` if the slot has `expected`; returns whether it had. Throws std::system_error if the memory can't be
+  /// made writable.
+  bool replace(void* expected, void* wanted) const;
+
+ private:
+  void** slot_ = nullptr;
+  bool is_read_only_ = false;  // part of the segment that the loader has protected
+};
+
+}  // namespace torchtroupe

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""troupe for Python: its engine in the place of PyTorch's, and torch.distributed.rpc on its nodes. See docs/python.md."""
+from .engine import Report, install, report, uninstall

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The engine by an import: what torchtroupe.install() does to the process, and what it says of a process that it can't serve.
+
+Each test is a program of its own. Takes a Python with torch; torchtroupe is installed there or lies in PYTHONPATH."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+PRELOAD = os.environ.get("TROUPE_PRELOAD")  # libtroupe_preload.so
+
+
+def run(program, **environment):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env={**os.environ, **environment}, text=True,
+                          capture_output=True, timeout=120)
+
+
+class EngineTest(unittest.TestCase):
+    def passes(self, program, **environment):
+        done = run(program, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        return done
+
+    def test_install_and_uninstall_change_the_engine_and_no_bit(self):  # PE-1
+        self.passes("""
+            import torch, torchtroupe
+            def gradient():
+                x = torch.linspace(0.1, 1, 5).requires_grad_()
+                (x.exp() * x.sin()).sum().backward()
+                return x.grad
+            def mapped():
+                with open("/proc/self/maps") as maps:
+                    return [line.split()[:2] for line in maps if "libtorch_" in line]
+            before = mapped()
+            expected = gradient()
+            assert torchtroupe.report().passes == 0
+            for round in range(3):
+                torchtroupe.install()
+                torchtroupe.install()
+                assert torch.equal(gradient(), expected)
+                assert torchtroupe.report().passes == round + 1, torchtroupe.report()
+                torchtroupe.uninstall()
+                torchtroupe.uninstall()
+                assert torch.equal(gradient(), expected)
+                assert torchtroupe.report().passes == round + 1, torchtroupe.report()
+            assert torchtroupe.report().seconds > 0 and not torchtroupe.report().left
+            assert mapped() == before, "the protection of libtorch's memory has changed"
+            """)
+
+    def test_passes_of_cpp_run_on_the_engine_too(self):
+        self.passes("""
+            import torch, torchtroupe
+            torchtroupe.install()
+            x = torch.ones(3, requires_grad=True)
+            torch.ops.aten._backward((x * 2).sum(), [])
+            assert torchtroupe.report().passes == 1 and x.grad.tolist() == [2, 2, 2]
+            """)
+
+    def test_a_pass_that_is_left_is_counted_and_warned_of_once(self):
+        self.passes("""
+            import torch, torchtroupe, warnings
+            torchtroupe.install()
+            def backward():
+                x = torch.ones(3, requires_grad=True)
+                (x * 2).sum().backward()
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                with torch.autograd.set_detect_anomaly(True):
+                    backward()
+                    backward()
+                with torch._dynamo.compiled_autograd._enable(lambda graph: graph):
+                    backward()
+                    backward()
+                torch.ones(1, requires_grad=True).backward()
+            said = [str(each.message) for each in caught if "torchtroupe" in str(each.message)]
+            assert len(said) == 2 and "anomaly mode" in said[0] and "compiled autograd" in said[1], said
+            assert torchtroupe.report().left == {"anomaly mode": 2, "compiled autograd": 2, "a single function": 1}
+            assert torchtroupe.report().passes == 0
+            """)
+
+    def test_compiled_autograd_that_is_on_before_is_respected(self):
+        self.passes("""
+            import torch, torchtroupe
+            x = torch.ones(3, requires_grad=True)
+            with torch._dynamo.compiled_autograd._enable(lambda graph: graph):
+                torchtroupe.install()
+                (x * 2).sum().backward()
+            assert torchtroupe.report().left == {"compiled autograd": 1} and x.grad.tolist() == [2, 2, 2]
+            (x * 2).sum().backward()
+            assert torchtroupe.report().passes == 1
+            """)
+
+    def test_threads_may_run_passes_while_the_engine_changes(self):  # PE-1
+        self.passes("""
+            import threading, torch, torchtroupe
+            torch.set_num_threads(1)
+            torchtroupe.install()
+            def work():
+                while not done.is_set():
+                    x = torch.linspace(0.1, 1, 5).requires_grad_()
+                    (x.exp() * x.sin()).sum().backward()
+                    found[threading.current_thread()] = found.get(threading.current_thread(), []) + [x.grad]
+            done = threading.Event()
+            found = {}
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for each in threads:
+                each.start()
+            while min(map(len, [found.get(each, []) for each in threads])) < 100:
+                torchtroupe.uninstall()
+                torchtroupe.install()
+            done.set()
+            for each in threads:
+                each.join()
+            first = found[threads[0]][0]
+            assert all(torch.equal(each, first) for grads in found.values() for each in grads)
+            """)
+
+    def test_the_short_way_through_backward_has_the_errors_of_the_long_one(self):
+        self.passes("""
+            import torch, torchtroupe
+            class Sub(torch.Tensor):
+                pass
+            seen = []
+            class Mode(torch.overrides.TorchFunctionMode):
+                def __torch_function__(self, function, types, arguments=(), named=None):
+                    seen.append(function.__name__)
+                    return function(*arguments, **(named or {}))
+            def x():
+                return torch.ones(2, requires_grad=True)
+            def in_mode():
+                loss = x().sum()
+                with Mode():
+                    torch.autograd.backward(loss)
+                return list(seen), seen.clear()
+            cases = [lambda: x().backward(), lambda: (x() * 1j).sum().backward(), lambda: torch.ones(()).backward(),
+                     lambda: torch.autograd.backward(x() * 2, torch.ones(3)), lambda: torch.autograd.backward([]), in_mode,
+                     lambda: torch.autograd.backward(3), lambda: torch.func.grad(lambda y: y.sum().backward() or y.sum())(x()),
+                     lambda: torch.ones(2).as_subclass(Sub).requires_grad_().sum().backward(),
+                     lambda: torch.autograd.backward(x().sum(), grad_tensors=torch.ones(()), grad_variables=torch.ones(())),
+                     lambda: torch.autograd.backward(x().sum(), inputs=[]), lambda: x().sum().backward(inputs=x()),
+                     lambda: x().sum().backward(torch.ones(2)), lambda: x().sum().backward(create_graph=True)]
+            def outcomes():
+                result = []
+                for case in cases:
+                    try:
+                        result.append(repr(case()))
+                    except Exception as error:
+                        result.append(f"{type(error).__name__}: {error}")
+                return result
+            expected = outcomes()
+            assert sum("Error" in each for each in expected) >= 8, expected
+            torchtroupe.install()
+            assert outcomes() == expected, "\\n".join(f"{a}\\n  {b}" for a, b in zip(expected, outcomes()) if a != b)
+            """)
+
+    def test_dynamo_compiles_around_a_backward(self):
+        self.passes("""
+            import torch, torchtroupe
+            torchtroupe.install()
+            weight = torch.ones(3, requires_grad=True)
+            @torch.compile(backend="eager")
+            def step(x):
+                loss = (x * weight).sum()
+                loss.backward()
+                return loss * 2
+            for _ in range(3):
+                assert step(torch.ones(3)).item() == 6
+            assert weight.grad.tolist() == [3, 3, 3] and torchtroupe.report().passes == 3
+            """)
+
+    def test_a_forked_child_goes_on_with_the_engine(self):
+        self.passes("""
+            import os, torch, torchtroupe
+            torchtroupe.install()
+            def backward():
+                x = torch.ones(3, requires_grad=True)
+                (x * 2).sum().backward()
+                return x.grad.tolist() == [2, 2, 2]
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if backward() and torchtroupe.report().passes == 1 else 1)
+            assert os.waitpid(child, 0)[1] == 0 and backward()
+            """)
+
+    def test_another_torch_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "torch.py").write_text("__version__ = '2.4.1+cu121'")
+            done = run("import torchtroupe", PYTHONPATH=folder + os.pathsep + os.environ.get("PYTHONPATH", ""))
+        self.assertRegex(done.stderr, r"ImportError: torchtroupe needs torch 2\.\d+\.\*, and found torch 2\.4\.1\+cu121 in ")
+
+    def test_a_missing_torch_is_named(self):
+        done = run("import sys; sys.modules['torch'] = None; import torchtroupe")
+        self.assertRegex(done.stderr, r"ImportError: torchtroupe needs torch 2\.\d+\.\*, which can't be imported here")
+
+    def test_a_second_libtorch_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = shutil.copy(next(pathlib.Path("/lib/x86_64-linux-gnu").glob("libutil.so*")), folder + "/libtorch_cpu.so")
+            done = run(f"import ctypes; ctypes.CDLL({other!r}); import torchtroupe")
+        self.assertRegex(done.stderr, r"ImportError: torchtroupe: expected one libtorch in this process, and found 2: ")
+
+    def test_a_missing_library_is_named(self):
+        done = run("import torchtroupe", TORCHTROUPE_LIBRARY="/nowhere/libtorchtroupe-9.9.so")
+        self.assertIn("torchtroupe needs torch 9.9.*", done.stderr)
+
+    def test_a_program_that_can_not_be_edited_has_the_engine_by_an_environment_variable(self):
+        installed = {"PYTHONPATH": str(pathlib.Path(__file__).parent / "as_installed"), "TROUPE_REPORT": "1"}
+        program = """
+            import sys
+            assert "torch" not in sys.modules and "torchtroupe" not in sys.modules
+            import torch
+            x = torch.ones(3, requires_grad=True)
+            (x * 2).sum().backward()
+            assert type(torch.__spec__.loader) is type(sys.modules["torch.nn"].__spec__.loader)
+            assert not any(type(each).__module__ == "torchtroupe_start" for each in sys.meta_path)
+            """
+        self.assertIn("troupe: 1 backward passes", self.passes(program, TORCHTROUPE="1", **installed).stderr)
+        self.assertNotIn("troupe", self.passes(program, **installed).stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "torch.py").write_text("__version__ = '2.4.1'")
+            installed["PYTHONPATH"] += os.pathsep + folder
+            said = self.passes("import torch; print(torch.__version__)", TORCHTROUPE="1", **installed)
+        self.assertEqual(said.stdout, "2.4.1\n")
+        self.assertRegex(said.stderr, r"found torch 2\.4\.1 .*; passes stay on PyTorch's engine")
+
+    @unittest.skipUnless(PRELOAD, "TROUPE_PRELOAD names no library")
+    def test_a_preloaded_engine_keeps_the_passes(self):  # PE-2
+        done = self.passes("""
+            import torch, torchtroupe
+            x = torch.ones(3, requires_grad=True)
+            for _ in range(2):
+                try:
+                    torchtroupe.install()
+                    raise AssertionError("expected an error")
+                except RuntimeError as error:
+                    assert "libtroupe_preload.so has taken them" in str(error), error
+                (x * 2).sum().backward()
+            """, LD_PRELOAD=PRELOAD, TROUPE_REPORT="1")
+        self.assertIn("troupe: 2 backward passes", done.stderr)
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("torch") is None:
+        print("SKIPPED: this Python has no torch")
+    else:
+        unittest.main(verbosity=2)

@@ -16,11 +16,13 @@ CMAKE_FLAGS ?=
 TORCH ?= $(TROUPE_TORCH)
 export TROUPE_TORCH := $(TORCH)
 build := build/$(PRESET)$(TORCH:%=-%)
+torch := $(or $(TORCH),$(shell awk '/^[0-9]/ { print $$1; exit }' cmake/libtorch.txt))
 python := build/python$(TORCH:%=-%)
+pytorch := $(python)/torch-$(torch)-safetensors
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale soak test-python mutate mutate-cores fuzz docs lint format bundle install clean help configure
+.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale bench-python soak test-python wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv (or .venv-$(TORCH))
 	@cmake/deps.sh
@@ -56,17 +58,25 @@ test: configure ## Build and run every test
 	  exit $$status; }
 
 # The whole wheel, unlike .venv's: `import torch` needs all of it.
-test-python: torch = $(or $(TORCH),$(shell awk '/^[0-9]/ { print $$1; exit }' cmake/libtorch.txt))
-test-python: configure ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first
-	@ninja -C $(build) -j $(JOBS) troupe_preload simulated_device_module actors_modules_test
-	@if [ ! -e $(python)/torch-$(torch)-safetensors ]; then \
-	  echo "test-python: installing PyTorch $(torch) into $(python) (downloads 2 GB, takes 4.6 GB on disk, once)"; \
-	  python3 -m venv $(python) && rm -f $(python)/torch-* && \
-	  $(python)/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==$(torch) safetensors numpy && \
-	  touch $(python)/torch-$(torch)-safetensors; fi
-	@$(python)/bin/python tests/python/compare.py --preload $(build)/engine/drop_in/libtroupe_preload.so \
-	  --device $(build)/tests/support/simulated_device.so $(ARGS)
-	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R actors_python_weights_test
+$(pytorch):
+	@echo "make: installing PyTorch $(torch) into $(python) (downloads 2 GB, takes 4.6 GB on disk, once)"
+	@python3 -m venv $(python) && rm -f $(python)/torch-*
+	@$(python)/bin/python -m pip install --disable-pip-version-check -q --no-compile torch==$(torch) safetensors numpy
+	@touch $@
+
+test-python: configure $(pytorch) ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first
+	@ninja -C $(build) -j $(JOBS) troupe_preload torchtroupe_native simulated_device_module actors_modules_test
+	@for way in "--preload $(build)/engine/drop_in/libtroupe_preload.so" "--library $$(echo $(build)/python/libtorchtroupe-*.so)"; do \
+	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
+	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R 'actors_python_weights_test|python_engine_test'
+
+wheel: configure ## Make the wheel of the Python package, with all libraries that it needs except libtorch: build/wheels
+	@ninja -C $(build) -j $(JOBS) torchtroupe_native
+	@sh python/wheel.sh $$(echo $(build)/python/libtorchtroupe-*.so) \
+	  "$${TROUPE_TORCH_DIR:-$$(echo $(CURDIR)/.venv$(TORCH:%=-%)/lib/python3*/site-packages/torch)}" build/wheels
+
+test-wheel: wheel ## Install the wheel for each Python from 3.10 to 3.13, with PyTorch in build/wheel_test (8 GB)
+	@python3 tests/python/wheel_test.py build/wheels/*.whl build/wheel_test
 
 # TIME: seconds, for all targets together.
 TIME ?= 3600
@@ -120,6 +130,10 @@ bench-security: configure ## Measure what proofs cost and what strangers can do 
 bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hours of faults: out/bench/scale.json and .txt
 	@ninja -C $(build) -j $(JOBS) scale_model
 	@$(build)/bench/scale_model $(ARGS)
+
+bench-python: configure $(pytorch) ## Measure training steps of Python programs beside PyTorch's engine: out/bench/python.json
+	@ninja -C $(build) -j $(JOBS) torchtroupe_native
+	@PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) $(python)/bin/python bench/python/engine_rows.py $(ARGS)
 
 # HOURS: simulated hours; 100,000 take two to three hours on one core.
 HOURS ?= 100000

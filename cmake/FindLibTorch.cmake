@@ -120,6 +120,10 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::c10)
     IMPORTED_LOCATION "${libtorch_c10_library}"
     INTERFACE_INCLUDE_DIRECTORIES "${libtorch_includes}"
     INTERFACE_COMPILE_DEFINITIONS _GLIBCXX_USE_CXX11_ABI=1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 18)
+    # From version 18 on, Clang gives templates such as TensorBase::const_data_ptr<double> other symbols than g++, which makes the wheel.
+    set_target_properties(LibTorch::c10 PROPERTIES INTERFACE_COMPILE_OPTIONS -fclang-abi-compat=17)
+  endif()
   add_library(LibTorch::torch_cpu SHARED IMPORTED)
   set_target_properties(LibTorch::torch_cpu PROPERTIES
     IMPORTED_LOCATION "${libtorch_cpu_library}"

@@ -24,6 +24,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   add_compile_options(-Wthread-safety)  # messages/mutex.hpp
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 19)
+    add_compile_options(-Wno-missing-designated-field-initializers)  # {.deadline = 5s} leaves the other fields as they are
+  endif()
   find_program(TROUPE_LLD ld.lld)
   if(TROUPE_LLD)
     add_link_options(-fuse-ld=lld)

@@ -11,6 +11,7 @@
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/device_events.hpp>
 #include <troupe/engine/input_buffer.hpp>
+#include <troupe/engine/torch_version.hpp>
 
 namespace troupe::devices {
 
@@ -35,6 +36,23 @@ void warn_of_other_stream(const torch::autograd::Node& leaf) {
     "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False).");
 }
 
+bool contains(const std::vector<c10::Stream>& all, const c10::Stream& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+#if TROUPE_TORCH_HAS_CAPTURE_CHECKS
+bool is_captured(const c10::Stream& stream) { return stream.is_capturing(); }
+bool moves_stale_streams() { return at::globalContext().overrideStaleCaptureStream(); }
+#else
+bool is_captured(const c10::Stream&) { return false; }
+bool moves_stale_streams() { return false; }
+#endif
+
+constexpr auto what_to_do =
+  ". Run the forward pass on the captured stream, let go of earlier graphs before the capture (a kept loss holds its graph), "
+  "or call at::globalContext().setOverrideStaleCaptureStream(true), in Python "
+  "torch.autograd.graph.set_override_stale_capture_stream(True)";
+
 }  // namespace
 
 streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), arrivals_(graph.slot_count) {
@@ -49,6 +67,7 @@ streams::streams(const plan& graph, c10::DeviceType type) : accelerator_(type), 
 
 void streams::begin() {
   callers_.clear();
+  used_by_leaves_.clear();
   for (c10::DeviceIndex index = 0; index < accelerator_.deviceCount(); ++index)
     callers_.push_back(accelerator_.getStream({accelerator_.type(), index}));
 }
@@ -58,21 +77,42 @@ void streams::end() {
   made_.clear();
   for (const c10::Stream& stream : std::exchange(used_, {})) {
     const c10::Stream& callers = callers_.at(static_cast<std::size_t>(stream.device_index()));
-    if (callers != stream) record_event(stream)->block(callers);
+    if (callers == stream) continue;
+    if (is_captured(stream) == is_captured(callers))
+      record_event(stream)->block(callers);
+    else
+      TORCH_CHECK(moves_stale_streams() || !contains(used_by_leaves_, stream), "troupe: a leaf is on ", stream,
+                  ", and the caller of the pass on ", callers, ", but only one of them is in a graph capture", what_to_do);
   }
   made_.clear();
 }
 
-void streams::enter_stream(torch::autograd::Node& function) {
-  if (const auto stream = function.stream()) {
-    if (std::find(used_.begin(), used_.end(), *stream) == used_.end()) used_.push_back(*stream);
-    entered_.emplace(*stream);
-  }
+std::optional<c10::Stream> streams::stream_of(const plan::vertex& function) const {
+  if (function.slot_count > 0 && arrivals_[function.first_slot].moved_to) return arrivals_[function.first_slot].moved_to;
+  return function.function->stream();
+}
+
+void streams::enter_stream(const plan::vertex& function) {
+  const auto stream = stream_of(function);
+  if (!stream) return;
+  if (!contains(used_, *stream)) used_.push_back(*stream);
+  if (function.edge_count == 0 && !contains(used_by_leaves_, *stream)) used_by_leaves_.push_back(*stream);
+  entered_.emplace(*stream);
+}
+
+// Returns the stream on which `consumer` uses a gradient that was made on `making`. `use` is that stream outside of a capture.
+c10::Stream streams::in_capture(const plan::vertex& consumer, const c10::Stream& making, const c10::Stream& use) {
+  if (making == use || !is_captured(making) || is_captured(use)) return use;
+  if (moves_stale_streams()) return arrivals_[consumer.first_slot].moved_to.emplace(making);
+  TORCH_CHECK(use.id() != 0, "troupe: function '", consumer.function->name(),
+              "' is on the default stream, and its gradient on ", making,
+              ", whose graph capture cannot wait for the default stream", what_to_do);
+  return use;
 }
 
 void streams::enter(const plan::vertex& function) {
   made_.clear();
-  enter_stream(*function.function);
+  enter_stream(function);
   for (std::uint32_t slot = function.first_slot; slot < function.first_slot + function.slot_count; ++slot)
     await(arrivals_[slot]);
 }
@@ -82,7 +122,7 @@ void streams::leave() noexcept { entered_.reset(); }
 streams::events streams::run_elsewhere(const plan::vertex& function, const std::vector<at::Tensor>& outputs,
                                        const std::function<void()>& work) const {
   std::optional<c10::StreamGuard> on;
-  if (const auto stream = function.function->stream()) on.emplace(*stream);
+  if (const auto stream = stream_of(function)) on.emplace(*stream);
   work();
   events made;
   if (!several_) return made;
@@ -96,14 +136,14 @@ streams::events streams::run_elsewhere(const plan::vertex& function, const std::
 }
 
 void streams::enter_after(const plan::vertex& function, events made) {
-  enter_stream(*function.function);
+  enter_stream(function);
   made_ = std::move(made);
 }
 
 // Returns the stream on which the function uses its tensors on `device`; empty if `device` is not an accelerator.
-std::optional<c10::Stream> streams::in_effect(torch::autograd::Node& function, c10::Device device) const {
+std::optional<c10::Stream> streams::in_effect(const plan::vertex& function, c10::Device device) const {
   if (device.type() != accelerator_.type()) return std::nullopt;
-  const auto own = function.stream();
+  const auto own = stream_of(function);
   return own && own->device() == device ? own : callers_.at(static_cast<std::size_t>(device.index()));
 }
 
@@ -128,9 +168,10 @@ bool streams::may_be_read_elsewhere(const at::Tensor& value) const {
 
 void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) {
   if (!value.defined()) return;
-  const auto use = in_effect(*consumer.function, value.device());
+  auto use = in_effect(consumer, value.device());
   if (!use) return engine::accumulate(buffer, std::move(value));
   const c10::Stream making = accelerator_.getStream(value.device());
+  use = in_capture(consumer, making, *use);
   if (making != *use) {
     if (entered_) warn_of_other_stream(*consumer.function);
     record_use(value, *use);
@@ -154,9 +195,10 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
 }
 
 void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) {
-  const auto use = value.defined() ? in_effect(*consumer.function, value.device()) : std::nullopt;
+  auto use = value.defined() ? in_effect(consumer, value.device()) : std::nullopt;
   if (!use) return sum();
   const c10::Stream making = accelerator_.getStream(value.device());
+  use = in_capture(consumer, making, *use);
   if (may_be_read_elsewhere(value)) {
     value = value.clone();
     made_.clear();  // the next events must be recorded after this copy

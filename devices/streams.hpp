@@ -31,6 +31,10 @@ namespace troupe::devices {
 ///         the work of the function. They do not wait for later work of the lane on the same stream.
 ///   SO-8  if a leaf's gradient is made on one stream and accumulated on another, the process prints one warning. libtorch
 ///         prints the same warning (at::Context::setWarnOnAccumulateGradStreamMismatch).
+///   SO-9  with libtorch 2.13 or newer, in a graph capture: no stream of the capture waits for a stream outside of it. A function
+///         whose stream is outside runs on the stream of its gradient if at::Context::overrideStaleCaptureStream() is on. If it is
+///         off, a function on the default stream throws, and so does a leaf on another stream than the caller's. libtorch does the
+///         same.
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);
@@ -50,17 +54,21 @@ class streams final : public engine::stream_order {
  private:
   using event = std::shared_ptr<c10::Event>;
 
-  // The state of one input of a function. `used_on` is the stream that uses the input's gradient. If another stream made the
+  // The state of one input of a function. `moved_to`, of the first input, is the stream on which the function runs in place of its
+  // own (SO-9). `used_on` is the stream that uses the input's gradient. If another stream made the
   // gradient, `used_on` has to wait for the event `made`. Otherwise both are empty.
   struct arrival {
     event made;
     std::optional<c10::Stream> used_on;
+    std::optional<c10::Stream> moved_to;
     bool shared = false;  // other tensors may share the memory
   };
 
-  std::optional<c10::Stream> in_effect(torch::autograd::Node& function, c10::Device device) const;
+  std::optional<c10::Stream> stream_of(const engine::plan::vertex& function) const;
+  std::optional<c10::Stream> in_effect(const engine::plan::vertex& function, c10::Device device) const;
+  c10::Stream in_capture(const engine::plan::vertex& consumer, const c10::Stream& making, const c10::Stream& use);
   event record_event(const c10::Stream& stream);
-  void enter_stream(torch::autograd::Node& function);
+  void enter_stream(const engine::plan::vertex& function);
   void await(arrival& input);
   bool may_be_read_elsewhere(const at::Tensor& value) const;
 
@@ -68,6 +76,7 @@ class streams final : public engine::stream_order {
   std::vector<c10::Stream> callers_;  // current streams of the caller, by device
   std::vector<arrival> arrivals_;     // by input slot of the graph
   std::vector<c10::Stream> used_;
+  std::vector<c10::Stream> used_by_leaves_;
   bool several_ = false;  // functions run on more than one stream
   std::optional<c10::StreamGuard> entered_;
   events made_;  // recorded after the work of the entered function

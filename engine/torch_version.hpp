@@ -9,5 +9,8 @@
 /// A graph holds a function by c10::intrusive_ptr. Before, std::shared_ptr held it.
 #define TROUPE_TORCH_HAS_INTRUSIVE_NODES (TORCH_VERSION_MINOR >= 13)
 
+/// Checks for streams that are not in a graph capture (Context::overrideStaleCaptureStream).
+#define TROUPE_TORCH_HAS_CAPTURE_CHECKS (TORCH_VERSION_MINOR >= 13)
+
 /// Engine::get_node_creation_hooks, and a thread-local list of these hooks.
 #define TROUPE_TORCH_HAS_CREATION_HOOKS (TORCH_VERSION_MINOR >= 14)

@@ -21,6 +21,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/util/ScopeExit.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -504,6 +505,43 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_accumulated_on_another_stream_than_its_o
   at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);
   BOOST_TEST(told_by(late) == 0u);
 }
+
+#if TROUPE_TORCH_HAS_CAPTURE_CHECKS
+// SO-9. `late_one` is on `other`, `middle` on `stream`, the caller on the default stream.
+BOOST_AUTO_TEST_CASE(in_a_graph_capture_a_function_outside_of_it_moves_or_throws) {
+  const c10::impl::VirtualGuardImpl accelerator(at::kPrivateUse1);
+  const auto restored = c10::make_scope_exit([] { at::globalContext().setOverrideStaleCaptureStream(false); });
+  const auto stale = on(default_stream, [&] { return (leaf * 2).sum(); });
+  std::vector<c10::Stream> seen;
+  late_one.register_hook([&](const at::Tensor&) { seen.push_back(accelerator.getStream(first)); });
+  const auto fails = [&](const at::Tensor& loss, const std::string& text) {
+    const auto is_told = [&](const c10::Error& error) { return std::string(error.what()).find(text) != std::string::npos; };
+    BOOST_CHECK_EXCEPTION(troupe::backward({loss}, {}, true), c10::Error, is_told);
+    BOOST_CHECK_THROW(torch::autograd::backward({loss}, {}, true), c10::Error);
+  };
+  {
+    const simulated::captured capture(stream);
+    const c10::StreamGuard current(stream);
+    fails(stale, "function 'SumBackward0' is on the default stream");
+    at::globalContext().setOverrideStaleCaptureStream(true);
+    const auto before = simulated::waits();
+    troupe::backward({stale}, {}, true);
+    BOOST_TEST(simulated::waits() == before);
+    troupe::backward({root}, {}, true);
+    BOOST_CHECK(seen.back() == stream);
+    BOOST_TEST(simulated::waits() == before);
+    torch::autograd::backward({root}, {}, true);
+    BOOST_CHECK(seen.back() == stream);
+    at::globalContext().setOverrideStaleCaptureStream(false);
+  }
+  troupe::backward({root}, {}, true);
+  BOOST_CHECK(seen.back() == other);
+  const simulated::captured capture(default_stream);  // the leaf stays outside
+  BOOST_CHECK_EXCEPTION(troupe::backward({root}), c10::Error, [](const c10::Error& error) {
+    return std::string(error.what()).find("a leaf is on ") != std::string::npos;
+  });
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(memory_that_runs_out_names_the_function_and_its_devices) {
   const auto x = at::ones({3}).requires_grad_();

@@ -19,6 +19,8 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include <troupe/engine/torch_version.hpp>
+
 #include "support/simulated_streams.hpp"
 
 namespace troupe::test::simulated {
@@ -28,6 +30,7 @@ namespace {
 thread_local c10::DeviceIndex current_device = 0;
 std::atomic<c10::DeviceIndex> first_unused{device_count};
 std::atomic<int> times_set{0};
+std::atomic<c10::StreamId> captured_stream{-1};
 thread_local std::array<c10::StreamId, device_count> current_streams{};
 
 c10::Stream current_stream(c10::DeviceIndex index) {
@@ -181,6 +184,9 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
     return c10::Stream(c10::Stream::UNSAFE, to.device(), std::exchange(current_streams.at(index), to.id()));
   }
   bool queryStream(const c10::Stream& stream) const override { return stream_set::all().idle(stream); }
+#if TROUPE_TORCH_HAS_CAPTURE_CHECKS
+  bool isStreamCapturing(const c10::Stream& stream) const override { return stream.id() == captured_stream; }
+#endif
   void synchronizeStream(const c10::Stream& stream) const override { stream_set::all().synchronize(stream); }
   void synchronizeDevice(c10::DeviceIndex) const override { simulated::synchronize(); }
 
@@ -250,6 +256,9 @@ std::size_t used_bytes() { return bytes_in_use; }
 
 no_pinned_memory::no_pinned_memory() { pinned_memory::all().is_refused = true; }
 no_pinned_memory::~no_pinned_memory() { pinned_memory::all().is_refused = false; }
+
+captured::captured(c10::Stream stream) { captured_stream = stream.id(); }
+captured::~captured() { captured_stream = -1; }
 
 stuck_driver::stuck_driver() { questions::all().set(true); }
 

@@ -61,6 +61,16 @@ class broken_device {
   broken_device& operator=(const broken_device&) = delete;
 };
 
+/// While an object of this class lives, libtorch from 2.13 on is told that the stream is in a graph capture. The stream works as
+/// always. At most one such object lives at a time.
+class captured {
+ public:
+  explicit captured(c10::Stream stream);
+  ~captured();
+  captured(const captured&) = delete;
+  captured& operator=(const captured&) = delete;
+};
+
 /// While an object of this class lives, the question whether an event has happened does not return.
 class stuck_driver {
  public:

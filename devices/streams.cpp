@@ -7,6 +7,7 @@
 #include <ATen/Context.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/device_events.hpp>
@@ -163,7 +164,8 @@ void streams::await(arrival& input) {
 }
 
 bool streams::may_be_read_elsewhere(const at::Tensor& value) const {
-  return several_ && (value.use_count() > 1 || !value.has_storage() || value.storage().use_count() > 1);
+  return several_ &&
+         (!torch::autograd::impl::is_tensor_stealable(value) || !value.has_storage() || value.storage().use_count() > 1);
 }
 
 void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) {
@@ -211,6 +213,11 @@ void streams::add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& 
   }
   const c10::StreamGuard there(*use);
   sum();
+}
+
+bool streams::is_on_this_stream(const plan::vertex& consumer, std::uint32_t slot, const at::Tensor& buffer) const {
+  const auto use = in_effect(consumer, buffer.device());
+  return !use || (!arrivals_[slot].made && !arrivals_[slot].shared && *use == accelerator_.getStream(buffer.device()));
 }
 
 void streams::give_to_caller(const at::Tensor& result) {

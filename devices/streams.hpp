@@ -35,6 +35,7 @@ namespace troupe::devices {
 ///         whose stream is outside runs on the stream of its gradient if at::Context::overrideStaleCaptureStream() is on. If it is
 ///         off, a function on the default stream throws, and so does a leaf on another stream than the caller's. libtorch does the
 ///         same.
+///   SO-10  is_on_this_stream() says yes only if no other stream makes or reads the sum.
 class streams final : public engine::stream_order {
  public:
   streams(const engine::plan& graph, c10::DeviceType type);
@@ -49,6 +50,7 @@ class streams final : public engine::stream_order {
   void add(const engine::plan::vertex& consumer, std::uint32_t slot, at::Tensor& buffer, at::Tensor&& value) override;
   void add(const engine::plan::vertex& consumer, std::uint32_t slot, at::Tensor& value,
            const std::function<void()>& sum) override;
+  bool is_on_this_stream(const engine::plan::vertex& consumer, std::uint32_t slot, const at::Tensor& buffer) const override;
   void give_to_caller(const at::Tensor& result) override;
 
  private:

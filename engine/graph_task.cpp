@@ -426,6 +426,26 @@ torch::autograd::Node* graph_task::running() const noexcept {
   return index == plan::none ? nullptr : implementation_->graph.vertices[index].function;
 }
 
+std::vector<at::Tensor> graph_task::open_sums() {
+  auto& self = *implementation_;
+  if (self.running == plan::none) return {};
+  const plan::vertex& from = self.graph.vertices[self.running];
+  std::vector<at::Tensor> open(from.edge_count);
+  if (self.sums || self.settings.create_graph) return open;
+  for (std::uint32_t i = 0; i < from.edge_count; ++i) {
+    const plan::edge to = self.graph.edges[from.first_edge + i];
+    if (to.vertex == plan::none) continue;
+    const plan::vertex& next = self.graph.vertices[to.vertex];
+    const std::uint32_t slot = next.first_slot + to.input;
+    const at::Tensor& sum = self.slots[slot];
+    if (!sum.defined() || !is_ours_to_change(sum)) continue;
+    if (self.streams && !self.streams->is_on_this_stream(next, slot, sum)) continue;
+    open[i] = sum;
+    self.notes.with_open_sums = self.running;
+  }
+  return open;
+}
+
 program_place graph_task::place_now() const {
   const auto& self = *implementation_;
   return self.producers.empty() || self.running == plan::none ? program_place{} : self.place_while_running(self.running);

@@ -43,6 +43,8 @@ class plan;
 ///          the pass on this node.
 ///   GT-12  in a pass with an outlet, gradients that have reached leaves are added before a user's function, or a function with
 ///          hooks, begins. This holds with workers too.
+///   GT-13  open_sums() gives only sums to which the running function may add in place: nothing else refers to the memory, and
+///          all work on it is on the stream of the function.
 class graph_task {
  public:
   explicit graph_task(graph_task_settings settings);
@@ -97,6 +99,11 @@ class graph_task {
 
   /// Returns the function that runs now; null if none runs.
   torch::autograd::Node* running() const noexcept;
+
+  /// Returns, for each edge of the running function, the sum of the gradients that have reached the input so far; undefined if
+  /// GT-13 does not hold, or if the pass is distributed or creates a graph. The function may add its own gradient to the sum, and
+  /// return none for that edge.
+  std::vector<at::Tensor> open_sums();
 
   /// Returns the functions of the task, numbered. Their `missing` counts change while functions run.
   const plan& graph() const noexcept;

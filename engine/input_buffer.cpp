@@ -7,18 +7,16 @@
 #include <ATen/CachedTensorUtils.h>
 #include <ATen/TensorSubclassLikeUtils.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace troupe::engine {
-
-namespace {
 
 bool is_ours_to_change(const at::Tensor& tensor) {
   if (at::isTensorSubclassLike(tensor) || tensor._is_zerotensor() || tensor.is_nested() || !tensor.has_storage()) return false;
   const std::size_t cached = at::caching::is_cached_tensor(tensor) ? 1 : 0;
-  return tensor.is_non_overlapping_and_dense() && tensor.use_count() <= 1 + cached && tensor.storage().use_count() == 1;
+  return tensor.is_non_overlapping_and_dense() && torch::autograd::impl::is_tensor_stealable(tensor, 1 + cached) &&
+         tensor.storage().use_count() == 1;
 }
-
-}  // namespace
 
 void accumulate(at::Tensor& buffer, at::Tensor&& value) {
   if (!value.defined()) return;

@@ -29,9 +29,10 @@ struct pass_notes {
   std::atomic<std::int64_t> id{-1};  // drawn at the first request
   checked_mutex queueing;
   std::vector<std::function<void()>> callbacks TROUPE_GUARDED_BY(queueing);  // run when the pass has finished
-  bool has_functions_away = false;  // whether functions of the pass wait or run in lanes
-  std::uint64_t made_from = 0;      // in anomaly mode: the sequence number when the running function began
-  std::vector<bool> unreached;      // of the recv that runs: see outlet; empty if all inputs are reached
+  bool has_functions_away = false;            // whether functions of the pass wait or run in lanes
+  std::uint64_t made_from = 0;                // in anomaly mode: the sequence number when the running function began
+  std::uint32_t with_open_sums = plan::none;  // the last function that was given open sums (GT-13)
+  std::vector<bool> unreached;                // of the recv that runs: see outlet; empty if all inputs are reached
 };
 
 /// Marks a pass as the one that runs on this thread, from construction to destruction. Nested passes form a stack.
@@ -65,6 +66,9 @@ class running_pass {
   torch::autograd::Node* current_function() const noexcept {
     return function_ == plan::none ? nullptr : graph_.vertices[function_].function;
   }
+
+  /// True if the function that runs now has got sums to add to in place (graph_task::open_sums()).
+  bool has_open_sums() const noexcept { return function_ != plan::none && notes_.with_open_sums == function_; }
 
   /// True if this pass and all passes around it have no inputs, and put the gradients of leaves into `.grad`.
   bool all_of_each_graph_runs() const noexcept;

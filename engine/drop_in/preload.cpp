@@ -15,8 +15,11 @@
 #include <troupe/engine/drop_in/libtorch_names.hpp>
 #include <troupe/engine/drop_in/preload_entry.hpp>
 
+#define LIBTORCH_BUFFERS "_ZN5torch8autograd30get_current_input_grad_buffersEPNS0_4NodeE"  // from libtorch 2.15 on
 #define LIBTORCH_ENGINE_TABLE "_ZTVN5torch8autograd6EngineE"
 
+using troupe::preload::buffers_entry;
+using troupe::preload::buffers_function;
 using troupe::preload::current_entry;
 using troupe::preload::current_function;
 using troupe::preload::engine_entry;
@@ -32,8 +35,10 @@ using path = char[PATH_MAX];
 execute_function libtorchs_execute = nullptr;
 set_compiled_function libtorchs_set_compiled = nullptr;
 current_function libtorchs_current = nullptr;
+buffers_function libtorchs_buffers = nullptr;
 engine_entry troupes_execute = nullptr;
 current_entry troupes_current = nullptr;
+buffers_entry troupes_buffers = nullptr;
 bool was_asked = false;    // load() has run; if it failed, it has printed why
 bool is_compiled = false;  // compiled autograd is on: libtorch gives passes to the compiler
 pthread_once_t loading = PTHREAD_ONCE_INIT;
@@ -89,15 +94,17 @@ void load() {
   find(LIBTORCH_EXECUTE, libtorchs_execute);
   find(LIBTORCH_SET_COMPILED, libtorchs_set_compiled);
   find(LIBTORCH_CURRENT, libtorchs_current);
+  find(LIBTORCH_BUFFERS, libtorchs_buffers);
   if (!is_known_version()) return;
   path name;
   beside(own_path, "libtroupe.so", name);
   void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) {
     troupes_current = reinterpret_cast<current_entry>(dlsym(library, "troupe_preload_current_function"));
+    troupes_buffers = reinterpret_cast<buffers_entry>(dlsym(library, "troupe_preload_gradient_buffers"));
     troupes_execute = reinterpret_cast<engine_entry>(dlsym(library, "troupe_preload_entry"));
   }
-  if (troupes_execute == nullptr || troupes_current == nullptr) {
+  if (troupes_execute == nullptr || troupes_current == nullptr || troupes_buffers == nullptr) {
     const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc keeps a text for each thread
     std::fprintf(stderr, "troupe: %s: passes stay on PyTorch's engine\n", why);
     troupes_execute = nullptr;
@@ -130,6 +137,14 @@ opaque_pointer current() __asm__(LIBTORCH_CURRENT);
 opaque_pointer current() {
   pthread_once(&loading, load);
   return troupes_execute == nullptr ? libtorchs_current() : troupes_current(libtorchs_current);
+}
+
+opaque_list buffers(void* function) __asm__(LIBTORCH_BUFFERS);
+
+opaque_list buffers(void* function) {
+  pthread_once(&loading, load);
+  return troupes_execute == nullptr ? libtorchs_buffers(function)
+                                    : troupes_buffers(libtorchs_buffers, libtorchs_current, function);
 }
 
 namespace {

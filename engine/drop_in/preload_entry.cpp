@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <torch/csrc/autograd/engine.h>
 
@@ -60,4 +61,15 @@ extern "C" __attribute__((visibility("default"))) node_pointer troupe_preload_cu
 
 node_pointer troupe_preload_current_function(node_pointer (*libtorchs)()) {
   return troupe::engine::current_function(libtorchs());
+}
+
+using buffers_function = variable_list (*)(torch::autograd::Node*);
+
+extern "C" __attribute__((visibility("default"))) variable_list troupe_preload_gradient_buffers(
+  buffers_function libtorchs, node_pointer (*current)(), torch::autograd::Node* function);
+
+variable_list troupe_preload_gradient_buffers(buffers_function libtorchs, node_pointer (*current)(),
+                                              torch::autograd::Node* function) {
+  variable_list none = libtorchs(function);  // throws where libtorch gives no buffers
+  return troupe::engine::gradient_buffers(current(), std::move(none));
 }

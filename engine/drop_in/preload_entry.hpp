@@ -37,4 +37,9 @@ using engine_entry = opaque_list (*)(execute_function, void*, const void*, const
 using current_function = opaque_pointer (*)();
 using current_entry = opaque_pointer (*)(current_function);
 
+/// The types of torch::autograd::get_current_input_grad_buffers and of `troupe_preload_gradient_buffers` of libtroupe.so. The
+/// first arguments of the latter are libtorch's function and libtorch's get_current_node.
+using buffers_function = opaque_list (*)(void*);
+using buffers_entry = opaque_list (*)(buffers_function, current_function, void*);
+
 }  // namespace troupe::preload

@@ -197,6 +197,12 @@ thread_local std::unique_ptr<private_graph> private_graph_lease::spare;
 
 // Whether the pass has only one function. Such a pass gains nothing from troupe's engine, because libtorch runs a pass of one
 // function around each pass of troupe's engine.
+// Returns the graph task that runs in the private function `libtorchs`; null if this is another function.
+graph_task* task_of(const node_pointer& libtorchs) {
+  const auto* root = dynamic_cast<const private_root*>(libtorchs.get());
+  return root == nullptr || root->pass == nullptr ? nullptr : root->pass->running;
+}
+
 bool is_single_function(const edge_list& roots) {
   const auto& edges = roots.front().function->next_edges();
   return roots.size() == 1 && std::none_of(edges.begin(), edges.end(), [](const auto& edge) { return edge.is_valid(); });
@@ -216,6 +222,10 @@ std::optional<left_because> reason_to_leave(const pass_request& request) {
 }  // namespace
 
 variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass libtorch, const pass_request& request) {
+  if (const auto* outer = running_pass::innermost())
+    TORCH_CHECK(
+      !outer->has_open_sums(),
+      "Calling backward or grad reentrantly after accessing a non-None ctx.input_grad_buffers entry is not supported");
   if (const auto reason = reason_to_leave(request)) {
     count_left(*reason);
     return libtorch(engine, request);
@@ -244,10 +254,15 @@ variable_list run_substituted(torch::autograd::Engine& engine, libtorch_pass lib
 }
 
 node_pointer current_function(node_pointer libtorchs) {
-  const auto* root = dynamic_cast<const private_root*>(libtorchs.get());
-  if (root == nullptr || root->pass == nullptr || root->pass->running == nullptr) return libtorchs;
-  Node* const function = root->pass->running->running();
+  const graph_task* const task = task_of(libtorchs);
+  if (task == nullptr) return libtorchs;
+  Node* const function = task->running();
   return function == nullptr ? nullptr : function->getptr();
+}
+
+variable_list gradient_buffers(const node_pointer& libtorchs, variable_list libtorchs_buffers) {
+  graph_task* const task = task_of(libtorchs);
+  return task == nullptr ? libtorchs_buffers : task->open_sums();
 }
 
 pass_counts passes_so_far() noexcept {

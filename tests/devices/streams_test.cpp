@@ -506,6 +506,24 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_accumulated_on_another_stream_than_its_o
   BOOST_TEST(told_by(late) == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_sum_that_another_stream_makes_or_reads_is_not_to_be_changed_in_place) {  // SO-10
+  const auto is_open = [&](const at::Tensor& maker, at::Tensor value) {
+    lone_order pass(root);
+    pass.order.begin();
+    pass.order.enter(pass.of(maker));
+    pass.add(middle, std::move(value));
+    const bool open = pass.order.is_on_this_stream(pass.of(middle), pass.of(middle).first_slot, pass.buffer);
+    pass.order.leave();
+    pass.order.end();
+    return open;
+  };
+  const auto value = [&] { return at::ones({3}, at::device(first)); };
+  const auto held = value();
+  BOOST_TEST(is_open(middle, value()));
+  BOOST_TEST(!is_open(middle, held));
+  BOOST_TEST(!is_open(late_one, value()));
+}
+
 #if TROUPE_TORCH_HAS_CAPTURE_CHECKS
 // SO-9. `late_one` is on `other`, `middle` on `stream`, the caller on the default stream.
 BOOST_AUTO_TEST_CASE(in_a_graph_capture_a_function_outside_of_it_moves_or_throws) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -507,6 +508,62 @@ BOOST_AUTO_TEST_CASE(only_tensors_that_can_require_grad_are_attached) {
   BOOST_TEST(attached[2].data_ptr() == given[2].data_ptr());
   BOOST_TEST(!given[2].requires_grad());
   BOOST_TEST(attach_send(message(1), {given[0], at::Tensor()}) == nullptr);
+}
+
+namespace {
+
+/// Adds its gradient to the sum that it may change, if there is one.
+struct adding : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    auto sums = task->open_sums();
+    BOOST_TEST(!task->open_sums().at(0).defined());  // `sums` refers to it, or there is none
+    found = sums.at(0).defined() ? sums[0].clone() : at::Tensor();
+    if (!found.defined()) return gradients;
+    sums[0].add_(gradients[0]);
+    return {at::Tensor()};
+  }
+  graph_task* task = nullptr;
+  at::Tensor found;
+};
+
+/// The sum that a function finds for `middle`, of which `others` has come.
+at::Tensor sum_found_beside(const std::function<at::Tensor(const at::Tensor& middle)>& others, bool create_graph = false) {
+  const auto x = at::ones({3}).requires_grad_();
+  const auto middle = x * 1;
+  const auto function = make_node<adding>(torch::autograd::edge_list{torch::autograd::impl::gradient_edge(middle)});
+  at::Tensor added = middle.detach();
+  torch::autograd::create_gradient_edge(added, function);
+  const auto five = (added * 5).sum();
+  const auto root = five + others(middle).sum();  // functions that were made later run first
+  graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(root)};
+  settings.root_gradients = {at::ones({})};
+  settings.create_graph = create_graph;
+  graph_task task(std::move(settings));
+  BOOST_TEST(task.open_sums().empty());
+  function->task = &task;
+  task.run();
+  BOOST_TEST(at::equal(x.grad(), at::full({3}, 7.0)));
+  return function->found;
+}
+
+}  // namespace
+
+// GT-13
+BOOST_AUTO_TEST_CASE(a_function_adds_in_place_to_a_sum_that_nothing_else_refers_to) {
+  const auto twice = [](const at::Tensor& middle) { return middle * 2; };
+  BOOST_TEST(at::equal(sum_found_beside(twice), at::full({3}, 2.0)));
+  BOOST_TEST(!sum_found_beside(twice, true).defined());
+  const auto expanded = [](const at::Tensor& middle) { return middle.sum() * 2; };
+  BOOST_TEST(!sum_found_beside(expanded).defined());
+  at::Tensor held;
+  const auto held_outside = [&](const at::Tensor& middle) {
+    const auto other = at::alias(middle);
+    other.register_hook([&](const at::Tensor& gradient) { return held = gradient * 2; });
+    return other;
+  };
+  BOOST_TEST(!sum_found_beside(held_outside).defined());
 }
 
 // GT-4

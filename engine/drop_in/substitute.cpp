@@ -195,14 +195,14 @@ class private_graph_lease {
 
 thread_local std::unique_ptr<private_graph> private_graph_lease::spare;
 
-// Whether the pass has only one function. Such a pass gains nothing from troupe's engine, because libtorch runs a pass of one
-// function around each pass of troupe's engine.
 // Returns the graph task that runs in the private function `libtorchs`; null if this is another function.
 graph_task* task_of(const node_pointer& libtorchs) {
   const auto* root = dynamic_cast<const private_root*>(libtorchs.get());
   return root == nullptr || root->pass == nullptr ? nullptr : root->pass->running;
 }
 
+// Whether the pass has only one function. Such a pass gains nothing from troupe's engine, because libtorch runs a pass of one
+// function around each pass of troupe's engine.
 bool is_single_function(const edge_list& roots) {
   const auto& edges = roots.front().function->next_edges();
   return roots.size() == 1 && std::none_of(edges.begin(), edges.end(), [](const auto& edge) { return edge.is_valid(); });

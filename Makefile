@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The few commands of every day; CMake does the work, in build/$(PRESET).
 #   PRESET       release, dev, asan or tsan
-#   TORCH        the version of libtorch, out of cmake/libtorch.txt; builds in build/$(PRESET)-$(TORCH)
+#   TORCH        the version of libtorch, out of cmake/libtorch.txt; another than the first builds in build/$(PRESET)-$(TORCH)
 #   JOBS         compilers and tests at once
 #   BEFORE       engine_bench of an earlier state, beside which `make bench-devices` measures passes on one thread
 #   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark, `make bench-report` to bench_report
@@ -15,9 +15,11 @@ ARGS ?=
 CMAKE_FLAGS ?=
 TORCH ?= $(TROUPE_TORCH)
 export TROUPE_TORCH := $(TORCH)
-build := build/$(PRESET)$(TORCH:%=-%)
-torch := $(or $(TORCH),$(shell awk '/^[0-9]/ { print $$1; exit }' cmake/libtorch.txt))
-python := build/python$(TORCH:%=-%)
+default_torch := $(shell awk '/^[0-9]/ { print $$1; exit }' cmake/libtorch.txt)
+torch := $(or $(TORCH),$(default_torch))
+beside := $(patsubst %,-%,$(filter-out $(default_torch),$(torch)))
+build := build/$(PRESET)$(beside)
+python := build/python$(beside)
 pytorch := $(python)/torch-$(torch)-safetensors
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
@@ -73,7 +75,7 @@ test-python: configure $(pytorch) ## Run Python programs on the engine; installs
 wheel: configure ## Make the wheel of the Python package, with all libraries that it needs except libtorch: build/wheels
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
 	@sh python/wheel.sh $$(echo $(build)/python/libtorchtroupe-*.so) \
-	  "$${TROUPE_TORCH_DIR:-$$(echo $(CURDIR)/.venv$(TORCH:%=-%)/lib/python3*/site-packages/torch)}" build/wheels
+	  "$${TROUPE_TORCH_DIR:-$$(echo $(CURDIR)/.venv$(beside)/lib/python3*/site-packages/torch)}" build/wheels
 
 test-wheel: wheel ## Install the wheel for each Python from 3.10 to 3.13, with PyTorch in build/wheel_test (8 GB)
 	@python3 tests/python/wheel_test.py build/wheels/*.whl build/wheel_test
@@ -81,9 +83,9 @@ test-wheel: wheel ## Install the wheel for each Python from 3.10 to 3.13, with P
 # TIME: seconds, for all targets together.
 TIME ?= 3600
 fuzz: deps ## Feed every reader of bytes with inputs of libFuzzer's for TIME seconds (an hour)
-	@if [ ! -e build/fuzz/build.ninja ]; then cmake --preset fuzz; fi
-	@ninja -C build/fuzz -j $(JOBS) fuzzers
-	@sh tests/fuzz/run.sh build/fuzz/tests/fuzz build/fuzz/run $(TIME)
+	@if [ ! -e build/fuzz$(beside)/build.ninja ]; then cmake --preset fuzz -B build/fuzz$(beside); fi
+	@ninja -C build/fuzz$(beside) -j $(JOBS) fuzzers
+	@sh tests/fuzz/run.sh build/fuzz$(beside)/tests/fuzz build/fuzz$(beside)/run $(TIME)
 
 # What draws the page. All else of the benchmarks works without.
 plots: configure

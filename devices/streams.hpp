@@ -34,7 +34,7 @@ namespace troupe::devices {
 ///   SO-9  with libtorch 2.13 or newer, in a graph capture: no stream of the capture waits for a stream outside of it. A function
 ///         whose stream is outside runs on the stream of its gradient if at::Context::overrideStaleCaptureStream() is on. If it is
 ///         off, a function on the default stream throws, and so does a leaf on another stream than the caller's. libtorch does the
-///         same.
+///         same, for leaves from 2.14 on, and also warns that it skips a wait at the end of the pass.
 ///   SO-10  is_on_this_stream() says yes only if no other stream makes or reads the sum.
 class streams final : public engine::stream_order {
  public:

@@ -436,6 +436,7 @@ std::vector<at::Tensor> graph_task::open_sums() {
     const plan::edge to = self.graph.edges[from.first_edge + i];
     if (to.vertex == plan::none) continue;
     const plan::vertex& next = self.graph.vertices[to.vertex];
+    if (to.input >= next.slot_count) continue;  // the edge throws when the function has run
     const std::uint32_t slot = next.first_slot + to.input;
     const at::Tensor& sum = self.slots[slot];
     if (!sum.defined() || !is_ours_to_change(sum)) continue;

@@ -34,9 +34,9 @@ struct cyclic_graph {
   cyclic_graph& operator=(const cyclic_graph&) = delete;
 
   at::Tensor leaf = at::ones({2}).requires_grad_();
-  engine::node_pointer second = make_function(
+  troupe::engine::node_pointer second = make_function(
     "second", [](variable_list gradients) { return gradients; }, leaf, edge_list(1));
-  engine::node_pointer first = make_function(
+  troupe::engine::node_pointer first = make_function(
     "first",
     [](const variable_list& gradients) {
       return variable_list{gradients[0], gradients[0]};

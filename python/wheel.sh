@@ -12,7 +12,7 @@ rm -rf "$out" && mkdir -p "$out/plain"
 TORCHTROUPE_BUILT=$(realpath "$library") TROUPE_TORCH_DIR=$torch $tools/bin/pip wheel -q --disable-pip-version-check --no-deps -w "$out/plain" ./python
 mkdir -p "$out/licenses"
 ldd "$library" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | while read -r file; do
-  case $file in */libc.so.*|*/libm.so.*|*/libgcc_s.so.*|*/libstdc++.so.*|*/site-packages/*) continue ;; esac
+  case $file in */lib[cmz].so.*|*/libdl.so.*|*/librt.so.*|*/libpthread.so.*|*/libresolv.so.*|*/libgcc_s.so.*|*/libstdc++.so.*|*/site-packages/*) continue ;; esac
   real=$(realpath "$file")
   package=$({ dpkg-query -S "$real" || dpkg-query -S "${real#/usr}"; } 2>/dev/null | head -n 1 | cut -d : -f 1) || package=
   [ -n "$package" ] || { echo "wheel: expected a Debian package that has $real, for its licence; found none" >&2; exit 1; }

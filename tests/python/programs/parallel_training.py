@@ -49,9 +49,9 @@ def worker(rank, folder, queue):
 
 
 if __name__ == "__main__":
-    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
+    queue = torch.multiprocessing.get_context("fork").SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(worker, (folder, queue), nprocs=2)
+        torch.multiprocessing.start_processes(worker, (folder, queue), nprocs=2, start_method="fork")
         for rank, data_parallel, parts in sorted(queue.get() for _ in range(2)):
             record(f"rank {rank}: data parallel", [torch.tensor(each) for each in data_parallel])
             record(f"rank {rank}: FSDP2", [torch.tensor(each) for each in parts])

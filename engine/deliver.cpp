@@ -95,7 +95,7 @@ void graph_task::implementation::skip(std::vector<std::uint32_t> unused) {
 
 const recv_backward* graph_task::implementation::as_recv(const plan::vertex& vertex) const {
   if (vertex.edge_count > 0 || settings.emit_to == nullptr) return nullptr;
-  return dynamic_cast<const recv_backward*>(vertex.function);
+  return engine::as_recv(*vertex.function, evaluate.of_guest);
 }
 
 // Whether a vertex runs although it gets no gradient. A recv does: it tells the node that sent the tensors to wait no longer. A

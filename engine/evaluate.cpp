@@ -11,7 +11,9 @@
 
 #include <troupe/engine/anomaly.hpp>
 #include <troupe/engine/gradient_table.hpp>
+#include <troupe/engine/guest.hpp>
 #include <troupe/engine/hooks.hpp>
+#include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/running_pass.hpp>
 
 namespace troupe::engine {
@@ -50,11 +52,13 @@ void drop_unwanted(variable_list& outputs, std::size_t edges, const plan::edge* 
     if (next[i].vertex == plan::none) outputs[i].reset();
 }
 
-void accumulate_in(gradient_table& leaves, std::mutex* mutex, AccumulateGrad& function, variable_list& inputs) {
+void accumulate_in(gradient_table& leaves, std::mutex* mutex, guest* of, AccumulateGrad& function, variable_list& inputs) {
   if (!inputs[0].defined()) return;
   TORCH_CHECK(function.variable.grad_fn() == nullptr, "leaf variable has been moved into the graph interior");
   const auto lock = mutex != nullptr ? std::unique_lock(*mutex) : std::unique_lock<std::mutex>();
-  if (function.variable.requires_grad()) leaves.accumulate(function.variable, std::move(inputs[0]));
+  if (!function.variable.requires_grad()) return;
+  if (of != nullptr) return of->accumulate(function.variable, inputs[0]);
+  leaves.accumulate(function.variable, std::move(inputs[0]));
 }
 
 void inspect(const pass_notes& notes, Node& function, const variable_list& outputs) {
@@ -62,12 +66,14 @@ void inspect(const pass_notes& notes, Node& function, const variable_list& outpu
   adopt_outputs(function, notes.made_from, outputs);
 }
 
-variable_list call(Node& function, variable_list& inputs, gradient_table* leaves, std::mutex* mutex) {
+variable_list call(Node& function, variable_list& inputs, gradient_table* leaves, std::mutex* mutex, guest* of) {
   if (leaves != nullptr && function.num_outputs() == 0) {
     if (auto* leaf = dynamic_cast<AccumulateGrad*>(&function)) {
-      accumulate_in(*leaves, mutex, *leaf, inputs);
+      accumulate_in(*leaves, mutex, of, *leaf, inputs);
       return {};
     }
+    if (of != nullptr)
+      if (auto* recv = of->recv_of(function)) return recv->apply(std::move(inputs));
   }
   return function(std::move(inputs));
 }
@@ -94,9 +100,9 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
     // The post-hooks need the inputs after the function has run, so two lists hold the inputs. libtorch's accumulation function
     // expects the second reference if there are post-hooks, and still takes the gradient without a copy.
     variable_list handed = inputs;
-    outputs = call(function, handed, leaves, leaves_mutex);
+    outputs = call(function, handed, leaves, leaves_mutex, of_guest);
   } else {
-    outputs = call(function, inputs, leaves, leaves_mutex);
+    outputs = call(function, inputs, leaves, leaves_mutex, of_guest);
     inputs.clear();  // If the function adds a post-hook while it runs, the hook gets no inputs, as in libtorch.
   }
   const bool has_post_hooks = !function.post_hooks().empty();

@@ -14,6 +14,7 @@
 namespace troupe::engine {
 
 class gradient_table;
+class guest;
 struct pass_notes;
 
 /// Makes each gradient fit the input that its edge leads to, as libtorch does: sums expanded dimensions, casts, moves
@@ -34,6 +35,7 @@ struct evaluation {
   bool pruned = false;  // some outputs may be unused: their edges in `next` lead to no vertex
   gradient_table* leaves = nullptr;
   std::mutex* leaves_mutex = nullptr;   // held while the table changes, if given
+  guest* of_guest = nullptr;            // takes the gradients of leaves (GU-2); used with `leaves`
   const pass_notes* anomaly = nullptr;  // null outside anomaly mode
 
   /// `next`: the edges of the function's outputs in the plan.

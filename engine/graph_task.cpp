@@ -310,9 +310,20 @@ bool graph_task::implementation::may_ask_libtorch() const {
   return std::any_of(graph.vertices.begin(), graph.vertices.end(), runs_code_of_user);
 }
 
+namespace {
+
+// A function of Python asks its class, and throws if that has no such attribute.
+bool is_traceable(torch::autograd::Node& function) noexcept try {
+  return function.is_traceable();
+} catch (...) {
+  return false;
+}
+
+}  // namespace
+
 bool graph_task::implementation::runs_code_of_user(const plan::vertex& each) {
   torch::autograd::Node& function = *each.function;
-  const bool is_of_user = each.edge_count > 0 && (each.marks & plan::source) == 0 && !function.is_traceable();
+  const bool is_of_user = each.edge_count > 0 && (each.marks & plan::source) == 0 && !is_traceable(function);
   return is_of_user || !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() || !function.post_hooks().empty();
 }
 

@@ -22,7 +22,7 @@ std::vector<message_id> reach_walk::operator()(const plan& graph, std::vector<st
     visited_[at] = true;
     const plan::vertex& vertex = graph.vertices[at];
     if (vertex.edge_count == 0) {
-      if (const auto* recv = dynamic_cast<const recv_backward*>(vertex.function)) recvs.push_back(recv->message);
+      if (const auto* recv = as_recv(*vertex.function, guest_)) recvs.push_back(recv->message);
     }
     for (std::uint32_t i = 0; i < vertex.edge_count; ++i) from.push_back(graph.edges[vertex.first_edge + i].vertex);
   }

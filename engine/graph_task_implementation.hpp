@@ -16,6 +16,7 @@
 
 #include <troupe/engine/evaluate.hpp>
 #include <troupe/engine/graph_task.hpp>
+#include <troupe/engine/guest.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/ready_queue.hpp>
 #include <troupe/engine/recordings.hpp>
@@ -30,6 +31,9 @@ namespace troupe::engine {
 /// calls.
 class reach_walk {
  public:
+  /// `of`: the guest of the graph task, if it has one.
+  explicit reach_walk(const guest* of = nullptr) : guest_(of) {}
+
   /// Returns the messages of the recvs that this call has found and no earlier call. `from` may contain plan::none.
   std::vector<message_id> operator()(const plan& graph, std::vector<std::uint32_t> from);
 
@@ -37,6 +41,7 @@ class reach_walk {
   bool has_passed_by(std::uint32_t vertex) const { return !visited_.empty() && !visited_[vertex]; }
 
  private:
+  const guest* guest_;
   std::vector<bool> visited_;
 };
 
@@ -69,7 +74,7 @@ struct graph_task::implementation {
         captures(settings.capture ? settings.inputs.size() : 0),
         deliveries(settings.sends.size(), delivery::waiting),
         delivered(settings.sends.size()),
-        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves, settings.leaves_mutex},
+        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves, settings.leaves_mutex, guest::current()},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
     if (!settings.recordings.empty()) order.emplace(std::move(settings.recordings));
@@ -184,7 +189,7 @@ struct graph_task::implementation {
   std::string failed;
   std::string trace;
   std::string calls;
-  reach_walk reach;
+  reach_walk reach{evaluate.of_guest};
   std::vector<bool> with_edges;  // by slot: whether a function or root leads to the slot; filled for the first recv
   std::thread::id home;
   std::unique_ptr<at::ThreadLocalState> home_state;  // null with settings.one_thread, because a copy takes long

@@ -15,6 +15,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/calls/late_answer.hpp>
 #include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/passes/context_record.hpp>
@@ -47,6 +48,9 @@ namespace troupe::calls {
 namespace {
 
 constexpr std::int64_t shortest_wait_ns = 1'000'000;
+
+using late_result = future<call_reply>;
+thread_local std::optional<late_result> late;  // set by the function of the call that runs on this thread
 
 class pool_observer : public blocking_observer {
  public:
@@ -156,8 +160,19 @@ void answer_unless_large(contracts::incoming_call& job) {
   if (!transfers::any_large(job.result.payload.tensors)) job.answer.deliver(std::move(job.result));
 }
 
-/// Runs the call on this thread. Never throws: an error goes to `job.failure`.
-void run_call(contracts::incoming_call& job, const call_surroundings& around) {
+/// Takes the result of a function that has returned before (LT-1).
+void take(contracts::incoming_call& job, const late_result& done, uses<with_self, with_outbox> here) {
+  try {
+    answer(job, label_of(job.request.what), done.get(), here);
+  } catch (const error& why) {
+    job.failure = why;
+  } catch (const std::exception& reason) {
+    job.failure = error(errc::function_failed, support::text_of(reason));
+  }
+}
+
+/// Runs the call on this thread. Never throws: an error goes to `job.failure`. Returns the result if it comes later.
+std::optional<late_result> run_call(contracts::incoming_call& job, const call_surroundings& around) {
   TROUPE_EXPECT(around.handle != nullptr);
   const auto& here = around.services;
   auto& request = job.request;
@@ -168,6 +183,7 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   ++here.counts.calls_run;
   ++here.counts.calls_running;
   const auto spans = request.span != 0 ? std::make_shared<tracing::span_collector>() : nullptr;
+  auto outer = std::exchange(late, std::nullopt);
   try {
     const tracing::operator_log log(spans);
     here.clock.witness(request.payload.message.number);
@@ -192,7 +208,8 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
                              .caller = request.payload.message.node,
                              .from_itself = request.from_itself};
     request.payload.tensors.clear();
-    answer(job, label, around.serve(request.what, arguments), here);
+    auto reply = around.serve(request.what, arguments);
+    if (!late) answer(job, label, std::move(reply), here);
   } catch (const support::refused_request& why) {
     job.failure = refusal(job, label, why, here);
   } catch (const std::exception& reason) {
@@ -201,19 +218,24 @@ void run_call(contracts::incoming_call& job, const call_surroundings& around) {
   } catch (...) {
     job.failure = error(errc::function_failed, "an exception of unknown type");
   }
+  auto result = std::exchange(late, std::move(outer));
+  if (job.failure) result.reset();
   --here.counts.calls_running;
   const auto end = support::steady_ns();
   here.times.note(label, end - begin - observer.waited_ns());
   here.recorder.record(label, "call", begin, end, {}, tracing::flow_of(request.payload.message));
   note_end(job, label, end - begin, here);
-  if (!spans) return;
+  if (!spans) return result;
   tracing::trace_log log{{{here.self.name() + ": " + label, "call", job.arrived_ns, end, {}}}, 0};
   if (begin - job.arrived_ns > shortest_wait_ns) log.spans.push_back({"waits for a worker", "wait", job.arrived_ns, begin, {}});
   for (auto& span : spans->take()) log.spans.push_back(std::move(span));
   job.result.spans = tracing::pack(log);
+  return result;
 }
 
 }  // namespace
+
+void answer_later(future<call_reply> result) { late = std::move(result); }
 
 error no_worker_in_time(const contracts::incoming_call& job) {
   const std::chrono::nanoseconds limit(job.request.deadline_ns);
@@ -236,7 +258,7 @@ void refuse_call(contracts::incoming_call& job, const support::refused_request& 
 void serve_call(contracts::incoming_call_ptr job, const call_surroundings& around, const contracts::call_worker_actor& worker) {
   const auto& here = around.services;
   const auto depth = job->request.depth;
-  run_call(*job, around);
+  auto result = run_call(*job, around);
   const auto to = job->request.payload.message.node;
   auto give_back = [owner = caf::actor_cast<caf::actor>(job->answer.asked()), job, to,
                     here = uses<with_directory>(here)](std::exception_ptr failure) {
@@ -249,12 +271,20 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   auto compress = [job, to, here = uses<with_outbox>(here)] {
     here.outbox.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
   };
-  if (job->arriving.events.empty()) {
+  if (!result && job->arriving.events.empty()) {
     job->worker = caf::actor_cast<caf::strong_actor_ptr>(worker);
     return give_back(nullptr);
   }
-  here.departures->post(std::exchange(job->arriving, {}), std::move(compress), std::move(give_back));
+  auto leave = [job, give_back, compress, here = uses<with_departures>(here)] {
+    if (job->arriving.events.empty()) return give_back(nullptr);
+    here.departures->post(std::exchange(job->arriving, {}), compress, give_back);
+  };
   caf::anon_send(here.actors.gateway, support::free_atom::value, worker, depth);
+  if (!result) return leave();
+  result->then([job, leave, here = uses<with_self, with_outbox>(here)](const auto& done) {
+    take(*job, done, here);
+    leave();
+  });
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {

@@ -243,7 +243,9 @@ error describe(const std::exception& reason, const burst& work, const std::strin
   if (text.find("backward through the graph a second time") != std::string::npos)
     text += " (In a context: with backward_options::keep_graph.)";
   if (work.state->task) text += origin(*work.state->task, text);
-  return error(known != nullptr ? known->code() : errc::function_failed, where + text);
+  const auto& guest = work.state->guest;
+  return error(known != nullptr ? known->code() : errc::function_failed,
+               guest != nullptr ? guest->describe(where, text) : where + text);
 }
 
 }  // namespace
@@ -267,10 +269,12 @@ void run_burst(burst& work, const burst_services& here) {
   in_context.run_pass(work, [&state = *work.state] { return state.task ? state.task->place_now() : program_place{}; });
   std::optional<support::anomaly_scope> anomaly;
   std::optional<engine::same_streams> as_the_caller;
+  std::shared_ptr<void> in_guest;
   std::uint64_t before = 0;
   try {
     auto& state = *work.state;
     if (state.streams) as_the_caller.emplace(*state.streams);
+    if (state.guest) in_guest = state.guest->enter();
     if (!state.task) {
       // The graph task of this pass may have been set up while the last burst of an earlier pass still ran on this node. The
       // recordings of that burst are complete only now.
@@ -282,6 +286,7 @@ void run_burst(burst& work, const burst_services& here) {
       state.settings.leaves = &state.leaves;
       state.settings.leaves_mutex = &state.leaves_mutex;
       state.settings.recorder = &state.recorder;
+      const engine::guest_scope takes_in(state.guest.get());
       state.task.emplace(std::move(state.settings));
     }
     before = state.task->functions_begun();

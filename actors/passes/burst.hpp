@@ -13,6 +13,7 @@
 
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/passes/guest_pass.hpp>
 #include <troupe/actors/passes/pass_outcome.hpp>
 #include <troupe/actors/passes/pass_services.hpp>
 #include <troupe/engine/current_streams.hpp>
@@ -38,6 +39,7 @@ struct pass_task {
   engine::pass_recorder recorder;          // used with create_graph
   bool anomaly = false;                    // the context's calls were made in anomaly mode
   std::unique_ptr<engine::outlet> outlet;  // used only by the thread that runs the burst
+  std::shared_ptr<guest_pass> guest;       // null if all functions are the context's own
 };
 
 /// The facts that a graph task and its bursts know of their pass.

@@ -9,6 +9,7 @@ add_room(passes
   lane_threads.cpp
   lane_worker.cpp
   graph_task_actor.cpp
+  guest_pass.cpp
   open_contexts.cpp
   pass_outcome.cpp
   pass_start.cpp

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/rpc/autograd_test.py
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <troupe/engine/graph_task_settings.hpp>
+#include <troupe/engine/guest.hpp>
+#include <troupe/messages/ids.hpp>
+
+namespace troupe::passes {
+
+/// The part of a pass over functions of another library (engine::guest) that is on this node. Made at the start of the pass.
+class guest_pass : public engine::guest {
+ public:
+  /// The sends of the context on this node that are functions of the guest.
+  virtual std::vector<engine::send_source> sends() = 0;
+  /// While the returned object lives, the calling thread runs functions of the pass.
+  virtual std::shared_ptr<void> enter() = 0;
+  /// The text of an error. `where`: such as "backward on node 'a' failed in f: ".
+  virtual std::string describe(const std::string& where, const std::string& reason) = 0;
+};
+
+/// Makes the guest_pass of the pass that starts now; null: the guest has no part in it.
+using guest_maker = std::function<std::shared_ptr<guest_pass>()>;
+
+/// From now on each pass of the context takes in a guest, on all nodes of this process; a null maker: no more.
+void set_guest(context_id context, guest_maker guest);
+/// The guest of a pass of the context that starts now; null without a guest.
+std::shared_ptr<guest_pass> make_guest(context_id context);
+
+}  // namespace troupe::passes

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rpc/agent.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/util/Logging.h>
+#include <caf/send.hpp>
+#include <torch/csrc/distributed/autograd/context/container.h>
+#include <torch/csrc/distributed/autograd/rpc_messages/cleanup_autograd_context_req.h>
+#include <torch/csrc/distributed/rpc/utils.h>
+
+#include <troupe/actors/calls/late_answer.hpp>
+#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/support/atoms.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/texts.hpp>
+
+#include "rpc/message_form.hpp"
+#include "rpc/python_callback.hpp"
+
+namespace torchtroupe {
+
+namespace rpc = torch::distributed::rpc;
+
+namespace {
+
+constexpr const char* name_of_message = "torch.rpc";
+constexpr const char* name_of_context = "c";  // beside a message: its autograd context
+constexpr const char* name_of_round = "torch.rpc.round";
+constexpr const char* name_of_who = "torch.rpc.who";
+constexpr std::size_t callbacks_at_once = 4;
+constexpr std::chrono::hours no_limit{24 * 7};  // the longest deadline of a node
+constexpr std::chrono::seconds patience_to_meet{2};
+
+/// Outside any context, with the depth of the calling thread: a request of PyTorch may take longer than the request that made
+/// it.
+troupe::support::call_bounds bounds_of_request() {
+  auto bounds = troupe::support::call_scope::current_bounds();
+  bounds.until_ns = 0;
+  bounds.autocast = false;
+  return bounds;
+}
+
+std::string text_of_timeout(std::chrono::milliseconds timeout) {
+  return rpc::makeRPCError("RPC ran for more than set timeout (" + std::to_string(timeout.count()) +
+                             " ms) and will now be marked with an error",
+                           rpc::RPCErrorType::TIMEOUT);
+}
+
+troupe::call_reply reply_of(c10::intrusive_ptr<rpc::Message> message, bool to_itself) {
+  auto form = to_form(*message, to_itself);
+  return {std::move(form.tensors), std::move(form.values)};
+}
+
+troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself) {
+  if (done.hasError()) return reply_of(rpc::createExceptionResponse(done.tryRetrieveErrorMessage(), -1), to_itself);
+  try {
+    return reply_of(done.constValue().toCustomClass<rpc::Message>(), to_itself);
+  } catch (const std::exception& why) {
+    return reply_of(rpc::createExceptionResponse(why.what(), -1), to_itself);
+  }
+}
+
+std::chrono::milliseconds milliseconds_of(float seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * rpc::kSecToMsConversion));
+}
+
+}  // namespace
+
+agent::agent(const std::string& name, worker_id id, std::size_t world, std::chrono::milliseconds timeout)
+    : RpcAgent(worker_info(name, id), make_python_callback(), timeout),
+      world_(world),
+      callbacks_(callbacks_at_once),
+      settlement_(world) {}
+
+std::shared_ptr<agent> agent::open(troupe::settings options, const std::string& name, worker_id id, std::size_t world,
+                                   std::chrono::milliseconds timeout) {
+  const auto made = std::make_shared<agent>(name, id, world, timeout);
+  made->start_node(std::move(options));
+  return made;
+}
+
+// The functions hold the agent until close(). A function that does not end keeps it for longer.
+void agent::start_node(troupe::settings options) {
+  const auto self = shared_from_this();
+  options.short_work = std::chrono::microseconds(0);  // Python may hold the interpreter's lock for long
+  options.warn_detached = false;
+  options.deadline = no_limit;
+  options.prepare = [self](troupe::node& node) {
+    node.functions().add(name_of_message, [self](troupe::call_arguments& call) { return self->serve(call); });
+    node.functions().add(name_of_round, [self](troupe::call_arguments& call) { return self->settle(call); });
+    node.functions().add(name_of_lead, [self](troupe::call_arguments& call) { return self->lead(call); });
+    node.functions().add(name_of_who, [self](troupe::call_arguments&) {
+      return troupe::call_reply({}, {{"id", std::int64_t{self->workerInfo_.id_}}});
+    });
+    node.on_peer_down([self](const std::string& peer, const std::string& why) { self->settlement_.lost(peer, why); });
+  };
+  node_ = std::make_unique<troupe::node>(std::move(options));
+  workers_.emplace(workerInfo_.id_, worker{workerInfo_, node_->self()});
+  contexts_.emplace(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
+}
+
+agent::~agent() { close(); }
+
+void agent::add(const std::string& name, worker_id id, std::chrono::milliseconds patience) {
+  if (id == workerInfo_.id_) return;
+  auto peer = node_->peer(name, patience);
+  keep(name, id, std::move(peer));
+}
+
+const agent::worker& agent::keep(const std::string& name, worker_id id, troupe::peer peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = workers_.find(id);
+  if (known != workers_.end() && known->second.info.name_ == name && known->second.peer.id() == peer.id()) return known->second;
+  if (known != workers_.end()) workers_.erase(known);
+  return workers_.emplace(id, worker{worker_info(name, id), std::move(peer)}).first->second;
+}
+
+void agent::startImpl() {
+  const std::lock_guard lock(counting_);
+  started_ = true;
+  counted_.notify_all();
+}
+
+// A request may come before PyTorch has started this agent.
+void agent::await_start() {
+  std::unique_lock lock(counting_);
+  counted_.wait(lock, [this] { return started_ || closed_; });
+  if (closed_) throw troupe::error(troupe::errc::stopping, "worker '" + workerInfo_.name_ + "' is shutting down");
+}
+
+void agent::close() {
+  {
+    const std::lock_guard lock(counting_);
+    if (std::exchange(closed_, true)) return;
+    counted_.notify_all();
+  }
+  settlement_.wait();  // the end of the last round has woken this worker, perhaps before the others
+  answers_->close({troupe::errc::stopping, "worker '" + workerInfo_.name_ + "' has shut down"});
+  node_.reset();  // logs what still runs, and waits for it at most stop_limit
+  callbacks_.stop();
+}
+
+agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Message> message, float timeout_s,
+                              const rpc::DeviceMap&) {
+  TORCH_CHECK(message->isRequest(), "torchtroupe: an agent sends requests, got a message of type ", message->type());
+  TORCH_CHECK(rpcAgentRunning_.load(), "Node ", workerInfo_.id_, " tried to send() a message of type ", message->type(),
+              " but RPC is no longer running on this node.");
+  const auto timeout = timeout_s == rpc::kUnsetRpcTimeout ? getRpcTimeout() : milliseconds_of(timeout_s);
+  auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), devices_);
+  {
+    const std::lock_guard lock(counting_);
+    ++open_;
+    ++begun_;
+  }
+  std::optional<std::int64_t> joined;  // the autograd context that counts this request
+  try {
+    const auto peer = peer_of(to.id_);
+    if (!peer) throw std::runtime_error("worker '" + to.name_ + "' is unknown, or this worker has shut down");
+    auto form = to_form(*message, to.id_ == workerInfo_.id_);
+    std::optional<std::int64_t> context;
+    if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ)
+      context = torch::distributed::autograd::DistAutogradContainer::currentContextId();
+    if (context) form.values.emplace(name_of_context, *context);
+    const auto scope = scope_of(context);
+    joined = context;
+    auto reply = peer->call(name_of_message, std::move(form.tensors), std::move(form.values), {},
+                            timeout.count() > 0 ? std::optional(timeout) : std::nullopt);
+    reply.then([this, future, timeout, context, resume = waiting_thread::request()](const auto& done) {
+      callbacks_.run([this, future, timeout, context, resume, done] {
+        complete(future, done, timeout);
+        if (resume) resume();
+        if (context) contexts_->ended(*context);
+        ended();
+      });
+    });
+  } catch (const std::exception& why) {
+    // A send is asynchronous: its errors are those of the future.
+    future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(why.what())));
+    if (joined) contexts_->ended(*joined);
+    ended();
+  }
+  return future;
+}
+
+std::optional<troupe::peer> agent::peer_of(worker_id id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = workers_.find(id);
+  return found == workers_.end() ? std::nullopt : std::optional(found->second.peer);
+}
+
+/// The scope in which a message leaves: that of its autograd context, or one outside any context.
+std::unique_ptr<troupe::support::call_scope> agent::scope_of(std::optional<std::int64_t> context) {
+  using scope = troupe::support::call_scope;
+  auto bounds = bounds_of_request();
+  if (context) return contexts_->scope(*context, bounds);
+  const troupe::node_id nowhere;
+  return std::make_unique<scope>(nowhere, troupe::context_id{}, troupe::program_place{}, std::string(), bounds);
+}
+
+// Callbacks of the future run here, and PyTorch's may throw: nobody would catch that.
+void agent::complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
+                     std::chrono::milliseconds timeout) noexcept try {
+  std::string failure;
+  c10::intrusive_ptr<rpc::Message> message;
+  try {
+    auto reply = done.get();
+    message = from_form(std::move(reply.tensors), reply.values);
+    if (message->type() == rpc::MessageType::EXCEPTION) failure.assign(message->payload().begin(), message->payload().end());
+  } catch (const troupe::error& why) {
+    failure = why.code() == troupe::errc::deadline_passed ? text_of_timeout(timeout) : why.what();
+  } catch (const std::exception& why) {
+    failure = why.what();
+  }
+  if (!failure.empty() || !message)
+    return future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(failure)));
+  auto storages = message->getStorages();
+  future->markCompleted(std::move(message), std::move(storages));
+} catch (const std::exception& why) {
+  LOG(ERROR) << "a callback of a request failed: " << why.what();
+} catch (...) {
+  LOG(ERROR) << "a callback of a request failed";
+}
+
+void agent::ended() {
+  const std::lock_guard lock(counting_);
+  --open_;
+  counted_.notify_all();
+}
+
+troupe::call_reply agent::serve(troupe::call_arguments& call) {
+  await_start();
+  const bool to_itself = call.caller == node_->id();
+  auto message = from_form(std::move(call.tensors), call.values);
+  ++serving_;
+  const auto type = message->type();
+  if (type == rpc::MessageType::FORWARD_AUTOGRAD_REQ && call.context)
+    contexts_->joined(troupe::get<std::int64_t>(call.values, name_of_context), call.context);
+  const c10::InferenceMode computes(false);
+  const c10::AutoGradMode records(true);
+  const auto tell = [gateway = troupe::services_of(*node_).actors.gateway](auto what) { return [gateway, what] { caf::anon_send(gateway, what); }; };
+  const waiting_thread told(tell(troupe::support::blocked_atom::value), tell(troupe::support::resumed_atom::value));
+  future_ptr result;
+  try {
+    result = (*cb_)(*message, {});
+  } catch (const std::exception&) {
+    result = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
+    result->setError(std::current_exception());
+  }
+  if (call.context) contexts_->note_recorded(call.context);
+  if (type == rpc::MessageType::CLEANUP_AUTOGRAD_CONTEXT_REQ)
+    contexts_->release(torch::distributed::autograd::CleanupAutogradContextReq::fromMessage(*message)->getContextId());
+  if (result->completed()) {
+    --serving_;
+    return reply_of(*result, to_itself);
+  }
+  late_answers::future later;
+  const auto number = answers_->add(later);
+  troupe::calls::answer_later(later);
+  result->addCallback([answers = answers_, number, to_itself](rpc::JitFuture& done) {
+    answers->answer(number, reply_of(done, to_itself));
+  });
+  --serving_;
+  return {};
+}
+
+template <class Value, class Reply>
+void agent::answer_later(const troupe::future<Value>& with, Reply reply) {
+  late_answers::future later;
+  const auto number = answers_->add(later);
+  troupe::calls::answer_later(later);
+  with.then([answers = answers_, number, reply](const auto& done) {
+    try {
+      answers->answer(number, reply(done.get()));
+    } catch (const troupe::error& why) {
+      answers->fail(number, why);
+    }
+  });
+}
+
+troupe::call_reply agent::settle(troupe::call_arguments& call) {
+  const auto round = settlement_.enter(static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "round")),
+                                       troupe::get<std::string>(call.values, "worker"),
+                                       static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "begun")));
+  answer_later(round, [](std::uint64_t sum) { return troupe::call_reply({}, {{"sum", sum}}); });
+  return {};
+}
+
+troupe::call_reply agent::lead(troupe::call_arguments& call) {
+  const troupe::message_id root{static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "root")), call.caller};
+  const auto pass = contexts_->lead(troupe::get<std::int64_t>(call.values, "context"), root, std::move(call.tensors),
+                                    troupe::get<bool>(call.values, "keep"));
+  answer_later(pass, [](troupe::done) { return troupe::call_reply(); });
+  return {};
+}
+
+void agent::join(bool, float timeout_s) {
+  const auto until = timeout_s > 0 ? std::chrono::steady_clock::now() + milliseconds_of(timeout_s)
+                                   : std::chrono::steady_clock::time_point::max();
+  std::optional<troupe::peer> first;
+  if (world_ > 0) {
+    const std::lock_guard lock(mutex_);
+    if (!workers_.empty()) first = workers_.begin()->second.peer;
+  }
+  for (std::int64_t round = 1;; ++round) {
+    std::unique_lock lock(counting_);
+    if (!counted_.wait_until(lock, until, [this] { return open_ == 0; }))
+      throw std::runtime_error("shutdown: " + std::to_string(open_) + " requests of worker '" + workerInfo_.name_ +
+                               "' have no response after " + std::to_string(timeout_s) + " s");
+    const auto begun = std::exchange(begun_, 0);
+    lock.unlock();
+    if (!first) return;
+    const auto left = timeout_s > 0 ? std::optional(std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now())))
+                                    : std::nullopt;
+    const auto sum = first->call(name_of_round, {}, {{"round", round}, {"worker", workerInfo_.name_}, {"begun", begun}}, {}, left).get();
+    if (troupe::get<std::int64_t>(sum.values, "sum") == 0) return;
+  }
+}
+
+const agent::worker* agent::find(const std::string& name) const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& each) { return each.second.info.name_ == name; });
+  return found == workers_.end() ? nullptr : &found->second;
+}
+
+/// Asks a node for the id of its worker. Null if there is no node of this name within the patience.
+const agent::worker* agent::meet(const std::string& name) const try {
+  auto peer = node_->peer(name, patience_to_meet);
+  const auto told = peer.call(name_of_who, {}, {}, {}, patience_to_meet).get();
+  const auto id = static_cast<worker_id>(troupe::get<std::int64_t>(told.values, "id"));
+  return &keep(name, id, std::move(peer));
+} catch (const troupe::error&) {
+  return nullptr;
+}
+
+const agent::worker_info& agent::getWorkerInfo(const std::string& name) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto* known = find(name)) return known->info;
+  }
+  const auto* met = world_ == 0 ? meet(name) : nullptr;
+  TORCH_CHECK(met != nullptr, "could not find destination ", name, ": worker '", workerInfo_.name_, "' knows no worker of this name");
+  return met->info;
+}
+
+const agent::worker_info& agent::getWorkerInfo(worker_id id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = workers_.find(id);
+  TORCH_CHECK(found != workers_.end(), "could not find destination ", id, ": worker '", workerInfo_.name_, "' knows no worker of this id");
+  return found->second.info;
+}
+
+std::vector<agent::worker_info> agent::getWorkerInfos() const {
+  if (world_ == 0 && node_) {
+    for (const auto& name : node_->peers()) {
+      std::unique_lock lock(mutex_);
+      if (find(name) == nullptr) {
+        lock.unlock();
+        meet(name);
+      }
+    }
+  }
+  const auto up = node_ ? node_->peers() : std::vector<std::string>();
+  const std::lock_guard lock(mutex_);
+  std::vector<worker_info> all;
+  for (const auto& [id, each] : workers_)
+    if (world_ > 0 || id == workerInfo_.id_ || std::find(up.begin(), up.end(), each.info.name_) != up.end()) all.push_back(each.info);
+  return all;
+}
+
+std::unordered_map<std::string, std::string> agent::getMetrics() {
+  std::unordered_map<std::string, std::string> all;
+  all["agent.thread_pool_size"] = std::to_string(callbacks_.size());
+  all["agent.num_idle_threads"] = std::to_string(callbacks_.idle());
+  all["agent.server_active_calls"] = std::to_string(static_cast<std::size_t>(serving_.load()) + answers_->size());
+  all["agent.server_active_async_calls"] = std::to_string(answers_->size());
+  {
+    const std::lock_guard lock(counting_);
+    all["agent.client_active_calls"] = std::to_string(open_);
+  }
+  if (isGILProfilingEnabled()) {
+    const auto waits = gil_waits_.load();
+    all["agent.gil_average_wait_time_us"] = std::to_string(waits == 0 ? 0.0 : static_cast<double>(gil_wait_us_.load()) / static_cast<double>(waits));
+  }
+  return all;
+}
+
+void agent::addGilWaitTime(std::chrono::microseconds time) {
+  gil_wait_us_ += time.count();
+  ++gil_waits_;
+}
+
+rpc::DeviceMap agent::getDeviceMap(const worker_info& to) const {
+  rpc::DeviceMap result;
+  const auto& maps = node_->options().device_maps;
+  if (const auto found = maps.find(to.name_); found != maps.end())
+    for (const auto& [here, there] : found->second) result.emplace(c10::Device(here), c10::Device(there));
+  return result;
+}
+
+}  // namespace torchtroupe

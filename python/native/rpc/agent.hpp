@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/rpc/agent_test.py
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <torch/csrc/distributed/rpc/rpc_agent.h>
+
+#include <troupe/actors/node.hpp>
+
+#include "rpc/autograd_contexts.hpp"
+#include "rpc/late_answers.hpp"
+#include "rpc/settlement.hpp"
+#include "rpc/thread_pool.hpp"
+
+namespace torchtroupe {
+
+/// A worker of torch.distributed.rpc: a node of troupe, and the agent of PyTorch that sends and serves requests by that node.
+/// Python makes the agent (torchtroupe/rpc.py), joins it to the nodes of the other workers, and hands it to PyTorch.
+///   AG-1  a request is one call of the other node, and its response is the answer of this call (message_form.hpp).
+///   AG-2  PyTorch's RequestCallbackImpl runs the requests, on the call workers of the node, in the default modes of libtorch. A
+///         request that has no response yet holds no worker. Callbacks of futures run on threads of the agent. No network thread
+///         runs Python.
+///   AG-3  a worker or thread that has sent a request and waits does not count as busy: nested requests never lack a thread.
+///   AG-4  a request fails at its time-out with PyTorch's text, and at once when its worker is lost, with the name of that worker.
+///   AG-5  join() returns once no worker of the group has an open request, and throws if a worker is lost meanwhile. Without a
+///         fixed group (world 0), join() waits for the requests of this worker alone.
+///   AG-6  after shutdown() no thread of the agent runs and no future is open, whether the agent was started or not.
+class agent final : public torch::distributed::rpc::RpcAgent, public std::enable_shared_from_this<agent> {
+ public:
+  using worker_id = torch::distributed::rpc::worker_id_t;
+  using worker_info = torch::distributed::rpc::WorkerInfo;
+  using future_ptr = c10::intrusive_ptr<torch::distributed::rpc::JitFuture>;
+
+  /// Starts the node. `world`: the number of workers, or 0 if workers come and go. Throws troupe::error.
+  static std::shared_ptr<agent> open(troupe::settings options, const std::string& name, worker_id id, std::size_t world,
+                                     std::chrono::milliseconds timeout);
+  agent(const std::string& name, worker_id id, std::size_t world, std::chrono::milliseconds timeout);
+  ~agent() override;
+
+  troupe::node& node() { return *node_; }
+  autograd_contexts& contexts() { return *contexts_; }
+  /// Adds a worker, whose node has to be up within the patience. Throws troupe::error.
+  void add(const std::string& name, worker_id id, std::chrono::milliseconds patience);
+  /// Which worker of the group is lost, and why; empty if none is.
+  std::string loss() const { return settlement_.loss(); }
+  /// Ends an agent that was not started.
+  void close();
+
+  future_ptr send(const worker_info& to, c10::intrusive_ptr<torch::distributed::rpc::Message> message, float timeout_s,
+                  const torch::distributed::rpc::DeviceMap& map) override;
+  void join(bool shutdown, float timeout_s) override;
+  void sync() override {}
+  void startImpl() override;
+  void shutdownImpl() override { close(); }
+
+  const worker_info& getWorkerInfo(const std::string& name) const override;
+  const worker_info& getWorkerInfo(worker_id id) const override;
+  std::vector<worker_info> getWorkerInfos() const override;
+  std::unordered_map<std::string, std::string> getMetrics() override;
+  torch::distributed::rpc::DeviceMap getDeviceMap(const worker_info& to) const override;
+  const std::vector<c10::Device>& getDevices() const override { return devices_; }
+
+ private:
+  struct worker {
+    worker_info info;
+    troupe::peer peer;
+  };
+
+  void start_node(troupe::settings options);
+  void addGilWaitTime(std::chrono::microseconds time) override;
+  troupe::call_reply serve(troupe::call_arguments& call);
+  troupe::call_reply settle(troupe::call_arguments& call);
+  troupe::call_reply lead(troupe::call_arguments& call);
+  template <class Value, class Reply>
+  void answer_later(const troupe::future<Value>& with, Reply reply);
+  std::optional<troupe::peer> peer_of(worker_id id) const;
+  std::unique_ptr<troupe::support::call_scope> scope_of(std::optional<std::int64_t> context);
+  void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done, std::chrono::milliseconds timeout) noexcept;
+  void ended();
+  const worker* find(const std::string& name) const;
+  const worker* meet(const std::string& name) const;
+  const worker& keep(const std::string& name, worker_id id, troupe::peer peer) const;
+  void await_start();
+
+  const std::size_t world_;
+  const std::vector<c10::Device> devices_;
+  thread_pool callbacks_;
+  std::shared_ptr<late_answers> answers_ = std::make_shared<late_answers>();
+  mutable settlement settlement_;
+  std::unique_ptr<troupe::node> node_;
+  std::optional<autograd_contexts> contexts_;
+  mutable std::mutex mutex_;  // guards workers_
+  mutable std::map<worker_id, worker> workers_;
+  std::mutex counting_;  // guards the members below
+  std::condition_variable counted_;
+  std::size_t open_ = 0;   // requests of this worker without a response
+  std::uint64_t begun_ = 0;  // requests of this worker since the last round of join()
+  bool started_ = false, closed_ = false;
+  std::atomic<std::int64_t> serving_{0};
+  std::atomic<std::int64_t> gil_waits_{0}, gil_wait_us_{0};
+};
+
+}  // namespace torchtroupe

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/rpc/agent_test.py
+// The functions that torchtroupe/rpc.py calls. Each returns an error's text, or null. The text is valid until the thread's next
+// call.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "c_api.hpp"
+#include "rpc/agent.hpp"
+#include "rpc/dist_engine.hpp"
+
+namespace {
+
+using torchtroupe::agent;
+
+/// Python's handle of an agent.
+struct held_agent {
+  std::shared_ptr<agent> agent;
+};
+
+template <class F>
+const char* told(F run) noexcept {
+  static thread_local std::string text;
+  try {
+    run();
+    return nullptr;
+  } catch (const std::exception& why) {
+    text = why.what();
+  } catch (...) {
+    text = "an exception of unknown type";
+  }
+  return text.c_str();
+}
+
+}  // namespace
+
+/// Starts the node of a worker. `options`: those of a node (docs/options.md), such as "--name=worker1".
+TORCHTROUPE_EXPORT const char* torchtroupe_rpc_open(int count, const char** options, const char* name, int id, int world,
+                                                    double timeout_s, held_agent** result) {
+  return told([&] {
+    torchtroupe::take_distributed_passes();
+    std::vector<std::string> words{"torchtroupe"};
+    words.insert(words.end(), options, options + count);
+    std::vector<char*> arguments;
+    for (auto& each : words) arguments.push_back(each.data());
+    arguments.push_back(nullptr);
+    troupe::settings with(static_cast<int>(words.size()), arguments.data());
+    const std::chrono::milliseconds timeout(static_cast<std::int64_t>(timeout_s * 1000));
+    *result = new held_agent{agent::open(std::move(with), name, static_cast<agent::worker_id>(id), static_cast<std::size_t>(world), timeout)};
+  });
+}
+
+TORCHTROUPE_EXPORT int torchtroupe_rpc_port(const held_agent* of) { return of->agent->node().port(); }
+
+TORCHTROUPE_EXPORT const char* torchtroupe_rpc_join(const held_agent* of, const char* host, int port, double patience_s) {
+  return told([&] {
+    of->agent->node().join(host, static_cast<std::uint16_t>(port), std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+  });
+}
+
+TORCHTROUPE_EXPORT const char* torchtroupe_rpc_add(const held_agent* of, const char* name, int id, double patience_s) {
+  return told([&] {
+    of->agent->add(name, static_cast<agent::worker_id>(id), std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+  });
+}
+
+/// Makes the agent PyTorch's current one, so that Python can read it; with null, takes it away again.
+TORCHTROUPE_EXPORT const char* torchtroupe_rpc_show(const held_agent* which) {
+  return told([&] {
+    torch::distributed::rpc::RpcAgent::setCurrentRpcAgent(which == nullptr ? nullptr : which->agent);
+  });
+}
+
+/// Which worker of the current agent's group is lost, and why; null if none is, or if the agent is not one of troupe.
+TORCHTROUPE_EXPORT const char* torchtroupe_rpc_loss() {
+  static thread_local std::string text;
+  namespace rpc = torch::distributed::rpc;
+  const auto current = rpc::RpcAgent::isCurrentRpcAgentSet() ? rpc::RpcAgent::getCurrentRpcAgent() : nullptr;
+  const auto* ours = dynamic_cast<const agent*>(current.get());
+  text = ours == nullptr ? std::string() : ours->loss();
+  return text.empty() ? nullptr : text.c_str();
+}
+
+/// Frees Python's handle. With `ends`, ends the agent too.
+TORCHTROUPE_EXPORT const char* torchtroupe_rpc_drop(held_agent* of, bool ends) {
+  return told([&] {
+    const std::unique_ptr<held_agent> dropped(of);
+    if (ends) dropped->agent->close();
+  });
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/rpc/agent_test.py
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <troupe/actors/future.hpp>
+
+namespace torchtroupe {
+
+/// The rounds in which the workers of a group find that no request is open. Each worker enters each round when its own requests
+/// have ended, and says how many it has begun since the round before. When the sum of a round is 0, no request is open: whoever
+/// serves a request is open at its sender. One worker has the settlement, and the others ask it.
+///   ST-1  a round ends for all workers at once, with the same sum, when each worker has entered it.
+///   ST-2  when a worker is lost, the open rounds and all later ones fail with its name.
+class settlement {
+ public:
+  using outcome = troupe::future<std::uint64_t>;  // of a round: the sum
+
+  explicit settlement(std::size_t workers) : workers_(workers) {}
+
+  outcome enter(std::uint64_t round, const std::string& worker, std::uint64_t begun) {
+    std::unique_lock lock(mutex_);
+    if (!lost_.empty()) return outcome::failed(error_of_loss());
+    auto& all = rounds_[round];
+    all.sum += begun;
+    all.entered.insert(worker);
+    auto result = all.waiting.emplace_back();
+    if (all.entered.size() < workers_) return result;
+    const auto ended = rounds_.extract(round).mapped();
+    const std::lock_guard telling(telling_);
+    lock.unlock();
+    for (auto each : ended.waiting) each.set_value(ended.sum);
+    return result;
+  }
+
+  /// Returns when all workers have been told of the rounds that have ended.
+  void wait() { const std::lock_guard told(telling_); }
+
+  void lost(const std::string& worker, const std::string& why) {
+    std::unique_lock lock(mutex_);
+    if (!lost_.empty()) return;
+    lost_ = "worker '" + worker + "' is lost (" + why + "), so the group can't end together";
+    const auto failed = std::exchange(rounds_, {});
+    const auto reason = error_of_loss();
+    lock.unlock();
+    for (const auto& [number, each] : failed)
+      for (auto open : each.waiting) open.set_error(reason);
+  }
+
+  /// Why no more round can end; empty if no worker is lost.
+  std::string loss() {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+
+ private:
+  struct round {
+    std::uint64_t sum = 0;
+    std::set<std::string> entered;
+    std::vector<outcome> waiting;
+  };
+  troupe::error error_of_loss() const { return {troupe::errc::peer_down, lost_}; }
+
+  const std::size_t workers_;
+  std::mutex telling_;  // locked while workers are told of the end of a round
+  std::mutex mutex_;    // guards all below
+  std::map<std::uint64_t, round> rounds_;
+  std::string lost_;
+};
+
+}  // namespace torchtroupe

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/rpc/agent_test.py
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace torchtroupe {
+
+/// What a thread that runs Python tells its pool: a thread that has sent a request probably waits for the answer. So its slot
+/// is free from its first open request until the last answer, or until its work ends. Nested requests never lack a thread.
+///   WT-1  `blocked` and `resumed` are called by turns, and `blocked` first. After the end of the work, neither is called.
+class waiting_thread {
+ public:
+  /// The work of the calling thread, from construction to destruction.
+  waiting_thread(std::function<void()> blocked, std::function<void()> resumed);
+  ~waiting_thread();
+  waiting_thread(const waiting_thread&) = delete;
+  waiting_thread& operator=(const waiting_thread&) = delete;
+
+  /// Counts a request of the calling thread; the result is called when the request has ended. Null outside such work.
+  static std::function<void()> request();
+
+ private:
+  struct account;
+  std::shared_ptr<account> account_;
+  std::shared_ptr<account> outer_;
+};
+
+/// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait.
+///   TP-1  at most `most` tasks compute at once, without those that wait (waiting_thread). A task starts at once if fewer do.
+///   TP-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
+///         gives them.
+class thread_pool {
+ public:
+  explicit thread_pool(std::size_t most) : most_(most) {}
+  ~thread_pool() { stop(); }
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+
+  void run(std::function<void()> task);
+  /// Must not be called by a task.
+  void stop();
+
+  std::size_t size() const;
+  std::size_t idle() const;
+
+ private:
+  void serve();
+  void count(int computing);
+  void start_thread();
+
+  const std::size_t most_;
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  std::ptrdiff_t computing_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace torchtroupe

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The backend TROUPE of torch.distributed.rpc: what PyTorch's own suites (suite.py) do not ask."""
+import os
+import signal
+import threading
+import time
+import unittest
+
+import torch
+import torch.distributed.rpc as rpc
+import workers
+
+
+def twice(x):
+    return x * 2
+
+
+def pid():
+    return os.getpid()
+
+
+def nested(to, depth):
+    return rpc.rpc_sync(f"worker{to}", nested, args=(1 - to, depth - 1)) if depth else "end"
+
+
+slow = threading.Event()
+
+
+def wait_long():
+    slow.wait(30)
+
+
+class group(unittest.TestCase):
+    def each(self, told, expected):
+        self.assertEqual(told, [expected] * len(told))
+
+    def test_tensors_keep_what_they_are(self):  # MF-1, MF-2
+        """Strides, dtypes, undefined and sparse tensors, quantised ones, large bytes and large tensors come back unchanged."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 0:
+                cases = [torch.rand(3, 4).t(), torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+                         torch.arange(5, dtype=torch.int16), torch.rand(3, dtype=torch.float64, requires_grad=True),
+                         torch.rand(600, 600), torch.eye(3).to_sparse(), torch.tensor([]), torch.rand(()).to(torch.bfloat16),
+                         torch.rand(3, dtype=torch.complex64).conj(), torch.rand(2, 6)[:, ::2]]
+                for case in cases:
+                    back = rpc.rpc_sync("worker1", same, args=(case,))
+                    assert back.dtype == case.dtype and back.requires_grad == case.requires_grad, case
+                    assert torch.equal(back.to_dense(), case.to_dense()) if case.is_sparse else torch.equal(back, case), case
+                    if not case.is_sparse and case.is_contiguous() is False and case.numel() == case.untyped_storage().size():
+                        assert back.stride() == case.stride(), case
+                quantised = torch.quantize_per_tensor(torch.rand(4), 0.1, 0, torch.quint8)
+                assert torch.equal(rpc.rpc_sync("worker1", same, args=(quantised,)).dequantize(), quantised.dequantize())
+                assert rpc.rpc_sync("worker1", len, args=("x" * 20_000_000,)) == 20_000_000
+            rpc.shutdown()
+            return "right"
+
+        self.each(workers.run(2, body), "right")
+
+    def test_nested_requests_never_lack_a_thread(self):  # AG-3, WT-1
+        """With one worker thread each, requests that lead back and forth are answered."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder, num_worker_threads=1)
+            told = [rpc.rpc_async(f"worker{1 - rank}", nested, args=(rank, 20)) for _ in range(4)]
+            told = [each.wait() for each in told]
+            rpc.shutdown()
+            return told
+
+        self.each(workers.run(2, body), ["end"] * 4)
+
+    def test_a_killed_worker_is_named_at_once(self):  # AG-4, ST-2
+        def body(rank, folder):
+            workers.start(rank, 3, folder)
+            if rank == 2:
+                time.sleep(0.2) if False else None
+                workers.kill_me()
+            began = time.monotonic()
+            try:
+                while True:
+                    rpc.rpc_sync("worker2", pid)
+            except RuntimeError as error:
+                text = str(error)
+            assert "worker2" in text, text
+            assert time.monotonic() - began < 20
+            try:
+                rpc.shutdown()
+            except RuntimeError as error:
+                return "worker2" in str(error) or str(error)
+            return "shutdown said nothing"
+
+        self.assertEqual(workers.run(3, body), [True, True, "killed"])
+
+    def test_a_timeout_has_the_text_of_pytorch(self):  # AG-4
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            text = ""
+            if rank == 0:
+                try:
+                    rpc.rpc_sync("worker1", wait_long, timeout=0.2)
+                except RuntimeError as error:
+                    text = str(error)
+                rpc.rpc_sync("worker1", slow.set)
+            rpc.shutdown()
+            return "RPC ran for more than set timeout (200 ms)" in text if rank == 0 else text
+
+        self.assertEqual(workers.run(2, body), [True, ""])
+
+    def test_shutdown_waits_for_requests_that_run(self):  # AG-5, ST-1
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            answer = rpc.rpc_async("worker1", time.sleep, args=(1,)) if rank == 0 else None
+            rpc.shutdown()
+            return answer.done() if answer else True
+
+        self.each(workers.run(2, body), True)
+
+    def test_shutdown_without_grace_ends_calls_that_run(self):  # AG-6, LA-1
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 1:
+                rpc.rpc_sync("worker0", pid)
+                time.sleep(0.5)
+                began = time.monotonic()
+                slow.set()
+                rpc.shutdown(graceful=False)
+                return time.monotonic() - began < 10
+            answer = rpc.rpc_async("worker1", wait_long)
+            try:
+                answer.wait()
+            except RuntimeError:
+                pass
+            rpc.shutdown(graceful=False)
+            return True
+
+        self.each(workers.run(2, body), True)
+
+    def test_an_unpicklable_function_is_one_error(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            text = ""
+            if rank == 0:
+                try:
+                    rpc.rpc_sync("worker1", lambda: 1)
+                except Exception as error:
+                    text = str(error)
+            rpc.shutdown()
+            return "pickle" in text if rank == 0 else text
+
+        self.assertEqual(workers.run(2, body), [True, ""])
+
+    def test_a_function_that_the_peer_lacks_is_one_error(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            text = ""
+            if rank == 0:
+                import __main__
+                exec("def only_here(): return 1", __main__.__dict__)
+                __main__.only_here.__module__ = "__main__"
+                try:
+                    rpc.rpc_sync("worker1", __main__.only_here)
+                except Exception as error:
+                    text = str(error)
+            rpc.shutdown()
+            return "only_here" in text or text if rank == 0 else text
+
+        self.assertEqual(workers.run(2, body), [True, ""])
+
+    def test_a_missing_worker_is_named_by_its_rank(self):
+        def body(rank, folder):
+            workers.start(rank, 3, folder, rpc_timeout=2)
+
+        for text in workers.run(2, body):
+            self.assertIn("expected 3 workers, and rank 2 has not come within 2 s", text)
+
+    def test_two_workers_of_one_rank_are_refused(self):
+        def body(rank, folder):
+            workers.start(0, 2, folder, name=f"worker{rank}", rpc_timeout=2)
+
+        self.assertTrue(any("is not unique" in text for text in workers.run(2, body)))
+
+    def test_an_unreachable_store_is_one_error(self):
+        def body(rank, folder):
+            options = workers.torchtroupe.rpc.RpcOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=1)
+            rpc.init_rpc("worker1", backend=rpc.BackendType.TROUPE, rank=1, world_size=2, rpc_backend_options=options)
+
+        os.environ["TORCH_CPP_LOG_LEVEL"] = "FATAL"
+        told = workers.run(1, body)[0]
+        self.assertTrue(told.startswith("raised"), told)
+
+    def test_ctrl_c_ends_a_start_that_waits(self):
+        def body(rank, folder):
+            store = torch.distributed.FileStore(folder + "/store", 2)
+            prefixed = torch.distributed.PrefixStore("rpc_prefix_0", store)
+            prefixed.set("troupe/name/0", "0 worker0")
+            prefixed.set("troupe/address", "127.0.0.1 1")  # nobody listens there
+            threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            workers.start(1, 2, folder)
+
+        self.assertTrue(workers.run(1, body)[0].startswith("raised KeyboardInterrupt"))
+
+    def test_after_a_failed_start_another_one_succeeds(self):
+        def body(rank, folder):
+            try:
+                workers.start(rank, 3, folder, rpc_timeout=1)
+            except RuntimeError:
+                pass
+            workers.start(rank, 2, folder + "/.")
+            told = rpc.rpc_sync(f"worker{1 - rank}", twice, args=(21,))
+            rpc.shutdown()
+            return told
+
+        self.each(workers.run(2, body), 42)
+
+    def test_workers_come_and_go_without_a_world_size(self):
+        def body(rank, folder):
+            options = workers.torchtroupe.rpc.RpcOptions(init_method=f"file://{folder}/store?rank={rank}&world_size=2")
+            rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, rpc_backend_options=options)
+            while True:
+                try:
+                    told = rpc.rpc_sync(f"worker{1 - rank}", twice, args=(21,))
+                    break
+                except RuntimeError:
+                    time.sleep(0.05)
+            with open(f"{folder}/{rank}", "w", encoding="utf-8"):
+                pass
+            while not os.path.exists(f"{folder}/{1 - rank}"):
+                time.sleep(0.01)
+            rpc.shutdown()
+            return told
+
+        self.each(workers.run(2, body), 42)
+
+    def test_forty_workers_start(self):
+        def body(rank, folder):
+            workers.start(rank, 40, folder, num_worker_threads=2)
+            told = rpc.rpc_sync(f"worker{(rank + 1) % 40}", twice, args=(rank,))
+            rpc.shutdown()
+            return told == 2 * rank
+
+        self.each(workers.run(40, body), True)
+
+
+def same(x):
+    return x
+
+
+if __name__ == "__main__":
+    unittest.main()

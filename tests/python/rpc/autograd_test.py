@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Distributed autograd on troupe's passes: what PyTorch's own suites (suite.py) do not ask."""
+import time
+import unittest
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+import workers
+
+
+def layer(x, w):
+    return torch.tanh(x @ w)
+
+
+def relayed(x, w, to):
+    """Half of the work here, half on another worker, and a result that nobody uses."""
+    here = layer(x, w)
+    there = rpc.rpc_sync(to, layer, args=(here, w))
+    return there + here, (here * 3).sum()
+
+
+class message(torch.autograd.Function):
+    """The arguments of a call, one function with an edge for each, as a send has."""
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        ctx.set_materialize_grads(False)
+        return tuple(each.view_as(each) for each in tensors)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return gradients
+
+
+class dies(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        workers.kill_me()
+
+
+def with_death(x):
+    return dies.apply(x)
+
+
+def leaf():
+    return torch.arange(6.0).reshape(2, 3).requires_grad_()
+
+
+def square_of(rref):
+    return (rref.local_value() ** 2).sum()
+
+
+class passes(unittest.TestCase):
+    def test_sums_have_the_bits_of_one_process(self):  # AC-1, GU-1, GU-2
+        """Results of many calls, used in many places, with nested calls and unused results: bit for bit one process's gradients."""
+
+        def program(call):
+            torch.manual_seed(1)
+            x, w = torch.rand(8, 8, requires_grad=True), torch.rand(8, 8, requires_grad=True)
+            h, parts = x, []
+            for i in range(6):
+                a, unused = call(1 + i % 2, relayed, h, w, f"worker{2 - i % 2}")
+                b = call(1 + (i + 1) % 2, layer, a, x)
+                h = a * b + torch.sin(h) * x
+                parts.append((h * w).sum() * 1e-3)
+            return x, w, sum(parts)
+
+        def body(rank, folder):
+            workers.start(rank, 3, folder)
+            told = True
+            if rank == 0:
+                original = rpc.rpc_sync
+                with dist_autograd.context() as context:
+                    x, w, loss = program(lambda to, f, *args: original(f"worker{to}", f, args=args))
+                    dist_autograd.backward(context, [loss], retain_graph=True)
+                    got = dist_autograd.get_gradients(context)
+                    got = [got[x].clone(), got[w].clone()]
+                rpc.rpc_sync = lambda to, f, args: f(*message.apply(*args))  # the same program in one process
+                x, w, loss = program(lambda to, f, *args: rpc.rpc_sync(to, f, args))
+                rpc.rpc_sync = original
+                loss.backward()
+                told = torch.equal(got[0], x.grad) and torch.equal(got[1], w.grad)
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(3, body), [True] * 3)
+
+    def test_an_unused_result_hangs_nobody(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = True
+            if rank == 0:
+                x = torch.rand(3, 3, requires_grad=True)
+                with dist_autograd.context() as context:
+                    used = rpc.rpc_sync("worker1", torch.mul, args=(x, x))
+                    rpc.rpc_sync("worker1", torch.add, args=(x, x))
+                    dist_autograd.backward(context, [used.sum()])
+                    told = torch.equal(dist_autograd.get_gradients(context)[x], 2 * x.detach())
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True] * 2)
+
+    def test_a_pass_from_another_worker(self):  # AC-2
+        """RRef.backward on the owner, twice: gradients of both add up on all workers."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = True
+            if rank == 0:
+                x = torch.rand(3, 3, requires_grad=True)
+                with dist_autograd.context() as context:
+                    loss = rpc.remote("worker1", torch.sum, args=(x,))
+                    loss.backward(context, retain_graph=True)
+                    loss.backward(context)
+                    told = torch.equal(dist_autograd.get_gradients(context)[x], torch.full((3, 3), 2.0))
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True] * 2)
+
+    def test_a_worker_that_dies_in_a_pass_is_named(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            x = torch.rand(3, requires_grad=True)
+            if rank == 1:
+                time.sleep(60)
+            with dist_autograd.context() as context:
+                loss = rpc.rpc_sync("worker1", with_death, args=(x,)).sum()
+                began, text = time.monotonic(), ""
+                try:
+                    dist_autograd.backward(context, [loss])
+                except RuntimeError as error:
+                    text = str(error)
+            rpc.shutdown(graceful=False)
+            return ("worker1" in text or text) and time.monotonic() - began < 15
+
+        self.assertEqual(workers.run(2, body), [True, "killed"])
+
+    def test_contexts_leave_nothing(self):  # AC-3
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 0:
+                x = torch.rand(3, requires_grad=True)
+                for _ in range(20):
+                    with dist_autograd.context() as context:
+                        dist_autograd.backward(context, [rpc.rpc_sync("worker1", torch.mul, args=(x, x)).sum()])
+            rpc.shutdown()
+            return dist_autograd._get_debug_info()["num_current_backward_passes"]
+
+        self.assertEqual(workers.run(2, body), [0] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -29,17 +29,24 @@ def load():
     if not found:
         raise ImportError(f"torchtroupe: expected libtorchtroupe-*.so in {package}; there is none. Install the wheel, or build the "
                           "target torchtroupe_native")
-    needs = "torch " + " or ".join(f"{each}.*" for each in versions)
+    needs = "a release of torch " + " or ".join(f"{each}.*" for each in versions) + " for CPUs or CUDA"
     try:
         import torch
     except ImportError as error:
         raise ImportError(f"torchtroupe needs {needs}, which can't be imported here: {error}") from error
-    minor = ".".join(torch.__version__.split("+")[0].split(".")[:2])
-    if minor not in versions:
-        raise ImportError(f"torchtroupe needs {needs}, and found torch {torch.__version__} in {pathlib.Path(torch.__file__).parent}. "
-                          f"Install that torch, or the torchtroupe for torch {minor}")
+    place = pathlib.Path(torch.__file__).parent
+    # The library knows the classes of libtorch's releases. Another build may have other classes.
+    release = re.fullmatch(r"(\d+\.\d+)\.\d+(\+cpu|\+cu\d+)?", torch.__version__)
+    if release is None or release[1] not in versions:
+        raise ImportError(f"torchtroupe needs {needs}, and found torch {torch.__version__} in {place}. Install that torch, or the "
+                          "torchtroupe for the other one")
     refuse_second_libtorch()
-    library = ctypes.CDLL(str(versions[minor]))
+    file = versions[release[1]]
+    try:
+        library = ctypes.CDLL(str(file))
+    except OSError as error:
+        raise ImportError(f"torchtroupe: can't load {file} into torch {torch.__version__} of {place}: {error}. Install torchtroupe again, "
+                          "or build the target torchtroupe_native with that torch") from error
     refuse_second_libtorch()
     return library
 

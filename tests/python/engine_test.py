@@ -13,6 +13,13 @@ import tempfile
 import textwrap
 import unittest
 
+PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
+INSTALLED = pathlib.Path(__file__).parent / "as_installed"
+ONE_PASS = """
+import torch
+x = torch.ones(3, requires_grad=True)
+(x * 2).sum().backward()
+"""
 PRELOAD = os.environ.get("TROUPE_PRELOAD")  # libtroupe_preload.so
 
 
@@ -190,13 +197,17 @@ class EngineTest(unittest.TestCase):
 
     def test_another_torch_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "torch.py").write_text("__version__ = '2.4.1+cu121'")
-            done = run("import torchtroupe", PYTHONPATH=folder + os.pathsep + os.environ.get("PYTHONPATH", ""))
-        self.assertRegex(done.stderr, r"ImportError: torchtroupe needs torch 2\.\d+\.\*, and found torch 2\.4\.1\+cu121 in ")
+            named = folder + "/libtorchtroupe-2.4.so"
+            path = folder + os.pathsep + os.environ.get("PYTHONPATH", "")
+            for found in ("2.11.0+cu121", "2.40.1", "2.4.0a0+gitabcdef0", "2.4.0.dev20260101+cu121", "2.4.0rc1", "2.4.1+mine"):
+                (pathlib.Path(folder) / "torch.py").write_text(f"__version__ = '{found}'")
+                done = run("import torchtroupe", PYTHONPATH=path, TORCHTROUPE_LIBRARY=named)
+                self.assertIn("ImportError: torchtroupe needs a release of torch 2.4.* for CPUs or CUDA, and found torch " + found + " in ",
+                              done.stderr)
 
     def test_a_missing_torch_is_named(self):
         done = run("import sys; sys.modules['torch'] = None; import torchtroupe")
-        self.assertRegex(done.stderr, r"ImportError: torchtroupe needs torch 2\.\d+\.\*, which can't be imported here")
+        self.assertRegex(done.stderr, r"ImportError: torchtroupe needs a release of torch 2\.\d+\.\* for CPUs or CUDA, which can't be imported here")
 
     def test_a_second_libtorch_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -206,10 +217,10 @@ class EngineTest(unittest.TestCase):
 
     def test_a_missing_library_is_named(self):
         done = run("import torchtroupe", TORCHTROUPE_LIBRARY="/nowhere/libtorchtroupe-9.9.so")
-        self.assertIn("torchtroupe needs torch 9.9.*", done.stderr)
+        self.assertIn("torchtroupe needs a release of torch 9.9.*", done.stderr)
 
     def test_a_program_that_can_not_be_edited_has_the_engine_by_an_environment_variable(self):
-        installed = {"PYTHONPATH": str(pathlib.Path(__file__).parent / "as_installed"), "TROUPE_REPORT": "1"}
+        installed = {"PYTHONPATH": str(INSTALLED), "TROUPE_REPORT": "1"}
         program = """
             import sys
             assert "torch" not in sys.modules and "torchtroupe" not in sys.modules
@@ -221,12 +232,29 @@ class EngineTest(unittest.TestCase):
             """
         self.assertIn("troupe: 1 backward passes", self.passes(program, TORCHTROUPE="1", **installed).stderr)
         self.assertNotIn("troupe", self.passes(program, **installed).stderr)
+        for off in ("", "0"):
+            self.assertNotIn("troupe", self.passes(program, TORCHTROUPE=off, **installed).stderr)
+        probe = "import importlib.util\nimportlib.util.find_spec('torch').loader.get_filename('torch')\n"
+        self.assertIn("troupe: 1 backward passes", self.passes(probe + textwrap.dedent(program), TORCHTROUPE="yes", **installed).stderr)
+
+    def test_a_torch_that_a_file_has_imported_before_has_the_engine_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "sitecustomize.py").write_text(f"import site, torch\nsite.addsitedir({str(PACKAGE)!r})")
+            done = self.passes(ONE_PASS, TORCHTROUPE="1", TROUPE_REPORT="1", PYTHONPATH=folder)
+        self.assertIn("troupe: 1 backward passes", done.stderr)
+
+    def test_a_program_runs_where_the_engine_can_not(self):
+        installed = {"PYTHONPATH": str(INSTALLED), "TORCHTROUPE": "1"}
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "torch.py").write_text("__version__ = '2.4.1'")
-            installed["PYTHONPATH"] += os.pathsep + folder
-            said = self.passes("import torch; print(torch.__version__)", TORCHTROUPE="1", **installed)
-        self.assertEqual(said.stdout, "2.4.1\n")
-        self.assertRegex(said.stderr, r"found torch 2\.4\.1 .*; passes stay on PyTorch's engine")
+            said = self.passes("import torch; print(torch.__version__)", **installed | {"PYTHONPATH": f"{INSTALLED}{os.pathsep}{folder}"})
+            self.assertEqual(said.stdout, "2.4.1\n")
+            self.assertRegex(said.stderr, r"found torch 2\.4\.1 .*; passes stay on PyTorch's engine")
+            minor = self.passes("import torch; print(*torch.__version__.split('.')[:2], sep='.')").stdout.strip()
+            damaged = pathlib.Path(folder) / f"libtorchtroupe-{minor}.so"
+            damaged.write_text("damaged")
+            said = self.passes(ONE_PASS, TORCHTROUPE_LIBRARY=str(damaged), **installed)
+            self.assertRegex(said.stderr, rf"^torchtroupe: can't load {damaged} into torch {minor}\.\S+ of /\S+: .*; passes stay on")
 
     @unittest.skipUnless(PRELOAD, "TROUPE_PRELOAD names no library")
     def test_a_preloaded_engine_keeps_the_passes(self):  # PE-2

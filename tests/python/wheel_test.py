@@ -5,7 +5,8 @@
     wheel_test.py WHEEL FOLDER
 
 FOLDER keeps torch for each Python (`torch-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are shared.
-A Python that the machine lacks is named and skipped. Nothing of a Debian package may be loaded beside the C and C++ libraries."""
+A Python that the machine lacks is named and skipped. The first Python also runs engine_test.py. Nothing of a Debian
+package may be loaded beside the C and C++ libraries."""
 import os
 import pathlib
 import re
@@ -41,14 +42,16 @@ x = torch.ones(3, requires_grad=True)
 
 
 def interpreter(version):
-    """A Python of that version: of pyenv, or in PATH."""
+    """A Python of that version, of pyenv or in PATH, or why there is none."""
+    reason = "is not on this machine"
     places = [*sorted(pathlib.Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")]
     for place in filter(None, places):
         answer = subprocess.run([place, "-c", "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"], text=True,
                                 capture_output=True, timeout=60)
         if answer.stdout.strip() == version:
-            return place
-    return None
+            return place, None
+        reason = f"({place}) can't be used: {(answer.stderr.strip().splitlines() or ['it is another version'])[-1]}"
+    return None, reason
 
 
 def pip(python, *arguments):
@@ -69,23 +72,25 @@ def torch_for(version, python, wheel, folder):
     subprocess.run([python, "-m", "venv", made], check=True, timeout=120)
     if not whole.exists():  # the first one brings NVIDIA's libraries
         pip(made / "bin/python", "install", "--no-compile", f"torch=={minor}.*", "numpy")
-        shutil.move(site_packages(made) / "nvidia", whole)
+        if (site_packages(made) / "nvidia").exists():  # torch for CPUs has none
+            shutil.move(site_packages(made) / "nvidia", whole)
     else:
         pip(made / "bin/python", "install", "--no-compile", "--no-deps", f"torch=={minor}.*")
         pip(made / "bin/python", "install", "--no-compile", "numpy", "typing_extensions", "sympy", "filelock", "networkx", "jinja2", "fsspec")
-    (site_packages(made) / "nvidia").symlink_to(whole)
+    if whole.exists():
+        (site_packages(made) / "nvidia").symlink_to(whole)
     (made / "made").touch()
     return site_packages(made)
 
 
-def run(python, program, **environment):
+def run(python, *arguments, timeout=300, **environment):
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LD_", "TORCHTROUPE"))}
-    done = subprocess.run([python, "-c", program], env=clean | environment, text=True, capture_output=True, timeout=300)
+    done = subprocess.run([python, *arguments], env=clean | environment, text=True, capture_output=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
 
-def check(version, python, wheel, folder):
+def check(version, python, wheel, folder, with_engine_test):
     torch = torch_for(version, python, wheel, folder)
     fresh = folder / f"fresh-{version}"
     shutil.rmtree(fresh, ignore_errors=True)
@@ -94,18 +99,23 @@ def check(version, python, wheel, folder):
     ours = fresh / "bin/python"
     pip(ours, "install", "--no-index", "--no-deps", wheel)  # torch is there, and its libraries are links
     minor = re.search(r"[+.]torch(\d+\.\d+)", wheel.name)[1]
-    run(ours, f"import importlib.metadata as m; assert m.requires('torchtroupe') == ['torch=={minor}.*'], m.requires('torchtroupe')")
-    loaded = run(ours, BY_IMPORT).stdout.split()
+    run(ours, "-c", f"import importlib.metadata as m; assert m.requires('torchtroupe') == ['torch=={minor}.*'], m.requires('torchtroupe')")
+    loaded = run(ours, "-c", BY_IMPORT).stdout.split()
     outside = [each for each in loaded if "/torchtroupe" not in each and not re.match(SYSTEM, pathlib.Path(each).name)]
     assert not outside, f"not in the wheel: {outside}"
     assert any("torchtroupe.libs" in each for each in loaded), loaded
-    said = run(ours, UNCHANGED, TORCHTROUPE="1", TROUPE_REPORT="1").stderr
+    said = run(ours, "-c", UNCHANGED, TORCHTROUPE="1", TROUPE_REPORT="1").stderr
     assert "troupe: 1 backward passes" in said, said
-    assert "troupe" not in run(ours, UNCHANGED, TROUPE_REPORT="1").stderr
-    run(ours, "import sys; assert not any('torchtroupe' in each for each in sys.modules)")
-    run(ours, "import sys; assert 'torch' not in sys.modules", TORCHTROUPE="1")
+    assert "troupe" not in run(ours, "-c", UNCHANGED, TROUPE_REPORT="1").stderr
+    run(ours, "-c", "import sys; assert not any('torchtroupe' in each for each in sys.modules)")
+    run(ours, "-c", "import sys; assert 'torch' not in sys.modules", TORCHTROUPE="1")
+    if with_engine_test:
+        preload = pathlib.Path(__file__).parents[2] / "build/release/engine/drop_in/libtroupe_preload.so"
+        named = {"TROUPE_PRELOAD": str(preload)} if preload.exists() else {}
+        tested = run(ours, str(pathlib.Path(__file__).with_name("engine_test.py")), timeout=900, **named)
+        print(tested.stderr.rstrip().splitlines()[-1], "engine_test.py", flush=True)
     pip(ours, "uninstall", "-y", "torchtroupe")
-    run(ours, UNCHANGED, TORCHTROUPE="1")
+    run(ours, "-c", UNCHANGED, TORCHTROUPE="1")
     shutil.rmtree(fresh)
 
 
@@ -114,11 +124,11 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     done = 0
     for version in VERSIONS:
-        python = interpreter(version)
+        python, reason = interpreter(version)
         if python is None:
-            print(f"SKIPPED: no Python {version} on this machine", flush=True)
+            print(f"SKIPPED: Python {version} {reason}", flush=True)
             continue
-        check(version, python, wheel, folder)
+        check(version, python, wheel, folder, with_engine_test=done == 0)
         done += 1
         print(f"Python {version}: installed and run", flush=True)
     assert done > 0, "no Python of " + ", ".join(VERSIONS)

@@ -12,7 +12,7 @@ from . import _short_backward  # after the check of torch's version
 # In the order of troupe::engine::left_because.
 REASONS = ("refused by PyTorch", "anomaly mode", "a single function", "another device", "compiled autograd")
 
-for _name in ("torchtroupe_install_engine", "torchtroupe_uninstall_engine"):
+for _name in ("torchtroupe_install_engine", "torchtroupe_uninstall_engine", "torchtroupe_engine_report"):
     getattr(native, _name).restype = ctypes.c_char_p
 
 
@@ -37,7 +37,7 @@ def _call(function, *arguments):
 
 def install():
     """Runs the backward passes of this process, those that C++ code starts included, on troupe's engine from now on. Passes that
-    run on other threads at this moment finish on the engine on which they began. A second call changes nothing."""
+    run on other threads at this moment finish on the engine on which they began. A second call may follow at any time."""
     dynamo = sys.modules.get("torch._dynamo.compiled_autograd")
     _call(native.torchtroupe_install_engine, bool(getattr(dynamo, "compiled_autograd_enabled", False)))
     _short_backward.install()
@@ -55,7 +55,7 @@ def uninstall():
 def report():
     """What ran on which engine so far."""
     counts = (ctypes.c_uint64 * (2 + len(REASONS)))()
-    native.torchtroupe_engine_report(counts)
+    _call(native.torchtroupe_engine_report, counts, ctypes.c_size_t(len(counts)))
     return Report(counts[0], counts[1] / 1e9, {reason: count for reason, count in zip(REASONS, counts[2:]) if count})
 
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests: tests/python/engine_test.py
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <stdexcept>
 #include <string>
 
 #include <troupe/engine/drop_in/substitute.hpp>
@@ -33,9 +36,14 @@ TORCHTROUPE_EXPORT const char* torchtroupe_install_engine(int compiled) {
 TORCHTROUPE_EXPORT const char* torchtroupe_uninstall_engine() { return text_of_error(torchtroupe::return_python_passes); }
 
 /// Passes on troupe's engine, nanoseconds in them, and passes left to libtorch's engine in the order of left_because.
-TORCHTROUPE_EXPORT void torchtroupe_engine_report(std::uint64_t (&counts)[2 + troupe::engine::left_because_count]) {
-  const auto passes = troupe::engine::passes_so_far();
-  counts[0] = passes.troupe;
-  counts[1] = torchtroupe::nanoseconds_in_passes();
-  for (std::size_t i = 0; i < passes.because.size(); ++i) counts[2 + i] = passes.because[i];
+TORCHTROUPE_EXPORT const char* torchtroupe_engine_report(std::uint64_t* counts, std::size_t length) {
+  return text_of_error([&] {
+    const auto passes = troupe::engine::passes_so_far();
+    if (length != 2 + passes.because.size())
+      throw std::invalid_argument("expected room for " + std::to_string(2 + passes.because.size()) + " counts, got " +
+                                  std::to_string(length) + "; the library is of another torchtroupe");
+    *counts++ = passes.troupe;
+    *counts++ = torchtroupe::nanoseconds_in_passes();
+    std::copy(passes.because.begin(), passes.because.end(), counts);
+  });
 }

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
@@ -31,15 +33,13 @@ using troupe::engine::pass_request;
 
 std::atomic<bool> is_compiled{false};  // compiled autograd is on: libtorch gives passes to the compiler
 std::atomic<std::uint64_t> nanoseconds{0};
-thread_local bool is_timed = false;
 
 /// libtorch's own function of a name, which no other library stands in for.
-template <class Function>
-Function libtorchs(const char* name) {
+void* libtorchs(const char* name) {
   void* const library = ::dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
   void* const found = library == nullptr ? nullptr : ::dlsym(library, name);
   if (found == nullptr) throw std::runtime_error(std::string("libtorch_cpu.so has no function ") + name);
-  return reinterpret_cast<Function>(found);
+  return found;
 }
 
 using execute_function = variable_list (*)(Engine*, const edge_list&, const variable_list&, bool, bool, bool, const edge_list&);
@@ -52,31 +52,44 @@ variable_list run_on_libtorch(Engine& engine, const pass_request& request) {
                            request.accumulate_grad, request.inputs);
 }
 
-/// Adds the time of a pass, unless it is nested in another one.
+/// Adds the time of a pass of troupe's engine, unless the pass is nested in another one.
 class pass_timer {
  public:
-  pass_timer() : is_outermost_(!is_timed) { is_timed = true; }
+  pass_timer() : around_(std::exchange(innermost, this)), is_running_(!std::exchange(is_timed, true)) {}
   ~pass_timer() {
-    if (!is_outermost_) return;
+    innermost = around_;
+    if (!is_running_) return;
     is_timed = false;
     nanoseconds.fetch_add((std::chrono::steady_clock::now() - begun_) / std::chrono::nanoseconds(1), std::memory_order_relaxed);
   }
   pass_timer(const pass_timer&) = delete;
   pass_timer& operator=(const pass_timer&) = delete;
 
+  /// The thread's innermost pass is left to libtorch's engine. Passes of troupe's engine nested in it are timed.
+  static void leave() {
+    if (innermost != nullptr && std::exchange(innermost->is_running_, false)) is_timed = false;
+  }
+
  private:
-  bool is_outermost_;
+  static thread_local pass_timer* innermost;
+  static thread_local bool is_timed;
+
+  pass_timer* around_;
+  bool is_running_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
+
+thread_local pass_timer* pass_timer::innermost = nullptr;
+thread_local bool pass_timer::is_timed = false;
 
 variable_list execute(Engine* engine, const edge_list& roots, const variable_list& gradients, bool keep_graph,
                       bool create_graph, bool accumulate_grad, const edge_list& inputs) {
   const pass_request request{roots, gradients, keep_graph, create_graph, accumulate_grad, inputs};
+  const pass_timer timer;
   if (is_compiled.load(std::memory_order_acquire)) {
     troupe::engine::count_left(left_because::compiled_autograd);
     return run_on_libtorch(*engine, request);
   }
-  const pass_timer timer;
   return troupe::engine::run_substituted(*engine, run_on_libtorch, request);
 }
 
@@ -88,7 +101,8 @@ void set_compiled(void* compiler) {
 node_pointer current() { return troupe::engine::current_function(libtorchs_current()); }
 
 /// Warns once for each reason about which the user can do something.
-void warn_of(left_because reason) {
+void left(left_because reason) {
+  pass_timer::leave();
   switch (reason) {
     case left_because::anomaly_mode:
       TORCH_WARN_ONCE("torchtroupe: a backward pass is left to PyTorch's engine, because anomaly mode is on");
@@ -112,7 +126,7 @@ struct taken_call {
   const char* library;
   const char* symbol;
   void* ours;
-  void* before = nullptr;  // null unless the call is taken
+  void* libtorchs = nullptr;
 };
 std::array calls{
   taken_call{"libtorch_python.so", LIBTORCH_SET_COMPILED, reinterpret_cast<void*>(set_compiled)},
@@ -135,32 +149,40 @@ void refuse_other_owner(const taken_call& call, void* address) {
   }
 }
 
+void write(const taken_call& call, void* wanted) {
+  const symbol_slot slot(call.library, call.symbol);
+  while (!slot.replace(slot.address(), wanted)) continue;
+}
+
+// Writes the address of libtorch's function. With the address that the slot had at first, the loader would look the function up
+// again at the next call, and could then overwrite what a later take_python_passes() has written.
 void give_back() {
-  for (auto& each : calls) {
-    if (each.before != nullptr) symbol_slot(each.library, each.symbol).replace(each.ours, each.before);
-    each.before = nullptr;
-  }
+  for (const auto& each : calls)
+    if (symbol_slot(each.library, each.symbol).address() == each.ours) write(each, each.libtorchs);
 }
 
 }  // namespace
 
 void take_python_passes(bool compiled) {
   const std::scoped_lock lock(taking);
-  if (calls.back().before != nullptr) return;
-  libtorchs_execute = libtorchs<execute_function>(LIBTORCH_EXECUTE);
-  libtorchs_set_compiled = libtorchs<void (*)(void*)>(LIBTORCH_SET_COMPILED);
-  libtorchs_current = libtorchs<node_pointer (*)()>(LIBTORCH_CURRENT);
-  for (const auto& each : calls) refuse_other_owner(each, symbol_slot(each.library, each.symbol).address());
-  is_compiled.store(compiled, std::memory_order_release);
-  troupe::engine::listen_to_left(warn_of);
+  if (libtorchs_execute == nullptr) {
+    for (auto& each : calls) each.libtorchs = libtorchs(each.symbol);
+    libtorchs_set_compiled = reinterpret_cast<void (*)(void*)>(calls[0].libtorchs);
+    libtorchs_current = reinterpret_cast<node_pointer (*)()>(calls[1].libtorchs);
+    libtorchs_execute = reinterpret_cast<execute_function>(calls[3].libtorchs);
+  }
+  // A call that is taken may lead to libtorch again: the loader has looked the function up at that time.
+  std::vector<const taken_call*> missing;
+  for (const auto& each : calls) {
+    void* const address = symbol_slot(each.library, each.symbol).address();
+    if (address == each.ours) continue;
+    refuse_other_owner(each, address);
+    missing.push_back(&each);
+  }
+  if (!missing.empty() && missing.front() == &calls.front()) is_compiled.store(compiled, std::memory_order_release);
+  troupe::engine::listen_to_left(left);
   try {
-    for (auto& each : calls) {
-      const symbol_slot slot(each.library, each.symbol);
-      void* const before = slot.address();
-      if (!slot.replace(before, each.ours))
-        throw std::runtime_error(std::string(each.library) + " changes its table; try again");
-      each.before = before;
-    }
+    for (const auto* const each : missing) write(*each, each->ours);
   } catch (...) {
     give_back();
     throw;

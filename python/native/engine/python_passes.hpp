@@ -8,7 +8,8 @@ namespace torchtroupe {
 
 /// From this call on, the backward passes of Python run on troupe's engine, and those that C++ code starts in this process:
 /// PyTorch's Python engine calls troupe's in the place of libtorch's. `compiled`: compiled autograd is on at the moment.
-///   PE-1  a second call changes nothing. A pass that is running finishes on the engine on which it began.
+///   PE-1  a second call only takes a call back that the loader has led to libtorch again. A pass that is running finishes on
+///         the engine on which it began.
 ///   PE-2  throws std::runtime_error, and changes nothing, if another library has taken the passes before.
 void take_python_passes(bool compiled);
 

@@ -3,10 +3,12 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdint>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <boost/test/unit_test.hpp>
 
@@ -53,6 +55,32 @@ BOOST_AUTO_TEST_CASE(a_replaced_slot_leads_calls_elsewhere_and_back) {  // OT-1
     BOOST_TEST(!slot.replace(before, before), "the slot has another address");
     BOOST_TEST(slot.replace(ours, before));
     BOOST_TEST(caller.call(-4) == 4);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(calls_on_another_thread_go_to_the_old_or_to_the_new_address) {  // OT-1
+  for (const char* const kind : {"now", "lazy"}) {
+    const library caller(kind);
+    caller.call(-4);  // the loader fills the slot
+    const symbol_slot slot(caller.name, "abs");
+    void* const before = slot.address();
+    std::atomic<bool> is_done{false};
+    std::atomic<int> latest{0}, others{0};
+    std::thread calling([&] {
+      while (!is_done) {
+        latest = caller.call(-4);
+        if (latest != 4 && latest != -8) ++others;
+      }
+    });
+    for (int i = 0; i < 100; ++i) {
+      slot.replace(before, ours);
+      while (latest != -8) std::this_thread::yield();
+      slot.replace(ours, before);
+      while (latest != 4) std::this_thread::yield();
+    }
+    is_done = true;
+    calling.join();
+    BOOST_TEST(others == 0);
   }
 }
 

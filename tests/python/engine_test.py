@@ -175,6 +175,7 @@ class EngineTest(unittest.TestCase):
                      lambda: torch.ones(2).as_subclass(Sub).requires_grad_().sum().backward(),
                      lambda: torch.autograd.backward(x().sum(), grad_tensors=torch.ones(()), grad_variables=torch.ones(())),
                      lambda: torch.autograd.backward(x().sum(), inputs=[]), lambda: x().sum().backward(inputs=x()),
+                     lambda: (torch.sparse_coo_tensor([[0]], [2.0], (1,)).requires_grad_() * 2).backward(),
                      lambda: x().sum().backward(torch.ones(2)), lambda: x().sum().backward(create_graph=True)]
             def outcomes():
                 result = []
@@ -188,6 +189,62 @@ class EngineTest(unittest.TestCase):
             assert sum("Error" in each for each in expected) >= 8, expected
             torchtroupe.install()
             assert outcomes() == expected, "\\n".join(f"{a}\\n  {b}" for a, b in zip(expected, outcomes()) if a != b)
+            """)
+
+    def test_the_short_way_leaves_pytorchs_function_in_its_place(self):
+        self.passes("""
+            import torch, torchtroupe
+            from torch._dynamo.testing import CompileCounter
+            function = torch.autograd.backward
+            handled = {torch.autograd.backward: lambda *arguments, **named: "handled"}
+            class Sub(torch.Tensor):
+                @classmethod
+                def __torch_function__(cls, function, types, arguments=(), named=None):
+                    if function in handled:
+                        return handled[function](*arguments, **(named or {}))
+                    return super().__torch_function__(function, types, arguments, named or {})
+            weight = torch.ones(3, requires_grad=True)
+            def step(x):
+                loss = (x * weight).sum()
+                loss.backward()
+                return loss * 2
+            def outcomes():
+                torch._dynamo.reset()
+                counter = CompileCounter()
+                compiled = torch.compile(step, backend=counter)
+                for type in (torch.float32, torch.float32, torch.float64):
+                    compiled(torch.ones(3, dtype=type))
+                return torch.autograd.backward(torch.ones(2).as_subclass(Sub).requires_grad_().sum()), counter.frame_count, counter.op_count
+            expected = outcomes()
+            assert expected[0] == "handled" and expected[1] > 1, expected
+            code = function.__code__
+            torchtroupe.install()
+            assert torch.autograd.backward is function and function.__code__ is not code
+            assert outcomes() == expected, (outcomes(), expected)
+            torchtroupe.uninstall()
+            assert function.__code__ is code
+            torchtroupe.install()
+            assert torch.jit._builtins._find_builtin(torch.autograd.backward) == "aten::backward"  # what TorchScript asks
+            """)
+
+    def test_a_function_in_the_place_of_backward_is_called(self):
+        self.passes("""
+            import functools, torch
+            pytorchs = torch.autograd.backward
+            @functools.wraps(pytorchs)
+            def counting(*arguments, **named):
+                global calls
+                calls += 1
+                return pytorchs(*arguments, **named)
+            calls = 0
+            torch.autograd.backward = counting
+            import torchtroupe
+            torchtroupe.install()
+            x = torch.ones(3, requires_grad=True)
+            (x * 2).sum().backward()
+            assert calls == 1 and torchtroupe.report().passes == 1
+            torchtroupe.uninstall()
+            assert torch.autograd.backward is counting
             """)
 
     def test_dynamo_compiles_around_a_backward(self):

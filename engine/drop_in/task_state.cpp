@@ -9,6 +9,7 @@
 #include <c10/core/AutogradState.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/graph_task.h>
+#include <torch/headeronly/version.h>
 
 namespace troupe::engine {
 
@@ -25,7 +26,12 @@ GraphTask& current_task() {
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
   constexpr std::size_t offset = offsetof(GraphTask, exec_info_);
 #pragma GCC diagnostic pop
-  return *reinterpret_cast<GraphTask*>(reinterpret_cast<std::uintptr_t>(exec_info) - offset);
+  auto& task = *reinterpret_cast<GraphTask*>(reinterpret_cast<std::uintptr_t>(exec_info) - offset);
+  // The identifier is the last member: in another libtorch it is elsewhere.
+  TORCH_CHECK(static_cast<int>(task.id_) == torch::autograd::get_current_graph_task_id(),
+              "troupe: expected the graph tasks of libtorch " TORCH_VERSION
+              ", but this libtorch has others; use the libtorch that troupe was built with");
+  return task;
 }
 
 void publish_exec_info(const plan& graph, GraphTask& task) {

@@ -24,7 +24,7 @@ pytorch := $(python)/torch-$(torch)-safetensors
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale bench-python soak test-python wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
+.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale bench-python soak test-python test-rpc wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv (or .venv-$(TORCH))
 	@cmake/deps.sh
@@ -72,13 +72,23 @@ test-python: configure $(pytorch) ## Run Python programs on the engine; installs
 	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
 	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R 'actors_python_weights_test|python_engine_test'
 
+test-rpc: configure $(pytorch) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
+	@ninja -C $(build) -j $(JOBS) torchtroupe_native
+	@rm -rf build/rpc && mkdir -p build/rpc
+	@for backend in tensorpipe troupe; do \
+	  PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \
+	  $(python)/bin/python tests/python/rpc/suite.py $$backend build/rpc/$$backend.jsonl $(ARGS) || exit 1; done
+	@$(python)/bin/python tests/python/rpc/suite.py compare build/rpc/tensorpipe.jsonl build/rpc/troupe.jsonl
+
 wheel: configure ## Make the wheel of the Python package, with all libraries that it needs except libtorch: build/wheels
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
 	@sh python/wheel.sh $$(echo $(build)/python/libtorchtroupe-*.so) \
 	  "$${TROUPE_TORCH_DIR:-$$(echo $(CURDIR)/.venv$(beside)/lib/python3*/site-packages/torch)}" build/wheels
 
+# PYTHONS: some of these Pythons, as "3.11 3.13".
+PYTHONS ?=
 test-wheel: wheel ## Install the wheel for each Python from 3.10 to 3.13, with PyTorch in build/wheel_test (8 GB)
-	@python3 tests/python/wheel_test.py build/wheels/*.whl build/wheel_test
+	@PYTHONS="$(PYTHONS)" python3 tests/python/wheel_test.py build/wheels/*.whl build/wheel_test
 
 # TIME: seconds, for all targets together.
 TIME ?= 3600

@@ -313,9 +313,7 @@ bool graph_task::implementation::may_ask_libtorch() const {
 namespace {
 
 // A function of Python asks its class, and throws if that has no such attribute.
-bool is_traceable(torch::autograd::Node& function) noexcept try {
-  return function.is_traceable();
-} catch (...) {
+bool is_traceable(torch::autograd::Node& function) noexcept try { return function.is_traceable(); } catch (...) {
   return false;
 }
 

@@ -12,8 +12,8 @@ struct recv_backward;
 /// A distributed graph whose edges to other nodes are functions of another library, such as those of PyTorch's distributed
 /// autograd. A graph task takes in the guest that is open on the thread that makes it (guest_scope). Used by one thread at a
 /// time; with workers, accumulate() is called with graph_task_settings::leaves_mutex held.
-///   GU-1  where the graph has a function that stands for a recv, the recv_backward runs in its place: the function's hooks run,
-///         its apply() does not.
+///   GU-1  where the graph has a function that stands for a recv, the recv_backward runs in its place: the function's hooks
+///         run, its apply() does not.
 ///   GU-2  the gradients of leaves go to the guest, each as soon as it is complete, and not into graph_task_settings::leaves.
 class guest {
  public:

@@ -160,7 +160,7 @@ void answer_unless_large(contracts::incoming_call& job) {
   if (!transfers::any_large(job.result.payload.tensors)) job.answer.deliver(std::move(job.result));
 }
 
-/// Takes the result of a function that has returned before (LT-1).
+/// Takes the result of a function that has returned before (LY-1).
 void take(contracts::incoming_call& job, const late_result& done, uses<with_self, with_outbox> here) {
   try {
     answer(job, label_of(job.request.what), done.get(), here);

@@ -11,7 +11,7 @@
 namespace troupe::calls {
 
 /// Lets a function return before its result exists.
-///   LT-1  after answer_later(), what the function returns does not count: the call is answered with the value or the error of
+///   LY-1  after answer_later(), what the function returns does not count: the call is answered with the value or the error of
 ///         `result`, once complete. The worker of the call is free meanwhile.
 /// To be called by the function, on the thread that runs the call. Pre: `result` is complete before the node ends, and its
 /// tensors need no graph.

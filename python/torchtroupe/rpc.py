@@ -14,6 +14,7 @@ from torch.distributed.rpc import api, backend_registry, constants
 from ._library import native
 
 DEFAULTS = ("--heartbeat-ms=1000", "--log-level=error")  # errors of requests say what the log would
+SHORTEST_STEP = 0.05  # seconds between two tries
 LONGEST_STEP = 1.0  # seconds between two looks at Ctrl-C
 
 _error = ctypes.c_char_p
@@ -94,6 +95,7 @@ class _Worker:
             failed = run(max(0.05, min(left, LONGEST_STEP)))
             if failed is None or left <= LONGEST_STEP:
                 return _check(failed)
+            time.sleep(SHORTEST_STEP)
 
     def hand_over(self):
         """Makes the agent PyTorch's, which starts it."""
@@ -242,6 +244,7 @@ def _to_worker_info(to):
         for info in _get_current_rpc_agent().get_worker_infos():
             if info.id == to:
                 return info
+        raise RuntimeError(f"could not find destination {to}: this worker knows no worker of this id")
     return _named_worker_info(to)
 
 

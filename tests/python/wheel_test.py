@@ -5,7 +5,7 @@
     wheel_test.py WHEEL FOLDER
 
 FOLDER keeps torch for each Python (`torch-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are shared.
-A Python that the machine lacks is named and skipped. The first Python also runs engine_test.py. Nothing of a Debian
+PYTHONS in the environment names fewer. A Python that the machine lacks is named and skipped. The first Python also runs engine_test.py. Nothing of a Debian
 package may be loaded beside the C and C++ libraries."""
 import os
 import pathlib
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
+VERSIONS = os.environ.get("PYTHONS", "").split() or ["3.10", "3.11", "3.12", "3.13"]
 SYSTEM = r"(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libutil|libgcc_s|libstdc\+\+|libz|libresolv|libnss_\w+)[.-]"
 
 BY_IMPORT = """

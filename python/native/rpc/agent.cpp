@@ -9,14 +9,13 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Logging.h>
-#include <caf/send.hpp>
 #include <torch/csrc/distributed/autograd/context/container.h>
 #include <torch/csrc/distributed/autograd/rpc_messages/cleanup_autograd_context_req.h>
 #include <torch/csrc/distributed/rpc/utils.h>
 
 #include <troupe/actors/calls/late_answer.hpp>
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/support/atoms.hpp>
+#include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/texts.hpp>
 
@@ -47,9 +46,9 @@ troupe::support::call_bounds bounds_of_request() {
 }
 
 std::string text_of_timeout(std::chrono::milliseconds timeout) {
-  return rpc::makeRPCError("RPC ran for more than set timeout (" + std::to_string(timeout.count()) +
-                             " ms) and will now be marked with an error",
-                           rpc::RPCErrorType::TIMEOUT);
+  return rpc::makeRPCError(
+    "RPC ran for more than set timeout (" + std::to_string(timeout.count()) + " ms) and will now be marked with an error",
+    rpc::RPCErrorType::TIMEOUT);
 }
 
 troupe::call_reply reply_of(c10::intrusive_ptr<rpc::Message> message, bool to_itself) {
@@ -217,8 +216,7 @@ void agent::complete(const future_ptr& future, const troupe::future<troupe::call
   } catch (const std::exception& why) {
     failure = why.what();
   }
-  if (!failure.empty() || !message)
-    return future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(failure)));
+  if (!failure.empty() || !message) return future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(failure)));
   auto storages = message->getStorages();
   future->markCompleted(std::move(message), std::move(storages));
 } catch (const std::exception& why) {
@@ -243,8 +241,8 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
     contexts_->joined(troupe::get<std::int64_t>(call.values, name_of_context), call.context);
   const c10::InferenceMode computes(false);
   const c10::AutoGradMode records(true);
-  const auto tell = [gateway = troupe::services_of(*node_).actors.gateway](auto what) { return [gateway, what] { caf::anon_send(gateway, what); }; };
-  const waiting_thread told(tell(troupe::support::blocked_atom::value), tell(troupe::support::resumed_atom::value));
+  auto* const observer = troupe::blocking_observer::current();  // of this call: its worker is free while the call waits
+  const waiting_thread told([observer] { observer->blocked(); }, [observer] { observer->resumed(); });
   future_ptr result;
   try {
     result = (*cb_)(*message, {});
@@ -262,9 +260,8 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   late_answers::future later;
   const auto number = answers_->add(later);
   troupe::calls::answer_later(later);
-  result->addCallback([answers = answers_, number, to_itself](rpc::JitFuture& done) {
-    answers->answer(number, reply_of(done, to_itself));
-  });
+  result->addCallback(
+    [answers = answers_, number, to_itself](rpc::JitFuture& done) { answers->answer(number, reply_of(done, to_itself)); });
   --serving_;
   return {};
 }
@@ -315,15 +312,20 @@ void agent::join(bool, float timeout_s) {
     const auto begun = std::exchange(begun_, 0);
     lock.unlock();
     if (!first) return;
-    const auto left = timeout_s > 0 ? std::optional(std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now())))
-                                    : std::nullopt;
-    const auto sum = first->call(name_of_round, {}, {{"round", round}, {"worker", workerInfo_.name_}, {"begun", begun}}, {}, left).get();
+    const auto left =
+      timeout_s > 0
+        ? std::optional(std::max(std::chrono::milliseconds(1), std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                                 until - std::chrono::steady_clock::now())))
+        : std::nullopt;
+    const auto sum =
+      first->call(name_of_round, {}, {{"round", round}, {"worker", workerInfo_.name_}, {"begun", begun}}, {}, left).get();
     if (troupe::get<std::int64_t>(sum.values, "sum") == 0) return;
   }
 }
 
 const agent::worker* agent::find(const std::string& name) const {
-  const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& each) { return each.second.info.name_ == name; });
+  const auto found =
+    std::find_if(workers_.begin(), workers_.end(), [&](const auto& each) { return each.second.info.name_ == name; });
   return found == workers_.end() ? nullptr : &found->second;
 }
 
@@ -343,14 +345,16 @@ const agent::worker_info& agent::getWorkerInfo(const std::string& name) const {
     if (const auto* known = find(name)) return known->info;
   }
   const auto* met = world_ == 0 ? meet(name) : nullptr;
-  TORCH_CHECK(met != nullptr, "could not find destination ", name, ": worker '", workerInfo_.name_, "' knows no worker of this name");
+  TORCH_CHECK(met != nullptr, "could not find destination ", name, ": worker '", workerInfo_.name_,
+              "' knows no worker of this name");
   return met->info;
 }
 
 const agent::worker_info& agent::getWorkerInfo(worker_id id) const {
   const std::lock_guard lock(mutex_);
   const auto found = workers_.find(id);
-  TORCH_CHECK(found != workers_.end(), "could not find destination ", id, ": worker '", workerInfo_.name_, "' knows no worker of this id");
+  TORCH_CHECK(found != workers_.end(), "could not find destination ", id, ": worker '", workerInfo_.name_,
+              "' knows no worker of this id");
   return found->second.info;
 }
 
@@ -368,7 +372,8 @@ std::vector<agent::worker_info> agent::getWorkerInfos() const {
   const std::lock_guard lock(mutex_);
   std::vector<worker_info> all;
   for (const auto& [id, each] : workers_)
-    if (world_ > 0 || id == workerInfo_.id_ || std::find(up.begin(), up.end(), each.info.name_) != up.end()) all.push_back(each.info);
+    if (world_ > 0 || id == workerInfo_.id_ || std::find(up.begin(), up.end(), each.info.name_) != up.end())
+      all.push_back(each.info);
   return all;
 }
 
@@ -384,7 +389,8 @@ std::unordered_map<std::string, std::string> agent::getMetrics() {
   }
   if (isGILProfilingEnabled()) {
     const auto waits = gil_waits_.load();
-    all["agent.gil_average_wait_time_us"] = std::to_string(waits == 0 ? 0.0 : static_cast<double>(gil_wait_us_.load()) / static_cast<double>(waits));
+    all["agent.gil_average_wait_time_us"] =
+      std::to_string(waits == 0 ? 0.0 : static_cast<double>(gil_wait_us_.load()) / static_cast<double>(waits));
   }
   return all;
 }

@@ -26,16 +26,17 @@
 namespace torchtroupe {
 
 /// A worker of torch.distributed.rpc: a node of troupe, and the agent of PyTorch that sends and serves requests by that node.
-/// Python makes the agent (torchtroupe/rpc.py), joins it to the nodes of the other workers, and hands it to PyTorch.
-///   AG-1  a request is one call of the other node, and its response is the answer of this call (message_form.hpp).
-///   AG-2  PyTorch's RequestCallbackImpl runs the requests, on the call workers of the node, in the default modes of libtorch. A
-///         request that has no response yet holds no worker. Callbacks of futures run on threads of the agent. No network thread
-///         runs Python.
-///   AG-3  a worker or thread that has sent a request and waits does not count as busy: nested requests never lack a thread.
-///   AG-4  a request fails at its time-out with PyTorch's text, and at once when its worker is lost, with the name of that worker.
-///   AG-5  join() returns once no worker of the group has an open request, and throws if a worker is lost meanwhile. Without a
+/// Python makes the agent (torchtroupe/rpc.py), joins it to the nodes of the other workers, and hands it to PyTorch. A
+/// request is one call of the other node, and its response is the answer of this call (message_form.hpp).
+///   AG-1  PyTorch's RequestCallbackImpl runs the requests, on the call workers of the node, in the default modes of libtorch.
+///         A request that has no response yet holds no worker. Callbacks of futures run on threads of the agent. No network
+///         thread runs Python.
+///   AG-2  a worker or thread that has sent a request and waits does not count as busy: nested requests never lack a thread.
+///   AG-3  a request fails at its time-out with PyTorch's text, and at once when its worker is lost, with the name of that
+///         worker.
+///   AG-4  join() returns once no worker of the group has an open request, and throws if a worker is lost meanwhile. Without a
 ///         fixed group (world 0), join() waits for the requests of this worker alone.
-///   AG-6  after shutdown() no thread of the agent runs and no future is open, whether the agent was started or not.
+///   AG-5  after shutdown() no thread of the agent runs and no future is open, whether the agent was started or not.
 class agent final : public torch::distributed::rpc::RpcAgent, public std::enable_shared_from_this<agent> {
  public:
   using worker_id = torch::distributed::rpc::worker_id_t;
@@ -86,7 +87,8 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   void answer_later(const troupe::future<Value>& with, Reply reply);
   std::optional<troupe::peer> peer_of(worker_id id) const;
   std::unique_ptr<troupe::support::call_scope> scope_of(std::optional<std::int64_t> context);
-  void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done, std::chrono::milliseconds timeout) noexcept;
+  void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
+                std::chrono::milliseconds timeout) noexcept;
   void ended();
   const worker* find(const std::string& name) const;
   const worker* meet(const std::string& name) const;
@@ -104,7 +106,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   mutable std::map<worker_id, worker> workers_;
   std::mutex counting_;  // guards the members below
   std::condition_variable counted_;
-  std::size_t open_ = 0;   // requests of this worker without a response
+  std::size_t open_ = 0;     // requests of this worker without a response
   std::uint64_t begun_ = 0;  // requests of this worker since the last round of join()
   bool started_ = false, closed_ = false;
   std::atomic<std::int64_t> serving_{0};

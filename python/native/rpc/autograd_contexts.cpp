@@ -69,7 +69,8 @@ class torch_pass : public troupe::passes::guest_pass {
       if (!sender) continue;
       const troupe::message_id message{static_cast<std::uint64_t>(number), *sender};
       const auto* function = recv.get();
-      recvs_.emplace(function, std::pair{std::move(recv), troupe::engine::make_node<troupe::engine::recv_backward>(id, message)});
+      recvs_.emplace(function,
+                     std::pair{std::move(recv), troupe::engine::make_node<troupe::engine::recv_backward>(id, message)});
     }
   }
 
@@ -96,7 +97,8 @@ class torch_pass : public troupe::passes::guest_pass {
   }
   std::shared_ptr<void> enter() override { return std::make_shared<in_context>(context_); }
   std::string describe(const std::string& where, const std::string& reason) override {
-    return "Error on Node " + std::to_string(own_) + ": " + reason + "\n(" + where.substr(0, where.find_last_not_of(": ") + 1) + ")";
+    return "Error on Node " + std::to_string(own_) + ": " + reason + "\n(" + where.substr(0, where.find_last_not_of(": ") + 1) +
+           ")";
   }
 
  private:
@@ -117,7 +119,8 @@ troupe::passes::guest_maker autograd_contexts::guest_of(std::int64_t context, tr
   };
   return [=, here = here_.id(), own = own_]() -> std::shared_ptr<troupe::passes::guest_pass> {
     try {
-      return std::make_shared<torch_pass>(da::DistAutogradContainer::getInstance().retrieveContext(context), id, here, own, node_of);
+      return std::make_shared<torch_pass>(da::DistAutogradContainer::getInstance().retrieveContext(context), id, here, own,
+                                          node_of);
     } catch (const std::exception&) {
       return nullptr;  // PyTorch has released the context
     }
@@ -135,11 +138,13 @@ troupe::passes::open_context autograd_contexts::open(std::int64_t context) {
   return opened;
 }
 
-std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64_t context, troupe::support::call_bounds bounds) {
+std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64_t context,
+                                                                      troupe::support::call_bounds bounds) {
   const auto opened = open(context);
   if (!opened.record)
-    throw std::runtime_error("autograd context " + std::to_string(context) + " of worker " + std::to_string(worker_of(context)) +
-                             " was released, or has not come to worker " + std::to_string(own_) + " with a request");
+    throw std::runtime_error("autograd context " + std::to_string(context) + " of worker " +
+                             std::to_string(worker_of(context)) + " was released, or has not come to worker " +
+                             std::to_string(own_) + " with a request");
   const auto id = opened.record->id();
   using scope_of_thread = troupe::support::call_scope;
   troupe::program_place place;
@@ -224,15 +229,17 @@ void autograd_contexts::ask_opener(std::int64_t context, edge_list roots, variab
     autograd_contexts& contexts;
     std::int64_t context;
   } open{*this, context};
-  opener->call(name_of_lead, std::move(gradients),
-               {{"context", context}, {"root", static_cast<std::int64_t>(root.number)}, {"keep", keep_graph}})
+  opener
+    ->call(name_of_lead, std::move(gradients),
+           {{"context", context}, {"root", static_cast<std::int64_t>(root.number)}, {"keep", keep_graph}})
     .get();
 }
 
-troupe::future<troupe::done> autograd_contexts::lead(std::int64_t context, troupe::message_id root, std::vector<at::Tensor> gradients,
-                                                     bool keep_graph) {
+troupe::future<troupe::done> autograd_contexts::lead(std::int64_t context, troupe::message_id root,
+                                                     std::vector<at::Tensor> gradients, bool keep_graph) {
   const auto opened = open(context);
-  if (!opened.record) throw troupe::error(troupe::errc::unknown_context, "autograd context " + std::to_string(context) + " was released");
+  if (!opened.record)
+    throw troupe::error(troupe::errc::unknown_context, "autograd context " + std::to_string(context) + " was released");
   auto stub = troupe::engine::make_node<troupe::engine::recv_backward>(opened.record->id(), root);
   edge_list roots;
   for (const auto& each : gradients) roots.emplace_back(stub, stub->add_input_metadata(each));

@@ -23,11 +23,11 @@ namespace torchtroupe {
 /// The contexts of PyTorch's distributed autograd on this worker, each with a context of troupe beside it. PyTorch records the
 /// graph: its sends and recvs stay, and its context gets the gradients. The passes are troupe's: a pass takes PyTorch's
 /// functions in as those of a guest (passes::guest_pass).
-///   AC-1  messages of a context of PyTorch are calls in the context of troupe, so sums have the order of one process, and
+///   UX-1  messages of a context of PyTorch are calls in the context of troupe, so sums have the order of one process, and
 ///         nodes learn who takes part.
-///   AC-2  a pass begins on the worker that opened the context. Another worker that is asked for a pass (RRef.backward) hands
+///   UX-2  a pass begins on the worker that opened the context. Another worker that is asked for a pass (RRef.backward) hands
 ///         the gradients of its roots to a send of its own, and asks the opener for the pass that begins there.
-///   AC-3  when PyTorch releases a context, the context of troupe is released too, once the requests of this worker in it have
+///   UX-3  when PyTorch releases a context, the context of troupe is released too, once the requests of this worker in it have
 ///         ended.
 class autograd_contexts {
  public:
@@ -50,9 +50,11 @@ class autograd_contexts {
   void note_recorded(troupe::context_id id) const;
 
   /// Runs a pass; returns when it has ended. Throws std::runtime_error with the text for PyTorch's users.
-  void backward(std::int64_t context, torch::autograd::edge_list roots, torch::autograd::variable_list gradients, bool keep_graph);
-  /// Serves the question of another worker for a pass (AC-2).
-  troupe::future<troupe::done> lead(std::int64_t context, troupe::message_id root, std::vector<at::Tensor> gradients, bool keep_graph);
+  void backward(std::int64_t context, torch::autograd::edge_list roots, torch::autograd::variable_list gradients,
+                bool keep_graph);
+  /// Serves the question of another worker for a pass (UX-2).
+  troupe::future<troupe::done> lead(std::int64_t context, troupe::message_id root, std::vector<at::Tensor> gradients,
+                                    bool keep_graph);
   void release(std::int64_t context);
 
  private:
@@ -77,7 +79,7 @@ class autograd_contexts {
   std::unordered_map<std::int64_t, entry> entries_;
 };
 
-/// The function of a node that starts a pass for another worker (AC-2).
+/// The function of a node that starts a pass for another worker (UX-2).
 inline constexpr const char* name_of_lead = "torch.rpc.backward";
 
 /// How many passes run functions on this process now, or were started by it and have not ended.

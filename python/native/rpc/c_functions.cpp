@@ -48,7 +48,8 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_open(int count, const char** opti
     arguments.push_back(nullptr);
     troupe::settings with(static_cast<int>(words.size()), arguments.data());
     const std::chrono::milliseconds timeout(static_cast<std::int64_t>(timeout_s * 1000));
-    *result = new held_agent{agent::open(std::move(with), name, static_cast<agent::worker_id>(id), static_cast<std::size_t>(world), timeout)};
+    *result = new held_agent{
+      agent::open(std::move(with), name, static_cast<agent::worker_id>(id), static_cast<std::size_t>(world), timeout)};
   });
 }
 
@@ -56,21 +57,21 @@ TORCHTROUPE_EXPORT int torchtroupe_rpc_port(const held_agent* of) { return of->a
 
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_join(const held_agent* of, const char* host, int port, double patience_s) {
   return told([&] {
-    of->agent->node().join(host, static_cast<std::uint16_t>(port), std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+    of->agent->node().join(host, static_cast<std::uint16_t>(port),
+                           std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
   });
 }
 
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_add(const held_agent* of, const char* name, int id, double patience_s) {
   return told([&] {
-    of->agent->add(name, static_cast<agent::worker_id>(id), std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+    of->agent->add(name, static_cast<agent::worker_id>(id),
+                   std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
   });
 }
 
 /// Makes the agent PyTorch's current one, so that Python can read it; with null, takes it away again.
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_show(const held_agent* which) {
-  return told([&] {
-    torch::distributed::rpc::RpcAgent::setCurrentRpcAgent(which == nullptr ? nullptr : which->agent);
-  });
+  return told([&] { torch::distributed::rpc::RpcAgent::setCurrentRpcAgent(which == nullptr ? nullptr : which->agent); });
 }
 
 /// Which worker of the current agent's group is lost, and why; null if none is, or if the agent is not one of troupe.

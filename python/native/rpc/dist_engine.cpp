@@ -23,7 +23,8 @@ namespace {
 
 std::shared_ptr<agent> current_agent() {
   namespace rpc = torch::distributed::rpc;
-  return rpc::RpcAgent::isCurrentRpcAgentSet() ? std::dynamic_pointer_cast<agent>(rpc::RpcAgent::getCurrentRpcAgent()) : nullptr;
+  return rpc::RpcAgent::isCurrentRpcAgentSet() ? std::dynamic_pointer_cast<agent>(rpc::RpcAgent::getCurrentRpcAgent())
+                                               : nullptr;
 }
 
 void execute(da::DistEngine* engine, std::int64_t context, const variable_list& roots, bool keep_graph) {

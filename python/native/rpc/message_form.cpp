@@ -45,7 +45,7 @@ bool keeps_gaps(const at::Tensor& tensor) {
   constexpr std::uint64_t small = 8192;
   if (!tensor.defined() || tensor.layout() != at::kStrided || tensor.is_non_overlapping_and_dense()) return false;
   const auto extent = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size());
-  return at::has_internal_overlap(tensor) == at::MemOverlap::No && extent <= 2 * tensor.nbytes() + small;
+  return at::has_internal_overlap(tensor) != at::MemOverlap::Yes && extent <= 2 * tensor.nbytes() + small;
 }
 
 at::Tensor with_gaps(const at::Tensor& tensor, at::IntArrayRef strides) {
@@ -56,7 +56,8 @@ template <class Bytes>
 at::Tensor as_tensor(Bytes bytes) {
   auto held = std::make_shared<Bytes>(std::move(bytes));
   const auto size = static_cast<std::int64_t>(held->size());
-  return at::from_blob(held->data(), {size}, [held](void*) {}, at::kByte);
+  return at::from_blob(
+    held->data(), {size}, [held](void*) {}, at::kByte);
 }
 
 }  // namespace
@@ -96,7 +97,8 @@ message_form to_form(rpc::Message& message, bool copies) {
 
 c10::intrusive_ptr<rpc::Message> from_form(std::vector<at::Tensor> tensors, const troupe::attributes& values) {
   const auto refuse = [](const char* why) {
-    throw troupe::error(troupe::errc::malformed_message, std::string("a message of torch.distributed.rpc can't be read: ") + why);
+    throw troupe::error(troupe::errc::malformed_message,
+                        std::string("a message of torch.distributed.rpc can't be read: ") + why);
   };
   const auto found = values.find(name_of_bytes);
   const auto* bytes = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);

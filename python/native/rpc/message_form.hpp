@@ -18,13 +18,15 @@ struct message_form {
 };
 
 /// The form in which a message travels.
-///   MF-1  the elements of tensors are not pickled: tensors travel beside the bytes, detached. The bytes say which require grad,
-///         and have the strides of tensors with gaps, unless the gaps are larger than the tensor. A message with a tensor of a kind that can't travel so (quantised, CSR) is pickled as a whole, by PyTorch.
+///   MF-1  the elements of tensors are not pickled: tensors travel beside the bytes, detached. The bytes say which require
+///         grad, and have the strides of tensors with gaps, unless the gaps are larger than the tensor. A message with a tensor
+///         of a kind that can't travel so (quantised, CSR) is pickled as a whole, by PyTorch.
 ///   MF-2  bytes above 64 KiB travel as a tensor.
 ///   MF-3  with `copies` no tensor shares memory with the message: for a worker that calls itself.
 message_form to_form(torch::distributed::rpc::Message& message, bool copies);
 
 /// Throws troupe::error (malformed_message) for contents that to_form() does not make.
-c10::intrusive_ptr<torch::distributed::rpc::Message> from_form(std::vector<at::Tensor> tensors, const troupe::attributes& values);
+c10::intrusive_ptr<torch::distributed::rpc::Message> from_form(std::vector<at::Tensor> tensors,
+                                                               const troupe::attributes& values);
 
 }  // namespace torchtroupe

@@ -19,7 +19,8 @@ std::unique_ptr<torch::distributed::rpc::RequestCallback> make_python_callback()
   void* const library = ::dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
   auto* const table = library == nullptr ? nullptr : static_cast<void**>(::dlsym(library, table_of_callback));
   if (table == nullptr)
-    throw std::runtime_error("torchtroupe: expected RequestCallbackImpl in the libtorch_python.so of this process, and found none");
+    throw std::runtime_error(
+      "torchtroupe: expected RequestCallbackImpl in the libtorch_python.so of this process, and found none");
   auto* const made = static_cast<void**>(::operator new(sizeof(void*)));
   *made = table + before_functions;
   return std::unique_ptr<torch::distributed::rpc::RequestCallback>(

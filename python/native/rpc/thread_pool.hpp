@@ -15,7 +15,7 @@ namespace torchtroupe {
 
 /// What a thread that runs Python tells its pool: a thread that has sent a request probably waits for the answer. So its slot
 /// is free from its first open request until the last answer, or until its work ends. Nested requests never lack a thread.
-///   WT-1  `blocked` and `resumed` are called by turns, and `blocked` first. After the end of the work, neither is called.
+///   WY-1  `blocked` and `resumed` are called by turns, and `blocked` first. After the end of the work, neither is called.
 class waiting_thread {
  public:
   /// The work of the calling thread, from construction to destruction.
@@ -34,8 +34,8 @@ class waiting_thread {
 };
 
 /// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait.
-///   TP-1  at most `most` tasks compute at once, without those that wait (waiting_thread). A task starts at once if fewer do.
-///   TP-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
+///   QK-1  at most `most` tasks compute at once, without those that wait (waiting_thread). A task starts at once if fewer do.
+///   QK-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
 ///         gives them.
 class thread_pool {
  public:

@@ -31,6 +31,24 @@ def wait_long():
     slow.wait(30)
 
 
+waiting = []
+
+
+@rpc.functions.async_execution
+def answered_later():
+    waiting.append(torch.futures.Future())
+    return waiting[-1]
+
+
+def count_waiting():
+    return len(waiting)
+
+
+def answer_all():
+    for each in waiting:
+        each.set_result(7)
+
+
 class group(unittest.TestCase):
     def each(self, told, expected):
         self.assertEqual(told, [expected] * len(told))
@@ -59,7 +77,7 @@ class group(unittest.TestCase):
 
         self.each(workers.run(2, body), "right")
 
-    def test_nested_requests_never_lack_a_thread(self):  # AG-3, WT-1
+    def test_nested_requests_never_lack_a_thread(self):  # AG-2, WY-1
         """With one worker thread each, requests that lead back and forth are answered."""
 
         def body(rank, folder):
@@ -71,11 +89,50 @@ class group(unittest.TestCase):
 
         self.each(workers.run(2, body), ["end"] * 4)
 
-    def test_a_killed_worker_is_named_at_once(self):  # AG-4, ST-2
+    def test_open_requests_hold_no_thread(self):  # AG-1, LY-1
+        """300 requests whose functions have returned without a result, on two worker threads."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder, num_worker_threads=2)
+            told = []
+            if rank == 0:
+                told = [rpc.rpc_async("worker1", answered_later) for _ in range(300)]
+                while rpc.rpc_sync("worker1", count_waiting) < 300:
+                    pass
+                rpc.rpc_sync("worker1", answer_all)
+                told = [each.wait() for each in told]
+            rpc.shutdown()
+            return set(told)
+
+        self.assertEqual(workers.run(2, body), [{7}, set()])
+
+    def test_callbacks_may_wait(self):  # AG-1, QK-1
+        """Callbacks of more futures than the agent has threads call other workers, and wait."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            ask = lambda future: rpc.rpc_sync(f"worker{1 - rank}", twice, args=(future.value(),))
+            told = [rpc.rpc_async(f"worker{1 - rank}", twice, args=(1,)).then(ask) for _ in range(16)]
+            told = [each.wait() for each in told]
+            rpc.shutdown()
+            return told
+
+        self.each(workers.run(2, body), [4] * 16)
+
+    def test_a_worker_that_calls_itself_gets_copies(self):  # MF-3
+        def body(rank, folder):
+            workers.start(rank, 1, folder)
+            x = torch.zeros(3)
+            rpc.rpc_sync("worker0", torch.Tensor.add_, args=(x, 1))
+            rpc.shutdown()
+            return x.sum().item()
+
+        self.each(workers.run(1, body), 0)
+
+    def test_a_killed_worker_is_named_at_once(self):  # AG-3, RS-2
         def body(rank, folder):
             workers.start(rank, 3, folder)
             if rank == 2:
-                time.sleep(0.2) if False else None
                 workers.kill_me()
             began = time.monotonic()
             try:
@@ -93,7 +150,7 @@ class group(unittest.TestCase):
 
         self.assertEqual(workers.run(3, body), [True, True, "killed"])
 
-    def test_a_timeout_has_the_text_of_pytorch(self):  # AG-4
+    def test_a_timeout_has_the_text_of_pytorch(self):  # AG-3
         def body(rank, folder):
             workers.start(rank, 2, folder)
             text = ""
@@ -108,7 +165,7 @@ class group(unittest.TestCase):
 
         self.assertEqual(workers.run(2, body), [True, ""])
 
-    def test_shutdown_waits_for_requests_that_run(self):  # AG-5, ST-1
+    def test_shutdown_waits_for_requests_that_run(self):  # AG-4, RS-1
         def body(rank, folder):
             workers.start(rank, 2, folder)
             answer = rpc.rpc_async("worker1", time.sleep, args=(1,)) if rank == 0 else None
@@ -117,7 +174,7 @@ class group(unittest.TestCase):
 
         self.each(workers.run(2, body), True)
 
-    def test_shutdown_without_grace_ends_calls_that_run(self):  # AG-6, LA-1
+    def test_shutdown_without_grace_ends_calls_that_run(self):  # AG-5, LA-1, QK-2
         def body(rank, folder):
             workers.start(rank, 2, folder)
             if rank == 1:
@@ -208,7 +265,8 @@ class group(unittest.TestCase):
                 workers.start(rank, 3, folder, rpc_timeout=1)
             except RuntimeError:
                 pass
-            workers.start(rank, 2, folder + "/.")
+            os.makedirs(folder + "/second", exist_ok=True)
+            workers.start(rank, 2, folder + "/second")
             told = rpc.rpc_sync(f"worker{1 - rank}", twice, args=(21,))
             rpc.shutdown()
             return told
@@ -217,7 +275,7 @@ class group(unittest.TestCase):
 
     def test_workers_come_and_go_without_a_world_size(self):
         def body(rank, folder):
-            options = workers.torchtroupe.rpc.RpcOptions(init_method=f"file://{folder}/store?rank={rank}&world_size=2")
+            options = workers.torchtroupe.rpc.RpcOptions(init_method=f"file://{folder}/store")
             rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, rpc_backend_options=options)
             while True:
                 try:

@@ -57,7 +57,7 @@ def square_of(rref):
 
 
 class passes(unittest.TestCase):
-    def test_sums_have_the_bits_of_one_process(self):  # AC-1, GU-1, GU-2
+    def test_sums_have_the_bits_of_one_process(self):  # UX-1, GU-1, GU-2
         """Results of many calls, used in many places, with nested calls and unused results: bit for bit one process's gradients."""
 
         def program(call):
@@ -107,7 +107,7 @@ class passes(unittest.TestCase):
 
         self.assertEqual(workers.run(2, body), [True] * 2)
 
-    def test_a_pass_from_another_worker(self):  # AC-2
+    def test_a_pass_from_another_worker(self):  # UX-2
         """RRef.backward on the owner, twice: gradients of both add up on all workers."""
 
         def body(rank, folder):
@@ -143,7 +143,7 @@ class passes(unittest.TestCase):
 
         self.assertEqual(workers.run(2, body), [True, "killed"])
 
-    def test_contexts_leave_nothing(self):  # AC-3
+    def test_contexts_leave_nothing(self):  # UX-3
         def body(rank, folder):
             workers.start(rank, 2, folder)
             if rank == 0:

@@ -236,7 +236,10 @@ void add_status_command(CLI::App& app) {
   auto options = std::make_shared<status_options>();
   auto* command = app.add_subcommand("status", "Show what a node or its whole cluster does: passes, calls, traffic, memory");
   command->option_defaults()->always_capture_default();
-  command->add_option("HOST:PORT", options->address, "Address of the node")->check(host_and_port())->type_name("")->required();
+  command->add_option("NODE", options->address, "Address of the node, as HOST:PORT")
+    ->check(host_and_port())
+    ->type_name("")
+    ->required();
   command->add_flag("--cluster", options->cluster,
                     "Show every node that this node knows: state, transport, memory, queues, rates");
   command->add_flag("--json", options->json,

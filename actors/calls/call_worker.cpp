@@ -168,6 +168,8 @@ void take(contracts::incoming_call& job, const late_result& done, uses<with_self
     job.failure = why;
   } catch (const std::exception& reason) {
     job.failure = error(errc::function_failed, support::text_of(reason));
+  } catch (...) {
+    job.failure = error(errc::function_failed, "an exception of unknown type");
   }
 }
 
@@ -279,12 +281,16 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
     if (job->arriving.events.empty()) return give_back(nullptr);
     here.departures->post(std::exchange(job->arriving, {}), compress, give_back);
   };
-  caf::anon_send(here.actors.gateway, support::free_atom::value, worker, depth);
-  if (!result) return leave();
-  result->then([job, leave, here = uses<with_self, with_outbox>(here)](const auto& done) {
-    take(*job, done, here);
+  if (!result) {
     leave();
-  });
+  } else {
+    result->then([job, leave, here = uses<with_self, with_outbox>(here)](const auto& done) {
+      take(*job, done, here);
+      leave();
+    });
+  }
+  // At last: a worker that is no longer needed may end, and this thread uses the node's departures above.
+  caf::anon_send(here.actors.gateway, support::free_atom::value, worker, depth);
 }
 
 contracts::call_worker_actor make_call_worker(const call_surroundings& around) {

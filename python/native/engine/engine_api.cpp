@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -12,22 +11,7 @@
 #include "c_api.hpp"
 #include "engine/python_passes.hpp"
 
-namespace {
-
-/// Null after success, otherwise the error's text, which lives until the thread's next call.
-template <class Function>
-const char* text_of_error(Function&& call) {
-  static thread_local std::string text;
-  try {
-    call();
-    return nullptr;
-  } catch (const std::exception& error) {
-    text = error.what();
-    return text.c_str();
-  }
-}
-
-}  // namespace
+using torchtroupe::text_of_error;
 
 TORCHTROUPE_EXPORT const char* torchtroupe_install_engine(int compiled) {
   return text_of_error([&] { torchtroupe::take_python_passes(compiled != 0); });

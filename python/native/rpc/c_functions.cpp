@@ -14,32 +14,19 @@
 namespace {
 
 using torchtroupe::agent;
+using torchtroupe::text_of_error;
 
 /// Python's handle of an agent.
 struct held_agent {
   std::shared_ptr<agent> agent;
 };
 
-template <class F>
-const char* told(F run) noexcept {
-  static thread_local std::string text;
-  try {
-    run();
-    return nullptr;
-  } catch (const std::exception& why) {
-    text = why.what();
-  } catch (...) {
-    text = "an exception of unknown type";
-  }
-  return text.c_str();
-}
-
 }  // namespace
 
 /// Starts the node of a worker. `options`: those of a node (docs/options.md), such as "--name=worker1".
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_open(int count, const char** options, const char* name, int id, int world,
                                                     double timeout_s, held_agent** result) {
-  return told([&] {
+  return text_of_error([&] {
     torchtroupe::take_distributed_passes();
     std::vector<std::string> words{"torchtroupe"};
     words.insert(words.end(), options, options + count);
@@ -56,14 +43,14 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_open(int count, const char** opti
 TORCHTROUPE_EXPORT int torchtroupe_rpc_port(const held_agent* of) { return of->agent->node().port(); }
 
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_join(const held_agent* of, const char* host, int port, double patience_s) {
-  return told([&] {
+  return text_of_error([&] {
     of->agent->node().join(host, static_cast<std::uint16_t>(port),
                            std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
   });
 }
 
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_add(const held_agent* of, const char* name, int id, double patience_s) {
-  return told([&] {
+  return text_of_error([&] {
     of->agent->add(name, static_cast<agent::worker_id>(id),
                    std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
   });
@@ -71,7 +58,8 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_add(const held_agent* of, const c
 
 /// Makes the agent PyTorch's current one, so that Python can read it; with null, takes it away again.
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_show(const held_agent* which) {
-  return told([&] { torch::distributed::rpc::RpcAgent::setCurrentRpcAgent(which == nullptr ? nullptr : which->agent); });
+  return text_of_error(
+    [&] { torch::distributed::rpc::RpcAgent::setCurrentRpcAgent(which == nullptr ? nullptr : which->agent); });
 }
 
 /// Which worker of the current agent's group is lost, and why; null if none is, or if the agent is not one of troupe.
@@ -86,7 +74,7 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_loss() {
 
 /// Frees Python's handle. With `ends`, ends the agent too.
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_drop(held_agent* of, bool ends) {
-  return told([&] {
+  return text_of_error([&] {
     const std::unique_ptr<held_agent> dropped(of);
     if (ends) dropped->agent->close();
   });

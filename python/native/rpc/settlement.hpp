@@ -14,9 +14,9 @@
 
 namespace torchtroupe {
 
-/// The rounds in which the workers of a group find that no request is open. Each worker enters each round when its own requests
-/// have ended, and says how many it has begun since the round before. When the sum of a round is 0, no request is open: whoever
-/// serves a request is open at its sender. One worker has the settlement, and the others ask it.
+/// The rounds in which the workers of a group find that no request is open. A worker enters a round once its own requests have
+/// ended. The worker then tells how many requests it began after the last round. If all workers together began none, no request
+/// is open. One worker has the settlement, and the others ask it.
 ///   RS-1  a round ends for all workers at once, with the same sum, when each worker has entered it.
 ///   RS-2  when a worker is lost, the open rounds and all later ones fail with its name.
 class settlement {

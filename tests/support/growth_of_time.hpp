@@ -2,19 +2,19 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 namespace troupe::test {
 
-/// How many times as long `work(large)` takes as `work(small)`, by the shortest of three times each.
+/// How many times as much time of a processor `work(large)` takes as `work(small)`, by the shortest of three times each.
 template <class Work>
 double growth_of_time(const Work& work, int small, int large) {
   const auto shortest = [&](int count) {
     double result = 0;
     for (int round = 0; round < 3; ++round) {
-      const auto begin = std::chrono::steady_clock::now();
+      const auto begin = std::clock();
       work(count);
-      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const auto took = static_cast<double>(std::max(std::clock() - begin, std::clock_t{1}));
       result = round == 0 ? took : std::min(result, took);
     }
     return result;

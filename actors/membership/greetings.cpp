@@ -44,6 +44,7 @@ bool says_why(const caf::error& problem) { return problem.category() == caf::err
 dial_end end_by(const caf::error& problem) {
   return problem == caf::sec::cannot_connect_to_node ? dial_end::nobody_listens
          : problem == caf::sec::unexpected_message   ? dial_end::another_listens
+         : problem == errc::stopping                 ? dial_end::is_stopping
                                                      : dial_end::not_reached;
 }
 

@@ -119,7 +119,8 @@ member_steps member_table::pass_on() {
     std::vector<member_news> for_peer;
     const auto heard = find(id)->last_news;
     for (const auto& each : news)
-      if (each.from != id && each.news.who.id != id && each.number > heard) for_peer.push_back(each.news);
+      if (each.from != id && each.news.who.id != id && (each.number > heard || each.news.state >= member_state::gone))
+        for_peer.push_back(each.news);
     if (!for_peer.empty()) steps.tells.emplace_back(id, std::move(for_peer));
   }
   return steps;
@@ -362,6 +363,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
   if (auto* peer = find(who)) {
     peer->dial.is_under_way = false;
     if (peer->is_up || how == dial_end::reached) return steps;
+    if (how == dial_end::is_stopping) return left(who, why, now_ns);
     if (how == dial_end::another_listens)
       forget(who, "another program listens at its address", end::replaced, now_ns, steps);
     else if (how == dial_end::nobody_listens)
@@ -370,6 +372,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
       peer->dial.next_ns = now_ns + limits_.heartbeat.count();
     return steps;
   }
+  if (how == dial_end::is_stopping) roster_.end(who, member_state::left, why, now_ns);
   if (const auto found = strangers_.find(who); found != strangers_.end()) {
     auto& other = found->second;
     other.dial.is_under_way = false;
@@ -403,6 +406,7 @@ member_steps member_table::dialled(node_id who, dial_end how, std::int64_t now_n
   if (found == gone_.end()) return steps;
   auto& node = found->second;
   node.dial.is_under_way = false;
+  if (how == dial_end::is_stopping) node.is = absent::state::left;
   if (how == dial_end::another_listens && node.is == absent::state::awaited) node.is = absent::state::given_up;
   if (how == dial_end::reached) return steps;
   roster_.accuse(who, now_ns);

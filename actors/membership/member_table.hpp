@@ -89,7 +89,8 @@ struct member_steps {
 ///         that is. At least one `lost` comes before the next `known`.
 ///   MT-8  this node says that a member is gone only if no program listens at the member's address. In addition, the connection
 ///         must have ended, or another node must claim the name. A member that does not answer this node, or can't be connected
-///         to, is only suspected, because other nodes may reach it.
+///         to, is only suspected, because other nodes may reach it. A member that is dialled and answers that it is stopping
+///         has left.
 ///   MT-9  a node is not dialled while it has a living rival (living_rival()). Otherwise the greeting would make this node a
 ///         peer of the other node, but the other node no peer of this node.
 ///   MT-10 a member that this node can't connect to and was never connected to is reported once, with the reason. It is
@@ -159,7 +160,7 @@ class member_table : public known_members {
   /// Says that the connection to a peer is lost.
   member_steps connection_lost(node_id of, std::int64_t now_ns);
   /// How a dial ended. dialled() has to be called at the end of each dial.
-  enum class dial_end { reached, not_reached, nobody_listens, another_listens };
+  enum class dial_end { reached, not_reached, nobody_listens, another_listens, is_stopping };
   member_steps dialled(node_id who, dial_end how, std::int64_t now_ns, const std::string& why = {});
   /// Says that the peer is gone, for a reason that it gave itself, or because another node has taken its address.
   member_steps left(node_id who, const std::string& reason, std::int64_t now_ns);

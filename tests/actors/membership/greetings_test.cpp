@@ -293,7 +293,7 @@ class drawn_greetings {
     return result;
   }
   caf::error draw_problem() {
-    switch (drawn(7)) {
+    switch (drawn(8)) {
       case 0:
         return caf::sec::cannot_connect_to_node;
       case 1:
@@ -306,6 +306,8 @@ class drawn_greetings {
         return make_error(errc::unknown_peer, "not yet");
       case 5:
         return make_error(errc::peer_down, "is down");
+      case 6:
+        return make_error(errc::stopping, "is stopping");
       default:
         return caf::sec::request_timeout;
     }

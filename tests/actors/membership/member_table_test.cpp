@@ -185,6 +185,40 @@ BOOST_AUTO_TEST_CASE(a_node_that_is_gone_is_not_dialled_while_another_one_has_it
   }
 }
 
+// MT-8: a peer that is unreachable, and a member that this node was never connected to.
+BOOST_AUTO_TEST_CASE(a_member_that_answers_a_dial_by_saying_that_it_stops_has_left) {
+  for (const bool is_peer : {true, false}) {
+    member_table table(node(1, "driver"));
+    const auto stage = node(2, "stage", 5000);
+    if (is_peer) {
+      table.met(stage, nullptr, {}, member_table::way::hears, 0);
+      table.connection_lost(stage.id, 0);
+    } else {
+      table.hear(node_id{9}, {{stage, 0, troupe::member_state::up}}, 0);
+      table.take_strangers(0);
+    }
+    const auto steps = table.dialled(stage.id, member_table::dial_end::is_stopping, 0, "node 'stage' is stopping");
+    BOOST_TEST(steps.obstacles.empty());
+    BOOST_TEST((table.heard_of().about(stage.id).at(0).state == troupe::member_state::left));
+    BOOST_TEST((table.holder(node(3, "stage", 5001)) == nullptr));
+  }
+}
+
+// RT-3: the peer may have heard before that the member is up, and a digest does not show that it lacks the news.
+BOOST_AUTO_TEST_CASE(a_peer_that_greets_before_the_news_of_an_end_are_passed_on_hears_them) {
+  member_table table(node(1, "driver"));
+  const auto peer = node(2, "stage");
+  const auto member = node(3, "other");
+  table.met(peer, nullptr, {}, member_table::way::hears, 0);
+  table.hear(node_id{9}, {{member, 0, troupe::member_state::up}}, 0);
+  table.pass_on();
+  table.hear(node_id{9}, {{member, 0, troupe::member_state::left}}, 0);
+  table.met(peer, nullptr, {}, member_table::way::answers, 0);
+  const auto steps = table.pass_on();
+  BOOST_TEST_REQUIRE(steps.tells.size() == 1u);
+  BOOST_TEST((steps.tells[0].first == peer.id && steps.tells[0].second.at(0).who.id == member.id));
+}
+
 // ME-1
 BOOST_AUTO_TEST_CASE(a_peer_is_gone_once) {
   member_table table(node(1, "driver"));
@@ -484,14 +518,17 @@ class drawn_table {
     const auto id = *std::next(dialling_.begin(), static_cast<std::ptrdiff_t>(drawn(dialling_.size())));
     dialling_.erase(id);
     auto& it = all_[id];
-    const auto how = drawn(2) == 0 ? end::not_reached : static_cast<end>(drawn(4));
+    const auto how = drawn(2) == 0 ? end::not_reached : static_cast<end>(drawn(5));
     const bool was_peer = it.is_peer();
     const bool was_stranger = it.is_stranger();
     const bool was_gone = it.is == state::gone;
     auto expected = core_.heard_of();
     const bool may_cross = how == end::not_reached && it.wanted_until > now_ && !it.is_tried;
     const bool is_over = it.is == state::unreachable && (how == end::nobody_listens || how == end::another_listens);
-    if (is_over && it.has_hung_up)
+    const bool has_left = how == end::is_stopping && it.is != state::up;
+    if (has_left)
+      expected.end(id, troupe::member_state::left, "", now_);
+    else if (is_over && it.has_hung_up)
       expected.end(id, troupe::member_state::gone, "", now_);
     else if (is_over || (how != end::reached && (was_stranger ? !may_cross : was_gone)))
       expected.accuse(id, now_);
@@ -499,10 +536,13 @@ class drawn_table {
     if (it.is == state::unreachable && how != end::reached) {
       if (how == end::not_reached)
         it.next_dial = now_ + interval;
+      else if (has_left)
+        forget(id, it, wait::left, "why");
       else
         how == end::nobody_listens ? forget(id, it, wait::awaited, "has ended")
                                    : forget(id, it, wait::given_up, "another program");
     } else if (was_gone) {
+      if (has_left) it.gone_as = wait::left;
       if (how == end::another_listens && it.gone_as == wait::awaited) it.gone_as = wait::given_up;
       if (how != end::reached) wait_longer(it);
     }
@@ -533,8 +573,8 @@ class drawn_table {
     std::set<std::pair<node_id, node_id>> expected;
     for (const auto& each : heard.take_news())
       for (const auto& [id, peer] : core_.peers())
-        if (peer.is_connected && (heard.is_neighbour(id) || (peer.is_up && heard.doubts(id))) && each.number > peer.last_news &&
-            each.from != id && each.news.who.id != id)
+        if (peer.is_connected && (heard.is_neighbour(id) || (peer.is_up && heard.doubts(id))) && each.from != id &&
+            each.news.who.id != id && (each.number > peer.last_news || each.news.state >= troupe::member_state::gone))
           expected.emplace(id, each.news.who.id);
     const auto steps = core_.pass_on();
     will_pass_on_ = false;

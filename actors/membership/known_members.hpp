@@ -75,11 +75,11 @@ struct known_peer {
   member who;
   caf::strong_actor_ptr gateway;
   bond between;
-  std::uint64_t period = 0;     // see contracts::peer_up
-  bool is_up = true;            // false: unreachable
-  bool is_connected = true;     // whether the connection to `gateway` is open
-  std::int64_t lost_ns = 0;     // since when the peer is unreachable
-  bool has_hung_up = false;     // whether the connection has ended since the peer was up, without this node's doing
+  std::uint64_t period = 0;  // see contracts::peer_up
+  bool is_up = true;         // false: unreachable
+  bool is_connected = true;  // whether the connection to `gateway` is open
+  std::int64_t lost_ns = 0;  // since when the peer is unreachable
+  bool has_hung_up = false;  // whether the connection has ended since the peer was up, without this node's doing
   // News up to this number were compared when the two nodes greeted each other, except news of the end of a member: such a member
   // does not count in a digest.
   std::uint64_t last_news = 0;

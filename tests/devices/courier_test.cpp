@@ -187,7 +187,8 @@ BOOST_AUTO_TEST_CASE(wait_at_the_end_for_a_device_that_is_not_too_late) {  // CE
 }
 
 BOOST_AUTO_TEST_CASE(end_in_time_although_a_device_does_not_answer) {  // CE-3, DP-3
-  std::atomic<int> told = 0;  // written by the threads of both devices
+  // Written by the threads of both devices.
+  std::atomic<int> told = 0;
   simulated::gate late(default_stream);
   simulated::gate late_too(c10::Stream(c10::Stream::DEFAULT, second));
   const auto too_late = [&](std::exception_ptr failure) { told += is_too_late(failure) ? 1 : 0; };

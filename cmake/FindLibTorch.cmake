@@ -2,7 +2,7 @@
 # Finds libtorch in an unpacked Python wheel: LibTorch::torch_cpu, LibTorch::c10 and, if the wheel has it,
 # LibTorch::c10_cuda. The folder is TROUPE_TORCH_DIR (variable, then environment), otherwise that of the package Torch
 # (find_package(Torch) came first, Torch_DIR is set, or Torch_ROOT or CMAKE_PREFIX_PATH leads to it), otherwise the project's .venv, or
-# .venv-2.15.0 if TROUPE_TORCH is that version.
+# .venv-2.11.0 if TROUPE_TORCH is that version.
 # The wheel's own find_package(Torch) is not used, because that package needs a whole CUDA toolkit. A project that finds both
 # packages gets one libtorch. LibTorch_PROTOBUF_FOLDERS are the folders of libtorchs where an old protobuf may be found.
 set(libtorch_paths)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs what troupe is built from: Debian packages, and libtorch from its Python wheels into .venv (or uses the
-# libtorch in TROUPE_TORCH_DIR). Installs only what is missing. TROUPE_TORCH=2.15.0 in the environment chooses a version out of
+# libtorch in TROUPE_TORCH_DIR). Installs only what is missing. TROUPE_TORCH=2.11.0 in the environment chooses a version out of
 # cmake/libtorch.txt, which lies beside the others. With TROUPE_CUDA=ON, also installs nvcc from NVIDIA's wheels, for the CUDA
 # kernels. With arguments, installs these Debian packages alone.
 set -eu

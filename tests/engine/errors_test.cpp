@@ -57,7 +57,8 @@ struct saving final : torch::autograd::Node {
 };
 
 at::Tensor save(const at::Tensor& from, const std::string& name, const shared_trace& notes) {
-  auto function = std::make_shared<saving>(name, notes, torch::autograd::edge_list{torch::autograd::impl::gradient_edge(from)});
+  auto function =
+    troupe::engine::make_node<saving>(name, notes, torch::autograd::edge_list{torch::autograd::impl::gradient_edge(from)});
   at::Tensor result = from.detach().clone();
   torch::autograd::create_gradient_edge(result, std::move(function));
   return result;

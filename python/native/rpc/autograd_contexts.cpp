@@ -75,7 +75,7 @@ class torch_pass : public troupe::passes::guest_pass {
   }
 
   std::vector<troupe::engine::send_source> sends() override {
-    std::map<std::int64_t, std::shared_ptr<da::SendRpcBackward>> in_order;
+    std::map<std::int64_t, troupe::engine::pointer_to<da::SendRpcBackward>> in_order;
     for (auto& [number, send] : context_->sendFunctions()) in_order.emplace(number, send);
     std::vector<troupe::engine::send_source> result;
     for (const auto& [number, send] : in_order) {
@@ -105,7 +105,9 @@ class torch_pass : public troupe::passes::guest_pass {
   const da::ContextPtr context_;
   const troupe::node_id here_;
   const autograd_contexts::worker_id own_;
-  std::unordered_map<const Node*, std::pair<std::shared_ptr<Node>, std::shared_ptr<troupe::engine::recv_backward>>> recvs_;
+  std::unordered_map<const Node*,
+                     std::pair<troupe::engine::node_pointer, troupe::engine::pointer_to<troupe::engine::recv_backward>>>
+    recvs_;
 };
 
 }  // namespace

@@ -14,3 +14,6 @@
 
 /// Engine::get_node_creation_hooks, and a thread-local list of these hooks.
 #define TROUPE_TORCH_HAS_CREATION_HOOKS (TORCH_VERSION_MINOR >= 14)
+
+/// get_current_input_grad_buffers, from which Python answers ctx.input_grad_buffers.
+#define TROUPE_TORCH_HAS_GRADIENT_BUFFERS (TORCH_VERSION_MINOR >= 15)

@@ -16,3 +16,4 @@
   "9GraphTaskEbRKS2_INS0_4EdgeESaISF_EEE"
 #endif
 #define LIBTORCH_CURRENT "_ZN5torch8autograd16get_current_nodeEv"
+#define LIBTORCH_BUFFERS "_ZN5torch8autograd30get_current_input_grad_buffersEPNS0_4NodeE"  // from libtorch 2.15 on

@@ -15,7 +15,6 @@
 #include <troupe/engine/drop_in/libtorch_names.hpp>
 #include <troupe/engine/drop_in/preload_entry.hpp>
 
-#define LIBTORCH_BUFFERS "_ZN5torch8autograd30get_current_input_grad_buffersEPNS0_4NodeE"  // from libtorch 2.15 on
 #define LIBTORCH_ENGINE_TABLE "_ZTVN5torch8autograd6EngineE"
 
 using troupe::preload::buffers_entry;

@@ -90,6 +90,30 @@ class EngineTest(unittest.TestCase):
             assert torchtroupe.report().passes == 1 and x.grad.tolist() == [2, 2, 2]
             """)
 
+    def test_a_function_adds_to_the_buffers_of_its_inputs(self):
+        self.passes("""
+            import torch, torchtroupe
+            class Doubled(torch.autograd.Function):
+                @staticmethod
+                def forward(ctx, x):
+                    return x * 2
+                @staticmethod
+                def backward(ctx, gradient):
+                    buffer, = ctx.input_grad_buffers
+                    found.append(buffer.tolist())
+                    buffer.add_(gradient * 2)
+            def gradient(start):
+                x = torch.ones(2, requires_grad=True)
+                start((Doubled.apply(x) + x * 7).sum())
+                return x.grad.tolist()
+            if hasattr(torch.autograd.function.FunctionCtx, "input_grad_buffers"):  # from PyTorch 2.15 on
+                torchtroupe.install()
+                for start in (torch.Tensor.backward, lambda loss: torch.ops.aten._backward(loss, [])):
+                    found = []
+                    assert gradient(start) == [9, 9] and found == [[7, 7]], found
+                assert torchtroupe.report().passes == 2
+            """)
+
     def test_a_pass_that_is_left_is_counted_and_warned_of_once(self):
         self.passes("""
             import torch, torchtroupe, warnings

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -100,6 +99,13 @@ void set_compiled(void* compiler) {
 
 node_pointer current() { return troupe::engine::current_function(libtorchs_current()); }
 
+[[maybe_unused]] variable_list buffers(torch::autograd::Node* function) {
+  static auto* const libtorchs_buffers =
+    reinterpret_cast<variable_list (*)(torch::autograd::Node*)>(libtorchs(LIBTORCH_BUFFERS));
+  variable_list none = libtorchs_buffers(function);  // throws where libtorch gives no buffers
+  return troupe::engine::gradient_buffers(libtorchs_current(), std::move(none));
+}
+
 /// Warns once for each reason about which the user can do something.
 void left(left_because reason) {
   pass_timer::leave();
@@ -128,11 +134,14 @@ struct taken_call {
   void* ours;
   void* libtorchs = nullptr;
 };
-std::array calls{
-  taken_call{"libtorch_python.so", LIBTORCH_SET_COMPILED, reinterpret_cast<void*>(set_compiled)},
-  taken_call{"libtorch_python.so", LIBTORCH_CURRENT, reinterpret_cast<void*>(current)},
-  taken_call{"libtorch_cpu.so", LIBTORCH_CURRENT, reinterpret_cast<void*>(current)},
-  taken_call{"libtorch_python.so", LIBTORCH_EXECUTE, reinterpret_cast<void*>(execute)},
+taken_call calls[] = {
+  {"libtorch_python.so", LIBTORCH_SET_COMPILED, reinterpret_cast<void*>(set_compiled)},
+  {"libtorch_python.so", LIBTORCH_CURRENT, reinterpret_cast<void*>(current)},
+  {"libtorch_cpu.so", LIBTORCH_CURRENT, reinterpret_cast<void*>(current)},
+  {"libtorch_python.so", LIBTORCH_EXECUTE, reinterpret_cast<void*>(execute)},
+#if TROUPE_TORCH_HAS_GRADIENT_BUFFERS
+  {"libtorch_python.so", LIBTORCH_BUFFERS, reinterpret_cast<void*>(buffers)},
+#endif
 };
 std::mutex taking;
 
@@ -179,7 +188,7 @@ void take_python_passes(bool compiled) {
     refuse_other_owner(each, address);
     missing.push_back(&each);
   }
-  if (!missing.empty() && missing.front() == &calls.front()) is_compiled.store(compiled, std::memory_order_release);
+  if (!missing.empty() && missing.front() == &calls[0]) is_compiled.store(compiled, std::memory_order_release);
   troupe::engine::listen_to_left(left);
   try {
     for (const auto* const each : missing) write(*each, each->ours);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,28 +65,17 @@ void beside(const char* name, const char* file, path& result) {
   std::snprintf(result, sizeof result, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - name + 1), name, file);
 }
 
-/// False if Python's package names another version than the one that libtroupe.so was built for.
+/// False if libtorch tells another version than the one that libtroupe.so was built for.
 bool is_known_version() {
-  Dl_info libtorch{};
-  dladdr(reinterpret_cast<const void*>(libtorchs_execute), &libtorch);
-  path name;
-  beside(libtorch.dli_fname == nullptr ? "" : libtorch.dli_fname, "../version.py", name);
-  std::FILE* const file = std::fopen(name, "r");
-  if (file == nullptr) return true;
-  bool known = true;
-  for (char line[256]; std::fgets(line, sizeof line, file) != nullptr;) {
-    constexpr char key[] = "__version__ = '";
-    if (std::strncmp(line, key, sizeof key - 1) == 0) {
-      known = std::strncmp(line + sizeof key - 1, TROUPE_TORCH_VERSION, sizeof TROUPE_TORCH_VERSION - 1) == 0;
-      line[std::strcspn(line, "\n")] = 0;
-      if (!known) {
-        std::fprintf(
-          stderr, "troupe: built for PyTorch " TROUPE_TORCH_VERSION ", but this one has %s: passes stay on its engine\n", line);
-      }
-    }
-  }
-  std::fclose(file);
-  return known;
+  std::uint64_t (*version)() = nullptr;
+  find("aoti_torch_abi_version", version);
+  const std::uint64_t found = version == nullptr ? 0 : version();
+  if (found == TORCH_ABI_VERSION) return true;
+  const auto part = [&](unsigned index) { return static_cast<unsigned>(found >> (56 - 8 * index) & 0xff); };
+  char text[16] = "older";
+  if (found != 0) std::snprintf(text, sizeof text, "%u.%u.%u", part(0), part(1), part(2));
+  std::fprintf(stderr, "troupe: built for PyTorch " TORCH_VERSION ", but this one is %s: passes stay on its engine\n", text);
+  return false;
 }
 
 void load() {

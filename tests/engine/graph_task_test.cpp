@@ -566,6 +566,38 @@ BOOST_AUTO_TEST_CASE(a_function_adds_in_place_to_a_sum_that_nothing_else_refers_
   BOOST_TEST(!sum_found_beside(held_outside).defined());
 }
 
+// GT-13
+BOOST_AUTO_TEST_CASE(an_input_that_the_next_function_does_not_have_has_no_sum) {
+  struct asking : torch::autograd::Node {
+    using Node::Node;
+    torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
+      found = task->open_sums();
+      return {at::Tensor(), at::Tensor()};
+    }
+    graph_task* task = nullptr;
+    std::vector<at::Tensor> found;
+  };
+  const auto x = leaf({3});
+  const auto y = leaf({3});
+  const auto middle = x * 1;
+  auto wrong = torch::autograd::impl::gradient_edge(middle);
+  ++wrong.input_nr;  // the slot of `y`, which comes next in the plan
+  const auto function = make_node<asking>(torch::autograd::edge_list{wrong, torch::autograd::impl::gradient_edge(y)});
+  at::Tensor asked = middle.detach();
+  torch::autograd::create_gradient_edge(asked, function);
+  const auto five = (asked * 5).sum();
+  const auto longer = (y * 2).clone().clone().clone().sum();
+  graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(five + longer)};
+  settings.root_gradients = {at::ones({})};
+  graph_task task(std::move(settings));
+  function->task = &task;
+  BOOST_TEST(contains(error_of([&] { task.run(); }), "leads to input 1 of MulBackward0, which has 1"));
+  BOOST_TEST_REQUIRE(function->found.size() == 2U);
+  BOOST_TEST(!function->found[0].defined());
+  BOOST_TEST(at::equal(function->found[1], at::full({3}, 2.0)));
+}
+
 // GT-4
 BOOST_AUTO_TEST_CASE(abandoning_frees_the_gradients_of_the_roots) {
   const auto x = leaf({3});

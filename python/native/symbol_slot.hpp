@@ -9,6 +9,8 @@ namespace torchtroupe {
 /// The place in a loaded library's offset table (GOT) that holds the address of one function of another library. Each call of
 /// that function from the library goes to the address in the slot.
 ///   OT-1  replace() changes the address at once: a call on another thread goes to the old or to the new one.
+///         An exception: if the loader binds the library lazily, a thread that makes the first call of the function can write
+///         the function's address after replace(). Python loads libtorch with RTLD_NOW, so that no call is the first one.
 ///   OT-2  afterwards the memory of the slot has the protection that it had before (RELRO).
 class symbol_slot {
  public:

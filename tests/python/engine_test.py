@@ -71,6 +71,7 @@ class EngineTest(unittest.TestCase):
                 base = next(int(line.split("-")[0], 16) for line in maps if line.endswith("libtorch_python.so\\n"))
             slot = ctypes.c_void_p.from_address(base + offset)
             libtorchs = ctypes.cast(getattr(ctypes.CDLL(folder + "libtorch_cpu.so"), name), ctypes.c_void_p).value
+            assert slot.value == libtorchs, "Python binds libtorch lazily, so a first pass on another thread could undo an install()"
             torchtroupe.install()
             ours = slot.value
             torchtroupe.uninstall()

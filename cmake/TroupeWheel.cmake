@@ -4,6 +4,7 @@
 add_custom_target(torchtroupe_wheel)
 set(torchtroupe_library "${TORCHTROUPE_BUILT}")
 if(NOT torchtroupe_library)
+  message(NOTICE "torchtroupe: built with CAF, protobuf and spdlog out of Debian's packages, which `make deps` installs")
   if(NOT TROUPE_TORCH_DIR)
     find_package(Python REQUIRED COMPONENTS Interpreter)
     execute_process(COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/python/torch_minor.py"

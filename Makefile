@@ -7,6 +7,7 @@
 #   ARGS         what `make run` hands to `troupe train`, `make bench` to each benchmark, `make bench-report` to bench_report
 #   CMAKE_FLAGS  more options to configure with, as -DTROUPE_WERROR=ON
 #   FILES, N, SEED  what `make mutate` draws its faults from, how many for each folder, and which; `make mutate-cores` draws N in all
+#   PYTHON       a Python with torch for bench-python, test-rpc and test-autograd, in the place of the one that make installs
 #   PREFIX       where `make install` installs to
 PRESET ?= release
 JOBS ?= $(shell nproc)
@@ -21,10 +22,12 @@ beside := $(patsubst %,-%,$(filter-out $(default_torch),$(torch)))
 build := build/$(PRESET)$(beside)
 python := build/python$(beside)
 pytorch := $(python)/torch-$(torch)-safetensors
+PYTHON ?=
+interpreter := $(or $(PYTHON),$(python)/bin/python)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale bench-python soak test-python test-rpc wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
+.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale bench-python soak test-python test-rpc test-autograd wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv (or .venv-$(TORCH))
 	@cmake/deps.sh
@@ -72,13 +75,22 @@ test-python: configure $(pytorch) ## Run Python programs on the engine; installs
 	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
 	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R 'actors_python_weights_test|python_engine_test'
 
-test-rpc: configure $(pytorch) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
+test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
 	@rm -rf build/rpc && mkdir -p build/rpc
 	@for backend in tensorpipe troupe; do \
 	  PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \
-	  $(python)/bin/python tests/python/rpc/suite.py $$backend build/rpc/$$backend.jsonl $(ARGS) || exit 1; done
-	@$(python)/bin/python tests/python/rpc/suite.py compare build/rpc/tensorpipe.jsonl build/rpc/troupe.jsonl
+	  $(interpreter) tests/python/rpc/suite.py $$backend build/rpc/$$backend.jsonl $(ARGS) || exit 1; done
+	@$(interpreter) tests/python/rpc/suite.py compare build/rpc/tensorpipe.jsonl build/rpc/troupe.jsonl
+
+# FOLDER: PyTorch's sources, of that version or a near one.
+FOLDER ?= pytorch
+test-autograd: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own autograd tests on both engines, and compare: make test-autograd FOLDER=../pytorch
+	@ninja -C $(build) -j $(JOBS) torchtroupe_native
+	@$(if $(PYTHON),,$(interpreter) -m pip install --disable-pip-version-check -q expecttest psutil)
+	@rm -rf build/autograd
+	@PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(realpath $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \
+	  $(interpreter) tests/python/autograd_suite.py $(FOLDER)/test build/autograd $(ARGS)
 
 wheel: configure ## Make the wheel of the Python package, with all libraries that it needs except libtorch: build/wheels
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
@@ -143,9 +155,9 @@ bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hou
 	@ninja -C $(build) -j $(JOBS) scale_model
 	@$(build)/bench/scale_model $(ARGS)
 
-bench-python: configure $(pytorch) ## Measure training steps of Python programs beside PyTorch's engine: out/bench/python.json
+bench-python: configure $(if $(PYTHON),,$(pytorch)) ## Measure training steps of Python programs beside PyTorch's engine: out/bench/python.json
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
-	@PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) $(python)/bin/python bench/python/engine_rows.py $(ARGS)
+	@PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) $(interpreter) bench/python/engine_rows.py $(ARGS)
 
 # HOURS: simulated hours; 100,000 take two to three hours on one core.
 HOURS ?= 100000

@@ -12,16 +12,17 @@ from torch import nn
 
 
 class LstmLoop(nn.Module):
-    """A loop over an LSTM cell: 64 steps, 16 units."""
+    """A loop over an LSTM cell of 64 units, as in a recurrent policy: an answer for each step."""
     def __init__(self):
         super().__init__()
-        self.cell = nn.LSTMCell(16, 16)
+        self.cell, self.answer = nn.LSTMCell(16, 64), nn.Linear(64, 1)
 
     def forward(self, x):
-        state = None
+        state, answers = None, []
         for step in x:
             state = self.cell(step, state)
-        return state[0]
+            answers.append(self.answer(state[0]))
+        return torch.stack(answers)
 
 
 class Residual(nn.Module):
@@ -70,14 +71,16 @@ def one_function():
     return step
 
 
-def deep():
-    return nn.Sequential(*[each for _ in range(50) for each in (nn.Linear(16, 16), nn.Tanh())])
+def deep(width=64):
+    """A residual network of linear layers, as for tables."""
+    return nn.Sequential(*[Residual(nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)))
+                           for _ in range(16)])
 
 
 ROWS = {
     "py_one_function": ("`y = x * 2; y.sum().backward()`", 1.3, one_function),
-    "py_lstm_loop": ("a training step of a loop over an LSTM cell", 1.4, lambda: training(LstmLoop(), torch.randn(64, 1, 16))),
-    "py_mlp_deep": ("a training step of 50 small linear layers", 1.35, lambda: training(deep(), torch.randn(4, 16))),
+    "py_lstm_loop": ("a training step of a loop over an LSTM cell", 1.4, lambda: training(LstmLoop(), torch.randn(64, 8, 16))),
+    "py_mlp_deep": ("a training step of 16 residual blocks of linear layers", 1.35, lambda: training(deep(), torch.randn(16, 64))),
     "py_gpt_mini": ("a training step of a transformer of 6 layers", 1.08, lambda: training(gpt(), torch.randn(1, 32, 64))),
 }
 

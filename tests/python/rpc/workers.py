@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Workers of torch.distributed.rpc for tests: forked processes, each of which calls a function with its rank."""
+import faulthandler
+import logging
 import multiprocessing
 import os
 import signal
@@ -11,7 +13,7 @@ import traceback
 import torch.distributed.rpc as rpc
 import torchtroupe.rpc
 
-SECONDS = 60  # a hang is a failure
+SECONDS = 120  # a hang is a failure
 
 
 def start(rank, world, folder, name=None, **options):
@@ -44,6 +46,8 @@ def run(world, body, alive=None):
 
 
 def _serve(body, rank, folder, sender):
+    faulthandler.dump_traceback_later(SECONDS - 5)  # shows where a worker hangs
+    logging.disable(logging.CRITICAL)  # to write a line, PyTorch imports torch._dynamo, which takes a minute on busy CPUs
     try:
         result = body(rank, folder)
     except BaseException as error:  # the test compares its text

@@ -27,7 +27,7 @@ class message(torch.autograd.Function):
     @staticmethod
     def forward(ctx, *tensors):
         ctx.set_materialize_grads(False)
-        return tuple(each.view_as(each) for each in tensors)
+        return tuple(each.view_as(each) if isinstance(each, torch.Tensor) else each for each in tensors)
 
     @staticmethod
     def backward(ctx, *gradients):

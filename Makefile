@@ -155,9 +155,12 @@ bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hou
 	@ninja -C $(build) -j $(JOBS) scale_model
 	@$(build)/bench/scale_model $(ARGS)
 
-bench-python: configure $(if $(PYTHON),,$(pytorch)) ## Measure training steps of Python programs beside PyTorch's engine: out/bench/python.json
+# ROWS: some of these.
+ROWS ?= engine rpc service
+bench-python: configure $(if $(PYTHON),,$(pytorch)) ## Measure training steps, RPC and a service of Python programs beside PyTorch's: out/bench/python.json
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
-	@PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) $(interpreter) bench/python/engine_rows.py $(ARGS)
+	@for rows in $(ROWS); do PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \
+	  $(interpreter) bench/python/$${rows}_rows.py $(ARGS) || exit 1; done
 
 # HOURS: simulated hours; 100,000 take two to three hours on one core.
 HOURS ?= 100000

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A server that holds a small transformer, and clients that train it, each with a loss of its own.
+
+  python -m torchtroupe.examples.service                a server and two clients, all on this machine
+  python -m torchtroupe.examples.service --compare      steps a second, beside the way with a second forward pass
+  python -m torchtroupe.examples.service --serve server --store tcp://HOST:PORT
+  python -m torchtroupe.examples.service --train client1 --rank 1 --store tcp://HOST:PORT
+
+The server knows no loss. It returns log-probabilities and hidden states; the client computes what it likes of them; the backward pass
+goes on at the server. --certificates and --policy are those of a node: a role without the right to call torch.rpc trains nothing. Who
+has this right may run any Python function, as with every backend of torch.distributed.rpc."""
+import argparse
+import multiprocessing
+import statistics
+import tempfile
+import threading
+import time
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch import nn
+
+DEADLINE = 30.0  # seconds, of each request
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.before, self.within = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.all, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        query, key, value = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in self.all(self.before(x)).chunk(3, -1))
+        found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(found.transpose(1, 2).flatten(2))
+        return x + self.wide(self.within(x))
+
+
+class Transformer(nn.Module):
+    """Returns the log-probability of each token but the first, and the hidden states."""
+
+    def __init__(self, letters=64, width=64, layers=4, longest=64):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(letters, width), nn.Embedding(longest, width)
+        self.layers = nn.Sequential(*[Layer(width, 4) for _ in range(layers)])
+        self.out = nn.Linear(width, letters)
+
+    def forward(self, tokens):
+        hidden = self.layers(self.tokens(tokens) + self.places.weight[:tokens.shape[1]])
+        found = self.out(hidden[:, :-1]).log_softmax(-1).gather(-1, tokens[:, 1:, None]).squeeze(-1)
+        return found, hidden
+
+
+class Server:
+    """The model and its optimizer, for any number of clients at once. The graph of a forward pass keeps the weights that it began
+    with, and the optimizer makes new ones."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        self.model = Transformer()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.changes = threading.Lock()
+        self.publish()
+
+    def publish(self):
+        weights = {}
+        for name, each in self.model.named_parameters():
+            weights[name] = each.detach().clone().requires_grad_()
+            weights[name].copy_of = each
+        self.weights = weights
+
+    def forward(self, tokens):
+        with self.changes:  # functional_call() changes the model meanwhile
+            return torch.func.functional_call(self.model, self.weights, (tokens,))
+
+    def step(self, gradients):
+        with self.changes:
+            self.optimizer.zero_grad()
+            for weight, gradient in gradients.items():
+                weight.copy_of.grad = gradient
+            self.optimizer.step()
+            self.publish()
+
+    def second_forward(self, tokens, gradients):
+        """A step of the usual way: the graph of the first forward pass is gone."""
+        with self.changes:
+            self.optimizer.zero_grad()
+            outputs = [(each, its) for each, its in zip(self.model(tokens), gradients) if its is not None]
+            torch.autograd.backward(*zip(*outputs))
+            self.optimizer.step()
+
+
+server = None  # of this process
+
+
+def forward(tokens):
+    return server.forward(tokens)
+
+
+def step(context):
+    server.step(dist_autograd.get_gradients(context))
+
+
+@torch.no_grad()
+def first_forward(tokens):
+    return server.model(tokens)
+
+
+def second_forward(tokens, gradients):
+    server.second_forward(tokens, gradients)
+
+
+def train(to, tokens, loss_of):
+    """A step: `loss_of` makes a loss of log-probabilities and hidden states."""
+    with dist_autograd.context() as context:
+        found, hidden = rpc.rpc_sync(to, forward, args=(tokens,), timeout=DEADLINE)
+        loss = loss_of(found, hidden)
+        dist_autograd.backward(context, [loss])
+        rpc.rpc_sync(to, step, args=(context,), timeout=DEADLINE)
+    return loss.item()
+
+
+def train_twice(to, tokens, loss_of):
+    """The same step as it is done without distributed autograd: gradients of outputs go back, and the server computes twice."""
+    outputs = [each.requires_grad_() for each in rpc.rpc_sync(to, first_forward, args=(tokens,), timeout=DEADLINE)]
+    loss = loss_of(*outputs)
+    loss.backward()
+    rpc.rpc_sync(to, second_forward, args=(tokens, [each.grad for each in outputs]), timeout=DEADLINE)
+    return loss.item()
+
+
+def likelihood(found, hidden):
+    return -found.mean()
+
+
+def weighted(found, hidden):
+    """A loss of the client's own: rare tokens count more, and large hidden states are dear."""
+    return (found.detach().exp() * found).neg().mean() - found.mean() + 1e-3 * hidden.square().mean()
+
+
+def text(seed, count=4, length=32):
+    """Counting modulo 8, from random numbers on."""
+    start = torch.randint(8, (count, 1), generator=torch.Generator().manual_seed(seed))
+    return (start + torch.arange(length)) % 8
+
+
+def open_worker(name, rank, given):
+    """`given`: the words of the command line."""
+    from torchtroupe.rpc import RpcOptions
+    options = RpcOptions(init_method=given.store, host=given.host, certificates=given.certificates, policy=given.policy, rpc_timeout=DEADLINE)
+    rpc.init_rpc(name, backend=rpc.BackendType.TROUPE, rank=rank, rpc_backend_options=options)
+
+
+def serve(given, ready, ended):
+    """Sets `ready` once clients may come, and serves until `ended` is set."""
+    open_worker(given.serve, 0, given)
+    print(f"{given.serve} serves", flush=True)
+    ready.set()
+    ended.wait()
+    rpc.shutdown()
+
+
+def run_client(given):
+    open_worker(given.train, given.rank, given)
+    loss_of = (likelihood, weighted)[given.rank % 2]
+    for number in range(given.steps):
+        loss = train(given.server, text(given.rank * 10_000 + number), loss_of)
+        if number in (0, given.steps - 1):
+            print(f"{given.train}: loss {loss:.3f} in step {number + 1}", flush=True)
+    rpc.shutdown()
+
+
+def together(given):
+    """A server and two clients in processes of their own."""
+    global server
+    server = Server()
+    processes = multiprocessing.get_context("fork")
+    ready, ended = processes.Event(), processes.Event()
+    with tempfile.TemporaryDirectory() as folder:
+        given.store, given.serve = f"file://{folder}/store", given.server
+        holder = processes.Process(target=serve, args=(given, ready, ended))
+        holder.start()
+        if not ready.wait(DEADLINE):
+            raise RuntimeError("the server has not started")
+        clients = []
+        for given.rank in (1, 2):
+            given.train = f"client{given.rank}"
+            clients.append(processes.Process(target=run_client, args=(given,)))
+            clients[-1].start()
+        for each in clients:
+            each.join()
+        ended.set()
+        holder.join()
+    return max(each.exitcode for each in [holder, *clients])
+
+
+WAYS = {"TROUPE": train, "TENSORPIPE": train_twice}
+
+
+def _side(backend, rank, folder, orders):
+    """A process of the comparison. The client's takes numbers of steps from `orders`, and answers with seconds and the last loss."""
+    torch.set_num_threads(1)
+    if backend == "TROUPE":
+        import torchtroupe.rpc
+        options = torchtroupe.rpc.RpcOptions(init_method=f"file://{folder}/{backend}")
+    else:
+        options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/{backend}")
+    rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType[backend], rank=rank, world_size=2, rpc_backend_options=options)
+    number = 0
+    while orders is not None and (count := orders.recv()):
+        begun = time.perf_counter()
+        for number in range(number + 1, number + 1 + count):
+            loss = WAYS[backend]("worker0", text(number), weighted)
+        orders.send((time.perf_counter() - begun, loss))
+    rpc.shutdown()
+
+
+def compare(rounds=9, steps=20):
+    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses."""
+    global server
+    server = Server()
+    processes = multiprocessing.get_context("fork")
+    with tempfile.TemporaryDirectory() as folder:
+        orders, running = {}, []
+        for backend in WAYS:
+            orders[backend], theirs = processes.Pipe()
+            running += [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None)) for rank in (0, 1)]
+        for each in running:
+            each.start()
+        found, losses = {backend: [] for backend in WAYS}, {}
+        for number in range(rounds + 1):  # the first one warms up
+            for backend in list(WAYS)[::1 if number % 2 else -1]:
+                orders[backend].send(steps)
+                if not orders[backend].poll(DEADLINE + steps):
+                    raise RuntimeError(f"{steps} steps on {backend} have not ended")
+                seconds, losses[backend] = orders[backend].recv()
+                found[backend].append(seconds / steps)
+            if len(set(losses.values())) > 1:
+                raise RuntimeError(f"expected the same loss of both ways, got {losses}")
+        for backend in WAYS:
+            orders[backend].send(0)
+        for each in running:
+            each.join()
+    return [each[1:] for each in found.values()]
+
+
+def main():
+    global server
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--compare", action="store_true")
+    options.add_argument("--serve", metavar="NAME", help="be the server")
+    options.add_argument("--train", metavar="NAME", help="be a client")
+    options.add_argument("--rank", type=int, default=1, help="of the client, 1 or more, and no other client's")
+    options.add_argument("--server", default="server", help="the name of the server")
+    options.add_argument("--store", help="where server and clients find each other, such as tcp://HOST:PORT")
+    options.add_argument("--steps", type=int, default=60)
+    for word, usual in (("host", "127.0.0.1"), ("certificates", ""), ("policy", "")):
+        options.add_argument("--" + word, default=usual, help="as the node's option")
+    given = options.parse_args()
+    if (given.serve or given.train) and not given.store:
+        options.error("expected --store with --serve and --train")
+    if given.compare:
+        once, twice = (1 / statistics.median(each) for each in compare())
+        print(f"{once:.1f} steps a second with one forward pass on troupe, {twice:.1f} with two on TensorPipe: {once / twice:.2f}")
+    elif given.serve:
+        server = Server()
+        serve(given, threading.Event(), threading.Event())
+    elif given.train:
+        run_client(given)
+    else:
+        return together(given)
+    return 0
+
+
+if __name__ == "__main__":
+    # Functions travel by the name of their module, so this module must not be __main__.
+    from torchtroupe.examples import service
+    raise SystemExit(service.main())

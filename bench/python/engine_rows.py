@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures training steps of Python programs on PyTorch's engine and after torchtroupe.install(), in turns, in one process."""
-import argparse
 import statistics
 import time
 
@@ -118,11 +117,7 @@ def measured(make, rounds, seconds):
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--only", choices=ROWS, nargs="*", default=list(ROWS), help="rows (default: all)")
-    options.add_argument("--quick", action="store_true", help="for a moment, to see that all works")
-    options.add_argument("--out", default="out/bench/python.json", help="the file to which the rows are added")
-    given = options.parse_args()
+    given = rows.options(__doc__, ROWS)
     torch.set_num_threads(1)
     rounds, seconds = (2, 0.01) if given.quick else (9, 0.4)
     found = []

@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows of Python's benchmarks, in the form that docs/benchmarks.md describes."""
+import argparse
 import json
 import pathlib
 import statistics
+
+
+def options(description, known):
+    """The arguments of a program that measures the rows `known`. `--only` may name rows of other programs too."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", nargs="*", default=list(known), help="of the rows " + ", ".join(known) + " (default: all)")
+    parser.add_argument("--quick", action="store_true", help="for a moment, to see that all works")
+    parser.add_argument("--out", default="out/bench/python.json", help="the file to which the rows are added")
+    given = parser.parse_args()
+    given.only = [each for each in given.only if each in known]
+    return given
 
 
 def middle_half(values):

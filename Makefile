@@ -157,8 +157,6 @@ bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hou
 
 # ROWS: some of these.
 ROWS ?= engine rpc service
-# ROWS: some of these.
-ROWS ?= engine rpc service
 bench-python: configure $(if $(PYTHON),,$(pytorch)) ## Measure training steps, RPC and a service of Python programs beside PyTorch's: out/bench/python.json
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
 	@for rows in $(ROWS); do PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \

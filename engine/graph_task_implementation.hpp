@@ -84,7 +84,7 @@ struct graph_task::implementation {
     validate(settings.roots, settings.root_gradients,
              [](const std::string& reason) { return "troupe: the gradient of a root is an " + reason; });
     if (!settings.sends.empty()) sums.emplace(graph);
-    asks_libtorch = settings.emit_to != nullptr && may_ask_libtorch();
+    asks_libtorch = notes.asks_libtorch = settings.emit_to != nullptr && may_ask_libtorch();
     if (settings.recorder != nullptr && settings.create_graph && order) note_producers();
     if (!settings.one_thread) {
       home = std::this_thread::get_id();

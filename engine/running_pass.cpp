@@ -11,6 +11,7 @@
 
 #include <troupe/engine/current_streams.hpp>
 #include <troupe/engine/describe.hpp>
+#include <troupe/engine/drop_in/task_state.hpp>
 #include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/lane.hpp>
 #include <troupe/engine/ready_queue.hpp>
@@ -39,6 +40,12 @@ std::vector<std::function<void()>> pass_notes::take_callbacks() {
   return std::exchange(callbacks, {});
 }
 
+bool pass_notes::has_callbacks() {
+  if (asks_libtorch && has_libtorch_callbacks()) return true;
+  const checked_lock lock(queueing);
+  return !callbacks.empty();
+}
+
 running_pass::running_pass(const graph_task_settings& settings, const plan& graph, const ready_queue& ready,
                            const std::uint32_t& function, pass_notes& notes) noexcept
     : settings_(settings), graph_(graph), ready_(ready), function_(function), notes_(notes), outer_(here.innermost) {
@@ -65,7 +72,7 @@ running_pass::way_out running_pass::leaves_by() noexcept {
   const running_pass* const pass = here.innermost;
   return pass == nullptr ? way_out{}
                          : way_out{pass->settings_.emit_to, &pass->notes_.unreached,
-                                   !pass->ready_.empty() || pass->notes_.has_functions_away};
+                                   !pass->ready_.empty() || pass->notes_.has_functions_away || pass->notes_.has_callbacks()};
 }
 
 // The depth does not change, because it counts the passes on the stack of this thread, and `outer` may be on the stack of

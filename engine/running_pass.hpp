@@ -25,11 +25,14 @@ struct graph_task_settings;
 struct pass_notes {
   void queue(std::function<void()> callback);
   std::vector<std::function<void()>> take_callbacks();
+  /// Whether a callback is queued, here or with libtorch.
+  bool has_callbacks();
 
   std::atomic<std::int64_t> id{-1};  // drawn at the first request
   checked_mutex queueing;
   std::vector<std::function<void()>> callbacks TROUPE_GUARDED_BY(queueing);  // run when the pass has finished
   bool has_functions_away = false;            // whether functions of the pass wait or run in lanes
+  bool asks_libtorch = false;                 // whether functions may queue callbacks with libtorch (GT-11)
   std::uint64_t made_from = 0;                // in anomaly mode: the sequence number when the running function began
   std::uint32_t with_open_sums = plan::none;  // the last function that was given open sums (GT-13)
   std::vector<bool> unreached;                // of the recv that runs: see outlet; empty if all inputs are reached

@@ -88,4 +88,11 @@ std::vector<std::function<void()>> take_callbacks() {
   return std::exchange(task.final_callbacks_, {});
 }
 
+bool has_libtorch_callbacks() {
+  if (torch::autograd::get_current_graph_task_exec_info() == nullptr) return false;
+  GraphTask& task = current_task();
+  const std::scoped_lock lock(task.final_callbacks_lock_);
+  return !task.final_callbacks_.empty();
+}
+
 }  // namespace troupe::engine

@@ -22,5 +22,7 @@ void publish_nothing(bool create_graph);
 
 /// Removes and returns the final callbacks that libtorch's current graph task has so far.
 std::vector<std::function<void()>> take_callbacks();
+/// Whether libtorch's current graph task has final callbacks; false if there is no such task.
+bool has_libtorch_callbacks();
 
 }  // namespace troupe::engine

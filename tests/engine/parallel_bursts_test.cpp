@@ -21,6 +21,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/cost_book.hpp>
+#include <troupe/engine/current_pass.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/graph_task.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -127,6 +128,32 @@ BOOST_AUTO_TEST_CASE(say_that_no_more_follows_only_with_the_last_gradient) {
     task.run();
     BOOST_REQUIRE_EQUAL(out.mores.size(), parts.size());
     BOOST_TEST(std::all_of(out.mores.begin(), out.mores.end() - 1, [](bool more) { return more; }), "round " << round);
+  }
+}
+
+// GT-11: callbacks run before the rest of the weight leaves.
+BOOST_AUTO_TEST_CASE(say_that_more_follows_the_last_gradient_if_a_callback_waits) {
+  for (const bool is_libtorchs : {false, true}) {
+    told out;
+    int called = 0;
+    const auto received = attach_recv({troupe::node_id{1}, 1}, message(1), {at::ones({2})}, {true})[0];
+    const auto sum = received.sin().sum();
+    sum.register_hook([&](const at::Tensor& gradient) {
+      const auto call = [&] { ++called; };
+      if (is_libtorchs)
+        torch::autograd::Engine::get_default_engine().queue_callback(call);
+      else
+        troupe::queue_callback(call);
+      return gradient;
+    });
+    graph_task_settings settings;
+    settings.roots = {torch::autograd::impl::gradient_edge(sum)};
+    settings.root_gradients = {at::ones({})};
+    settings.emit_to = &out;
+    graph_task task(std::move(settings));
+    task.run();
+    BOOST_TEST((out.mores == std::vector<bool>{true}));
+    BOOST_TEST(called == 1);
   }
 }
 

@@ -21,6 +21,13 @@ def relayed(x, w, to):
     return there + here, (here * 3).sum()
 
 
+weight = torch.linspace(-1, 1, 16).reshape(4, 4).requires_grad_()
+
+
+def with_weight(x):
+    return layer(x, weight)
+
+
 class message(torch.autograd.Function):
     """The arguments of a call, one function with an edge for each, as a send has."""
 
@@ -142,6 +149,32 @@ class passes(unittest.TestCase):
             return ("worker1" in text or text) and time.monotonic() - began < 15
 
         self.assertEqual(workers.run(2, body), [True, "killed"])
+
+    def test_gradients_are_those_of_all_processes_of_ddp(self):  # GU-2, GT-11
+        """DDP between two remote stages: its buckets are summed when backward returns, though the last gradients leave before."""
+
+        def body(rank, folder):
+            workers.start(rank, 3, folder)
+            told = []
+            if rank < 2:
+                torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/ddp", rank=rank, world_size=2)
+                torch.manual_seed(3)
+                model = torch.nn.Linear(4, 4, bias=False)
+                ours = torch.nn.parallel.DistributedDataParallel(model)
+                for step in range(20):
+                    x = torch.full((2, 4), 0.1 * (rank + step + 1))
+                    (expected,) = torch.autograd.grad(with_weight(model(with_weight(x))).sum(), [model.weight])
+                    torch.distributed.all_reduce(expected)
+                    with dist_autograd.context() as context:
+                        there = rpc.rpc_sync("worker2", with_weight, args=(x,))
+                        loss = rpc.rpc_sync("worker2", with_weight, args=(ours(there),)).sum()
+                        dist_autograd.backward(context, [loss])
+                        told.append(torch.allclose(dist_autograd.get_gradients(context)[model.weight], expected / 2))
+                torch.distributed.destroy_process_group()
+            rpc.shutdown()
+            return all(told)
+
+        self.assertEqual(workers.run(3, body), [True] * 3)
 
     def test_contexts_leave_nothing(self):  # UX-3
         def body(rank, folder):

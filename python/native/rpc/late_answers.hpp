@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include <troupe/actors/function_table.hpp>
 #include <troupe/actors/future.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace torchtroupe {
 
@@ -22,7 +22,7 @@ class late_answers {
   using future = troupe::future<troupe::call_reply>;
 
   std::uint64_t add(future call) {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     open_.emplace(++last_, std::move(call));
     return last_;
   }
@@ -33,24 +33,24 @@ class late_answers {
     finish(which, [&](future& call) { call.set_error(why); });
   }
   void close(const troupe::error& why) {
-    std::unique_lock lock(mutex_);
+    troupe::checked_unique_lock lock(mutex_);
     auto all = std::exchange(open_, {});
     answering_ += all.size();
     lock.unlock();
     for (auto& [number, call] : all) call.set_error(why);
     lock.lock();
     answering_ -= all.size();
-    answered_.wait(lock, [this] { return answering_ == 0; });
+    while (answering_ > 0) answered_.wait(lock);
   }
   std::size_t size() const {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     return open_.size();
   }
 
  private:
   template <class Finish>
   void finish(std::uint64_t which, Finish how) {
-    std::unique_lock lock(mutex_);
+    troupe::checked_unique_lock lock(mutex_);
     const auto found = open_.find(which);
     if (found == open_.end()) return;
     auto call = std::move(found->second);
@@ -62,11 +62,11 @@ class late_answers {
     if (--answering_ == 0) answered_.notify_all();
   }
 
-  mutable std::mutex mutex_;  // guards all below
+  mutable troupe::checked_mutex mutex_;
   std::condition_variable answered_;
-  std::map<std::uint64_t, future> open_;
-  std::uint64_t last_ = 0;
-  std::size_t answering_ = 0;  // calls that a thread answers now
+  std::map<std::uint64_t, future> open_ TROUPE_GUARDED_BY(mutex_);
+  std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;
+  std::size_t answering_ TROUPE_GUARDED_BY(mutex_) = 0;  // calls that a thread answers now
 };
 
 }  // namespace torchtroupe

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <troupe/actors/future.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace torchtroupe {
 
@@ -26,7 +27,7 @@ class settlement {
   explicit settlement(std::size_t workers) : workers_(workers) {}
 
   outcome enter(std::uint64_t round, const std::string& worker, std::uint64_t begun) {
-    std::unique_lock lock(mutex_);
+    troupe::checked_unique_lock lock(mutex_);
     if (!lost_.empty()) return outcome::failed(error_of_loss());
     auto& all = rounds_[round];
     all.sum += begun;
@@ -44,7 +45,7 @@ class settlement {
   void wait() { const std::lock_guard told(telling_); }
 
   void lost(const std::string& worker, const std::string& why) {
-    std::unique_lock lock(mutex_);
+    troupe::checked_unique_lock lock(mutex_);
     if (!lost_.empty()) return;
     lost_ = "worker '" + worker + "' is lost (" + why + "), so the group can't end together";
     const auto failed = std::exchange(rounds_, {});
@@ -56,7 +57,7 @@ class settlement {
 
   /// Why no more round can end; empty if no worker is lost.
   std::string loss() {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     return lost_;
   }
 
@@ -66,13 +67,13 @@ class settlement {
     std::set<std::string> entered;
     std::vector<outcome> waiting;
   };
-  troupe::error error_of_loss() const { return {troupe::errc::peer_down, lost_}; }
+  troupe::error error_of_loss() const TROUPE_REQUIRES(mutex_) { return {troupe::errc::peer_down, lost_}; }
 
   const std::size_t workers_;
   std::mutex telling_;  // locked while workers are told of the end of a round
-  std::mutex mutex_;    // guards all below
-  std::map<std::uint64_t, round> rounds_;
-  std::string lost_;
+  troupe::checked_mutex mutex_;
+  std::map<std::uint64_t, round> rounds_ TROUPE_GUARDED_BY(mutex_);
+  std::string lost_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace torchtroupe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/thread_pool.hpp"
 
+#include <mutex>
 #include <utility>
 
 namespace torchtroupe {
@@ -47,55 +48,61 @@ std::function<void()> waiting_thread::request() {
 
 void thread_pool::run(std::function<void()> task) {
   {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     if (!stopped_) {
       tasks_.push_back(std::move(task));
-      if (computing_ < static_cast<std::ptrdiff_t>(most_)) start_thread();
+      wake_thread();
       return;
     }
   }
   task();
 }
 
-// A thread that is woken counts as idle until it runs. Pre: mutex_ is locked.
-void thread_pool::start_thread() {
-  if (tasks_.size() > idle_)
+// A thread that is woken counts as idle until it runs.
+void thread_pool::wake_thread() {
+  if (!has_slot()) return;
+  if (tasks_.size() > idle_ && threads_.size() - blocked_ < most_)
     threads_.emplace_back([this] { serve(); });
   else
     wake_.notify_one();
 }
 
 void thread_pool::serve() {
-  std::unique_lock lock(mutex_);
+  troupe::checked_unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    wake_.wait(lock, [this] { return stopped_ || (!tasks_.empty() && computing_ < static_cast<std::ptrdiff_t>(most_)); });
+    while (!stopped_ && (tasks_.empty() || !has_slot())) wake_.wait(lock);
     --idle_;
     if (tasks_.empty()) return;
     auto task = std::move(tasks_.front());
     tasks_.pop_front();
-    ++computing_;
+    ++running_;
     lock.unlock();
     {
-      const waiting_thread told([this] { count(-1); }, [this] { count(+1); });
+      const waiting_thread told([this] { block(); }, [this] { resume(); });
       task();
       task = nullptr;
     }
     lock.lock();
-    --computing_;
+    --running_;
   }
 }
 
-void thread_pool::count(int computing) {
-  const std::lock_guard lock(mutex_);
-  computing_ += computing;
-  if (computing < 0 && !tasks_.empty() && !stopped_) start_thread();
+void thread_pool::block() {
+  const troupe::checked_lock lock(mutex_);
+  ++blocked_;
+  if (!tasks_.empty() && !stopped_) wake_thread();
+}
+
+void thread_pool::resume() {
+  const troupe::checked_lock lock(mutex_);
+  --blocked_;
 }
 
 void thread_pool::stop() {
   std::vector<std::thread> ending;
   {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     stopped_ = true;
     ending.swap(threads_);
   }
@@ -104,12 +111,12 @@ void thread_pool::stop() {
 }
 
 std::size_t thread_pool::size() const {
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   return threads_.size();
 }
 
 std::size_t thread_pool::idle() const {
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   return idle_;
 }
 

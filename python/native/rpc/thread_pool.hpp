@@ -7,9 +7,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include <troupe/messages/mutex.hpp>
 
 namespace torchtroupe {
 
@@ -33,8 +34,10 @@ class waiting_thread {
   std::shared_ptr<account> outer_;
 };
 
-/// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait.
-///   QK-1  at most `most` tasks compute at once, without those that wait (waiting_thread). A task starts at once if fewer do.
+/// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait. Call workers of the node would not
+/// do: requests that wait for callbacks may hold them all.
+///   QK-1  at most `most` tasks compute at once, without those that wait (waiting_thread). A task starts at once if fewer do. At
+///         most `most` threads do not wait in a task.
 ///   QK-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
 ///         gives them.
 class thread_pool {
@@ -53,17 +56,20 @@ class thread_pool {
 
  private:
   void serve();
-  void count(int computing);
-  void start_thread();
+  void block();
+  void resume();
+  bool has_slot() const TROUPE_REQUIRES(mutex_) { return running_ - blocked_ < most_; }
+  void wake_thread() TROUPE_REQUIRES(mutex_);
 
   const std::size_t most_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable troupe::checked_mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
-  std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
-  std::ptrdiff_t computing_ = 0;
-  bool stopped_ = false;
+  std::deque<std::function<void()>> tasks_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ TROUPE_GUARDED_BY(mutex_);
+  std::size_t idle_ TROUPE_GUARDED_BY(mutex_) = 0;     // threads without a task
+  std::size_t running_ TROUPE_GUARDED_BY(mutex_) = 0;  // tasks
+  std::size_t blocked_ TROUPE_GUARDED_BY(mutex_) = 0;  // tasks of these that wait
+  bool stopped_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace torchtroupe

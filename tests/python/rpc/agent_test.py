@@ -89,8 +89,8 @@ class group(unittest.TestCase):
 
         self.each(workers.run(2, body), ["end"] * 4)
 
-    def test_open_requests_hold_no_thread(self):  # AG-1, LY-1
-        """300 requests whose functions have returned without a result, on two worker threads."""
+    def test_open_requests_hold_no_thread(self):  # AG-1, LY-1, QK-1
+        """300 requests whose functions have returned without a result, on two worker threads. The answers come all at once."""
 
         def body(rank, folder):
             workers.start(rank, 2, folder, num_worker_threads=2)
@@ -101,10 +101,11 @@ class group(unittest.TestCase):
                     pass
                 rpc.rpc_sync("worker1", answer_all)
                 told = [each.wait() for each in told]
+                told.append(int(rpc.api._get_current_rpc_agent().get_metrics()["agent.thread_pool_size"]) <= 4)
             rpc.shutdown()
             return set(told)
 
-        self.assertEqual(workers.run(2, body), [{7}, set()])
+        self.assertEqual(workers.run(2, body), [{7, True}, set()])
 
     def test_callbacks_may_wait(self):  # AG-1, QK-1
         """Callbacks of more futures than the agent has threads call other workers, and wait."""

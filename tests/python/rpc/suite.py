@@ -18,6 +18,7 @@ import unittest
 
 DIFFERENCES = pathlib.Path(__file__).with_name("differences.txt")
 SECONDS_OF_A_TEST = "60"
+HEARTBEAT = "--heartbeat-ms=10000"  # four processes on a busy machine can be without a CPU for seconds
 
 
 def classes_for(backend, module):
@@ -40,7 +41,8 @@ def classes_for(backend, module):
 
         @property
         def rpc_backend_options(self):
-            return rpc.backend_registry.construct_rpc_backend_options(self.rpc_backend, init_method=self.init_method)
+            return rpc.backend_registry.construct_rpc_backend_options(self.rpc_backend, init_method=self.init_method,
+                                                                      node=[HEARTBEAT])
 
     if backend == "troupe":
         import torchtroupe.rpc  # noqa: F401

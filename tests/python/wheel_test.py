@@ -4,7 +4,8 @@
 
     wheel_test.py WHEEL FOLDER
 
-FOLDER keeps torch for each Python (`torch-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are shared.
+FOLDER keeps torch for each Python (`torch2.15-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are
+shared. The torch in build/python serves its Python.
 PYTHONS in the environment names fewer. A Python that the machine lacks is named and skipped. The first Python also runs engine_test.py. Nothing of a Debian
 package may be loaded beside the C and C++ libraries."""
 import os
@@ -65,7 +66,10 @@ def site_packages(environment):
 def torch_for(version, python, wheel, folder):
     """The site-packages folder of an environment with torch."""
     minor = re.search(r"[+.]torch(\d+\.\d+)", wheel.name)[1]
-    made, whole = folder / f"torch-{version}", folder / "nvidia"
+    shared = pathlib.Path(__file__).parents[2] / "build/python"  # of `make test-python`
+    if list(shared.glob(f"torch-{minor}.*")) and (shared / f"lib/python{version}").exists():
+        return site_packages(shared)
+    made, whole = folder / f"torch{minor}-{version}", folder / f"nvidia-{minor}"
     if (made / "made").exists():
         return site_packages(made)
     shutil.rmtree(made, ignore_errors=True)

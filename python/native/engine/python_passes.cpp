@@ -16,8 +16,7 @@
 
 #include <troupe/engine/drop_in/libtorch_names.hpp>
 #include <troupe/engine/drop_in/substitute.hpp>
-
-#include "symbol_slot.hpp"
+#include <troupe/engine/drop_in/symbol_slot.hpp>
 
 namespace torchtroupe {
 
@@ -29,6 +28,7 @@ using torch::autograd::variable_list;
 using troupe::engine::left_because;
 using troupe::engine::node_pointer;
 using troupe::engine::pass_request;
+using troupe::engine::symbol_slot;
 
 std::atomic<bool> is_compiled{false};  // compiled autograd is on: libtorch gives passes to the compiler
 std::atomic<std::uint64_t> nanoseconds{0};

@@ -7,9 +7,10 @@
 #include <torch/csrc/distributed/autograd/context/container.h>
 #include <torch/csrc/distributed/autograd/engine/dist_engine.h>
 
+#include <troupe/engine/drop_in/symbol_slot.hpp>
+
 #include "rpc/agent.hpp"
 #include "rpc/private_members.hpp"
-#include "symbol_slot.hpp"
 
 namespace torchtroupe {
 
@@ -46,7 +47,7 @@ void release(da::DistAutogradContainer* container, std::int64_t context) {
 
 template <class Function>
 void lead(const char* library, const char* symbol, Function to) {
-  const symbol_slot slot(library, symbol);
+  const troupe::engine::symbol_slot slot(library, symbol);
   slot.replace(slot.address(), reinterpret_cast<void*>(to));
 }
 

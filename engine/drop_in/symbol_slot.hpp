@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/python/native/symbol_slot_test.cpp
+// Tests: tests/engine/drop_in/symbol_slot_test.cpp
 #pragma once
 
 #include <string>
 
-namespace torchtroupe {
+namespace troupe::engine {
 
 /// The place in a loaded library's offset table (GOT) that holds the address of one function of another library. Each call of
 /// that function from the library goes to the address in the slot.
@@ -30,4 +30,4 @@ class symbol_slot {
   bool is_read_only_ = false;  // part of the segment that the loader has protected
 };
 
-}  // namespace torchtroupe
+}  // namespace troupe::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "symbol_slot.hpp"
+#include <troupe/engine/drop_in/symbol_slot.hpp>
 
 #include <link.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace torchtroupe {
+namespace troupe::engine {
 
 namespace {
 
@@ -125,4 +125,4 @@ bool symbol_slot::replace(void* expected, void* wanted) const {
   return had;
 }
 
-}  // namespace torchtroupe
+}  // namespace troupe::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <symbol_slot.hpp>
+#include <troupe/engine/drop_in/symbol_slot.hpp>
 
 #include <dlfcn.h>
 
@@ -12,7 +12,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-using torchtroupe::symbol_slot;
+using troupe::engine::symbol_slot;
 
 namespace {
 

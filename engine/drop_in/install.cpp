@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/drop_in/install.hpp>
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <mutex>
+#include <stdexcept>
+#include <string_view>
 
 #include <torch/csrc/autograd/engine.h>
 
+#include <troupe/engine/drop_in/libtorch_names.hpp>
 #include <troupe/engine/drop_in/substitute.hpp>
+#include <troupe/engine/drop_in/symbol_slot.hpp>
 
 namespace troupe {
 
@@ -26,6 +32,7 @@ variable_list run_on_libtorch(Engine& engine, const engine::pass_request& reques
 ///   IE-1  after a pass, install_engine() or uninstall_engine(), this engine uses the threads and queues that libtorch has
 ///         started, if any.
 ///   IE-2  the constructor starts no thread: a program may fork children until its first pass.
+///   IE-3  a function that asks for the buffers of its gradients (get_current_input_grad_buffers) finds none.
 class installed_engine final : public Engine {
  public:
   explicit installed_engine(Engine& libtorch) : libtorch_(libtorch) {}
@@ -114,12 +121,29 @@ installed_engine* ours = nullptr;
 Engine& stub_of_ours() { return *ours; }
 Engine& stub_of_libtorch() { return ours->libtorch(); }
 
+engine::node_pointer running_function() { return engine::current_function(torch::autograd::get_current_node()); }
+
+// Leads libtorch's own calls of get_current_node() here, or back. libtorch gives buffers of gradients to no other function than
+// the running one.
+void lead_libtorch(bool here) try {
+  const engine::symbol_slot slot("libtorch_cpu.so", LIBTORCH_CURRENT);
+  void* const now = slot.address();
+  Dl_info owner{};
+  if (!here && now == reinterpret_cast<void*>(running_function))
+    slot.replace(now, reinterpret_cast<void*>(torch::autograd::get_current_node));
+  else if (here && dladdr(now, &owner) != 0 && std::string_view(owner.dli_fname).ends_with("/libtorch_cpu.so"))
+    slot.replace(now, reinterpret_cast<void*>(running_function));
+} catch (const std::runtime_error&) {
+  // libtorch was built in another way: a function that asks for buffers gets an error.
+}
+
 }  // namespace
 
 void install_engine() {
   const std::scoped_lock lock(installing);
   if (ours == nullptr) ours = new installed_engine(Engine::get_default_engine());
   ours->share_started_threads();
+  lead_libtorch(true);
   torch::autograd::set_default_engine_stub(stub_of_ours);
 }
 
@@ -128,6 +152,7 @@ void uninstall_engine() {
   if (ours != nullptr && &Engine::get_default_engine() == ours) {
     ours->share_started_threads();
     torch::autograd::set_default_engine_stub(stub_of_libtorch);
+    lead_libtorch(false);
   }
 }
 

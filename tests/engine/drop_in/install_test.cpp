@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/drop_in/substitute.hpp>
+#include <troupe/engine/torch_compat.hpp>
 
 #include "engine/drop_in/both_engines.hpp"
 #include "engine/oracle.hpp"
 
 using namespace troupe::test;
+using torch::autograd::variable_list;
 
 BOOST_AUTO_TEST_SUITE(drop_in_install)
 
@@ -55,6 +59,34 @@ BOOST_AUTO_TEST_CASE(a_pass_finishes_on_the_engine_it_began_on) {
   torch::autograd::backward({y.sum()});
   BOOST_TEST(inside == (std::vector<bool>{true, true, false, false}));
 }
+
+#if TROUPE_TORCH_HAS_GRADIENT_BUFFERS
+BOOST_AUTO_TEST_CASE(a_function_that_asks_for_buffers_of_its_gradients_finds_none) {  // IE-3
+  struct asking : torch::autograd::Node {
+    using Node::Node;
+    variable_list apply(variable_list&& gradients) override {
+      const auto buffers = torch::autograd::get_current_input_grad_buffers(this);
+      finds.push_back(buffers.at(0).defined());
+      return gradients;
+    }
+    std::vector<bool> finds;
+  };
+  const auto x = leaf({3});
+  const auto function = troupe::engine::make_node<asking>(torch::autograd::edge_list{torch::autograd::impl::gradient_edge(x)});
+  at::Tensor asked = x.detach();
+  torch::autograd::create_gradient_edge(asked, function);
+  const auto loss = (asked + x * 7).sum();
+  const auto backward = [&] { torch::autograd::backward({loss}, {}, true); };
+  backward();
+  for (int round = 0; round < 2; ++round) {
+    const installed engine;
+    backward();
+  }
+  backward();
+  BOOST_TEST(function->finds == (std::vector<bool>{true, false, false, true}));
+  BOOST_TEST(at::equal(x.grad(), at::full({3}, 32.0)));
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(gradients_have_libtorchs_bits_and_strides) {
   const auto x = leaf({3, 4});

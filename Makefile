@@ -75,7 +75,7 @@ test-python: configure $(pytorch) ## Run Python programs on the engine; installs
 	@ninja -C $(build) -j $(JOBS) troupe_preload torchtroupe_native simulated_device_module
 	@for way in "--preload $(build)/engine/drop_in/libtroupe_preload.so" "--library $$(echo $(build)/python/libtorchtroupe-*.so)"; do \
 	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
-	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R '^python_engine_test$$'
+	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R '^python_'
 
 test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native

@@ -6,7 +6,7 @@
 
 FOLDER keeps torch for each Python (`torch2.15-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are
 shared. The torch in build/python serves its Python.
-PYTHONS in the environment names fewer. A Python that the machine lacks is named and skipped. The first Python also runs engine_test.py. Nothing of a Debian
+PYTHONS in the environment names fewer. A Python that the machine lacks is named and skipped. The first Python also runs tests. Nothing of a Debian
 package may be loaded beside the C and C++ libraries."""
 import os
 import pathlib
@@ -94,7 +94,7 @@ def run(python, *arguments, timeout=300, **environment):
     return done
 
 
-def check(version, python, wheel, folder, with_engine_test):
+def check(version, python, wheel, folder, with_programs):
     torch = torch_for(version, python, wheel, folder)
     fresh = folder / f"fresh-{version}"
     shutil.rmtree(fresh, ignore_errors=True)
@@ -113,11 +113,12 @@ def check(version, python, wheel, folder, with_engine_test):
     assert "troupe" not in run(ours, "-c", UNCHANGED, TROUPE_REPORT="1").stderr
     run(ours, "-c", "import sys; assert not any('torchtroupe' in each for each in sys.modules)")
     run(ours, "-c", "import sys; assert 'torch' not in sys.modules", TORCHTROUPE="1")
-    if with_engine_test:
+    if with_programs:
         preload = pathlib.Path(__file__).parents[2] / "build/release/engine/drop_in/libtroupe_preload.so"
         named = {"TROUPE_PRELOAD": str(preload)} if preload.exists() else {}
-        tested = run(ours, str(pathlib.Path(__file__).with_name("engine_test.py")), timeout=900, **named)
-        print(tested.stderr.rstrip().splitlines()[-1], "engine_test.py", flush=True)
+        for program in ("engine_test.py", "rpc/agent_test.py", "rpc/autograd_test.py"):
+            tested = run(ours, str(pathlib.Path(__file__).parent / program), timeout=900, **named)
+            print(tested.stderr.rstrip().splitlines()[-1], program, flush=True)
     pip(ours, "uninstall", "-y", "torchtroupe")
     run(ours, "-c", UNCHANGED, TORCHTROUPE="1")
     shutil.rmtree(fresh)
@@ -132,7 +133,7 @@ def main():
         if python is None:
             print(f"SKIPPED: Python {version} {reason}", flush=True)
             continue
-        check(version, python, wheel, folder, with_engine_test=done == 0)
+        check(version, python, wheel, folder, with_programs=done == 0)
         done += 1
         print(f"Python {version}: installed and run", flush=True)
     assert done > 0, "no Python of " + ", ".join(VERSIONS)

@@ -31,6 +31,10 @@ def wait_long():
     slow.wait(30)
 
 
+def wait_no_more():
+    slow.set()
+
+
 waiting = []
 
 
@@ -160,7 +164,7 @@ class group(unittest.TestCase):
                     rpc.rpc_sync("worker1", wait_long, timeout=0.2)
                 except RuntimeError as error:
                     text = str(error)
-                rpc.rpc_sync("worker1", slow.set)
+                rpc.rpc_sync("worker1", wait_no_more)
             rpc.shutdown()
             return "RPC ran for more than set timeout (200 ms)" in text if rank == 0 else text
 
@@ -238,15 +242,6 @@ class group(unittest.TestCase):
             workers.start(0, 2, folder, name=f"worker{rank}", rpc_timeout=2)
 
         self.assertTrue(any("is not unique" in text for text in workers.run(2, body)))
-
-    def test_an_unreachable_store_is_one_error(self):
-        def body(rank, folder):
-            options = workers.torchtroupe.rpc.RpcOptions(init_method="tcp://127.0.0.1:1", rpc_timeout=1)
-            rpc.init_rpc("worker1", backend=rpc.BackendType.TROUPE, rank=1, world_size=2, rpc_backend_options=options)
-
-        os.environ["TORCH_CPP_LOG_LEVEL"] = "FATAL"
-        told = workers.run(1, body)[0]
-        self.assertTrue(told.startswith("raised"), told)
 
     def test_ctrl_c_ends_a_start_that_waits(self):
         def body(rank, folder):

@@ -97,7 +97,10 @@ void agent::start_node(troupe::settings options) {
     node.functions().add(name_of_who, [self](troupe::call_arguments&) {
       return troupe::call_reply({}, {{"id", std::int64_t{self->workerInfo_.id_}}});
     });
-    node.on_peer_down([self](const std::string& peer, const std::string& why) { self->settlement_.lost(peer, why); });
+    if (add_functions != nullptr) add_functions(self, node);
+    node.on_peer_down([self](const std::string& peer, const std::string& why) {
+      if (self->is_worker(peer)) self->settlement_.lost(peer, why);
+    });
   };
   node_ = std::make_unique<troupe::node>(std::move(options));
   workers_.emplace(workerInfo_.id_, worker{workerInfo_, node_->self()});
@@ -126,7 +129,6 @@ void agent::startImpl() {
   counted_.notify_all();
 }
 
-// A request may come before PyTorch has started this agent.
 void agent::await_start() {
   std::unique_lock lock(counting_);
   counted_.wait(lock, [this] { return started_ || closed_; });
@@ -327,6 +329,11 @@ const agent::worker* agent::find(const std::string& name) const {
   const auto found =
     std::find_if(workers_.begin(), workers_.end(), [&](const auto& each) { return each.second.info.name_ == name; });
   return found == workers_.end() ? nullptr : &found->second;
+}
+
+bool agent::is_worker(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return find(name) != nullptr;
 }
 
 /// Asks a node for the id of its worker. Null if there is no node of this name within the patience.

@@ -43,6 +43,9 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   using worker_info = torch::distributed::rpc::WorkerInfo;
   using future_ptr = c10::intrusive_ptr<torch::distributed::rpc::JitFuture>;
 
+  /// Adds further functions to the node of an agent before the node joins others. Null: there are none.
+  static inline void (*add_functions)(const std::shared_ptr<agent>& by, troupe::node& node) = nullptr;
+
   /// Starts the node. `world`: the number of workers, or 0 if workers come and go. Throws troupe::error.
   static std::shared_ptr<agent> open(troupe::settings options, const std::string& name, worker_id id, std::size_t world,
                                      std::chrono::milliseconds timeout);
@@ -57,6 +60,8 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   std::string loss() const { return settlement_.loss(); }
   /// Ends an agent that was not started.
   void close();
+  /// Waits until PyTorch has started this agent: a call may come before. Throws troupe::error (stopping) if it ends instead.
+  void await_start();
 
   future_ptr send(const worker_info& to, c10::intrusive_ptr<torch::distributed::rpc::Message> message, float timeout_s,
                   const torch::distributed::rpc::DeviceMap& map) override;
@@ -91,9 +96,9 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
                 std::chrono::milliseconds timeout) noexcept;
   void ended();
   const worker* find(const std::string& name) const;
+  bool is_worker(const std::string& name) const;
   const worker* meet(const std::string& name) const;
   const worker& keep(const std::string& name, worker_id id, troupe::peer peer) const;
-  void await_start();
 
   const std::size_t world_;
   const std::vector<c10::Device> devices_;

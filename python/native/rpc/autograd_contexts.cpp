@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/autograd_contexts.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <stdexcept>
@@ -184,6 +185,13 @@ void autograd_contexts::joined(std::int64_t context, troupe::context_id id) {
     if (!entries_.emplace(context, entry{id}).second) return;
   }
   troupe::passes::set_guest(id, guest_of(context, id));
+}
+
+std::optional<std::int64_t> autograd_contexts::number_of(troupe::context_id id) {
+  if (!id) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) { return each.second.id == id; });
+  return found == entries_.end() || found->second.is_released ? std::nullopt : std::optional(found->first);
 }
 
 void autograd_contexts::note_recorded(troupe::context_id id) const {

@@ -46,6 +46,8 @@ class autograd_contexts {
   void ended(std::int64_t context);
   /// A message of the context has come, in a call of the context `id` of troupe.
   void joined(std::int64_t context, troupe::context_id id);
+  /// The context of PyTorch beside a context of troupe; none if this worker knows of none.
+  std::optional<std::int64_t> number_of(troupe::context_id id);
   /// Notes what the calling thread has recorded in the call that it runs.
   void note_recorded(troupe::context_id id) const;
 

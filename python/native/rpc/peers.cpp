@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests: tests/python/rpc/peer_test.py
+// The functions that torchtroupe/peers.py calls. A function that can fail returns an error's text, or null; the text is valid
+// until the thread's next call, and torchtroupe_peer_code() has its code.
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <torch/csrc/distributed/autograd/context/container.h>
+
+#include <troupe/actors/calls/call_values.hpp>
+#include <troupe/actors/context.hpp>
+#include <troupe/actors/node_access.hpp>
+#include <troupe/actors/nodes/node_link.hpp>
+#include <troupe/actors/remote_object.hpp>
+#include <troupe/actors/support/blocking_observer.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
+#include <troupe/engine/gradient_table.hpp>
+
+#include "c_api.hpp"
+#include "rpc/agent.hpp"
+#include "rpc/peer_message.hpp"
+
+namespace {
+
+namespace da = torch::distributed::autograd;
+using torchtroupe::agent;
+using torchtroupe::peer_message;
+using troupe::support::call_scope;
+
+using python_function = void (*)(peer_message*);
+
+struct {
+  std::mutex mutex;
+  std::set<std::string> names;
+  python_function run = nullptr;  // runs the function that the message names
+} registered;
+
+thread_local troupe::errc last_code = troupe::errc::none;
+thread_local const peer_message* running = nullptr;  // the call that this thread runs
+
+template <class Function>
+const char* text_of(Function&& call) noexcept {
+  return torchtroupe::text_of_error([&] {
+    last_code = troupe::errc::function_failed;
+    try {
+      call();
+    } catch (const troupe::error& why) {
+      last_code = why.code();
+      throw;
+    }
+  });
+}
+
+std::shared_ptr<agent> current() {
+  namespace rpc = torch::distributed::rpc;
+  auto ours =
+    rpc::RpcAgent::isCurrentRpcAgentSet() ? std::dynamic_pointer_cast<agent>(rpc::RpcAgent::getCurrentRpcAgent()) : nullptr;
+  if (!ours)
+    throw troupe::error(troupe::errc::stopping,
+                        "expected a worker in this process: call rpc.init_rpc with backend=rpc.BackendType.TROUPE first");
+  return ours;
+}
+
+std::chrono::nanoseconds nanoseconds_of(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::ceil<std::chrono::milliseconds>(nanoseconds_of(seconds));
+}
+
+at::Tensor tensor_of(void* handle) {
+  using held = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+  return handle == nullptr ? at::Tensor()
+                           : at::Tensor(held::unsafe_reclaim_from_nonowning(static_cast<c10::TensorImpl*>(handle)));
+}
+
+/// Throws troupe::error (unsupported_tensor) for a tensor that PyTorch can't wrap for Python.
+void expect_no_sparse(const std::vector<at::Tensor>& tensors, const std::string& what) {
+  for (const auto& each : tensors)
+    if (each.defined() && each.is_sparse())
+      throw troupe::error(troupe::errc::unsupported_tensor,
+                          what + ": expected dense tensors, and a sparse one has come; send its indices and values");
+}
+
+/// The bounds of a call that ends after `timeout_s`, and not after the call that the thread runs.
+troupe::support::call_bounds bounds_of(const agent& here, double timeout_s) {
+  auto bounds = call_scope::current_bounds();
+  const auto timeout = timeout_s > 0 ? nanoseconds_of(timeout_s) : std::chrono::nanoseconds(here.getRpcTimeout());
+  if (timeout.count() <= 0) return bounds;  // the worker's requests have no time-out
+  const auto until = troupe::support::steady_ns() + timeout.count();
+  bounds.until_ns = bounds.until_ns == 0 ? until : std::min(bounds.until_ns, until);
+  return bounds;
+}
+
+/// A call that this thread has made, or a module that it makes.
+struct pending_call {
+  std::shared_ptr<agent> by;
+  troupe::peer to;
+  troupe::future<troupe::call_reply> reply;
+};
+
+struct held_module {
+  std::shared_ptr<troupe::remote_object> object;
+};
+
+/// A context of troupe without one of PyTorch.
+struct held_context {
+  std::shared_ptr<agent> by;
+  std::unique_ptr<troupe::context> context;
+  std::optional<troupe::future<troupe::done>> pass;
+};
+
+/// Calls in the context that is open on the calling thread.
+troupe::future<troupe::call_reply> call_in_context(const std::shared_ptr<agent>& by, const troupe::peer& to,
+                                                   troupe::request what, peer_message& with, troupe::object_id target,
+                                                   double timeout_s) {
+  auto values = torchtroupe::from_bytes(with.values);
+  const auto bounds = bounds_of(*by, timeout_s);
+  auto& container = da::DistAutogradContainer::getInstance();
+  if (!container.hasValidContext()) {
+    const bool is_open{call_scope::context()};
+    const call_scope scope(call_scope::here(), call_scope::context(),
+                           is_open ? call_scope::next_place() : troupe::program_place{}, {}, bounds, call_scope::format());
+    return troupe::node_access::ask(to, std::move(what), with.tensors, std::move(values), target);
+  }
+  const auto number = da::DistAutogradContainer::currentContextId();
+  const auto scope = by->contexts().scope(number, bounds);
+  try {
+    auto reply = troupe::node_access::ask(to, std::move(what), with.tensors, std::move(values), target);
+    reply.then([by, number](const auto&) { by->contexts().ended(number); });
+    return reply;
+  } catch (...) {
+    by->contexts().ended(number);
+    throw;
+  }
+}
+
+/// While it lives, the context of PyTorch is open on the thread, if there is one.
+class torch_context {
+ public:
+  explicit torch_context(std::optional<std::int64_t> number) : is_open_(number) {
+    if (container_.hasValidContext()) outer_ = da::DistAutogradContainer::currentContextId();
+    if (is_open_) da::DistAutogradContainer::forceCurrentContextId(*number);
+  }
+  ~torch_context() {
+    if (!is_open_) return;
+    container_.clearCurrentContext();
+    if (outer_) da::DistAutogradContainer::forceCurrentContextId(*outer_);
+  }
+  torch_context(const torch_context&) = delete;
+  torch_context& operator=(const torch_context&) = delete;
+
+ private:
+  da::DistAutogradContainer& container_ = da::DistAutogradContainer::getInstance();
+  const bool is_open_;
+  std::optional<std::int64_t> outer_;
+};
+
+troupe::call_reply run_python(const std::shared_ptr<agent>& by, troupe::call_arguments& call) {
+  by->await_start();
+  expect_no_sparse(call.tensors, "the arguments of '" + call.called + "'");
+  peer_message message{.tensors = std::move(call.tensors),
+                       .values = torchtroupe::to_bytes(call.values),
+                       .called = call.called,
+                       .caller = call.here.name_of(call.caller),
+                       .failure = {},
+                       .gradients = call.gradients,
+                       .context = by->contexts().number_of(call.context)};
+  const torch_context inside(message.context);
+  auto* const observer = troupe::blocking_observer::current();  // of this call: its worker is free while the call waits
+  const torchtroupe::waiting_thread told([observer] { observer->blocked(); }, [observer] { observer->resumed(); });
+  const auto* const outer = std::exchange(running, &message);
+  registered.run(&message);
+  running = outer;
+  if (message.context) by->contexts().note_recorded(call.context);
+  if (!message.failure.empty()) throw troupe::error(troupe::errc::function_failed, message.failure);
+  return {std::move(message.tensors), torchtroupe::from_bytes(message.values)};
+}
+
+void add_to(const std::shared_ptr<agent>& by, troupe::node& node, const std::string& name) {
+  node.functions().add(name, [by](troupe::call_arguments& call) { return run_python(by, call); });
+}
+
+void add_all_to(const std::shared_ptr<agent>& by, troupe::node& node) {
+  const std::lock_guard lock(registered.mutex);
+  for (const auto& each : registered.names) add_to(by, node, each);
+}
+
+}  // namespace
+
+TORCHTROUPE_EXPORT int torchtroupe_peer_code() { return static_cast<int>(last_code); }
+
+/// Registers a function of Python. `run`: runs any of them.
+TORCHTROUPE_EXPORT const char* torchtroupe_function_add(const char* name, python_function run) {
+  return text_of([&] {
+    const std::lock_guard lock(registered.mutex);
+    registered.run = run;
+    agent::add_functions = &add_all_to;
+    if (!registered.names.insert(name).second) return;
+    namespace rpc = torch::distributed::rpc;
+    if (!rpc::RpcAgent::isCurrentRpcAgentSet()) return;
+    if (const auto by = std::dynamic_pointer_cast<agent>(rpc::RpcAgent::getCurrentRpcAgent())) add_to(by, by->node(), name);
+  });
+}
+
+TORCHTROUPE_EXPORT peer_message* torchtroupe_message_new() { return new peer_message; }
+TORCHTROUPE_EXPORT void torchtroupe_message_drop(peer_message* which) { delete which; }
+
+TORCHTROUPE_EXPORT void torchtroupe_message_fill(peer_message* which, int count, void** tensors, const char* values,
+                                                 std::size_t length) {
+  which->tensors.clear();
+  for (int i = 0; i < count; ++i) which->tensors.push_back(tensor_of(tensors[i]));
+  which->values.assign(values, length);
+}
+
+TORCHTROUPE_EXPORT void torchtroupe_message_fail(peer_message* which, const char* why) { which->failure = why; }
+TORCHTROUPE_EXPORT const char* torchtroupe_message_called(const peer_message* of) { return of->called.c_str(); }
+TORCHTROUPE_EXPORT const char* torchtroupe_message_caller(const peer_message* of) { return of->caller.c_str(); }
+TORCHTROUPE_EXPORT int torchtroupe_message_count(const peer_message* of) { return static_cast<int>(of->tensors.size()); }
+
+/// A tensor of the message, which keeps it; null if it is undefined.
+TORCHTROUPE_EXPORT void* torchtroupe_message_tensor(const peer_message* of, int index) {
+  const auto& each = of->tensors[static_cast<std::size_t>(index)];
+  return each.defined() ? each.unsafeGetTensorImpl() : nullptr;
+}
+
+TORCHTROUPE_EXPORT const char* torchtroupe_message_values(const peer_message* of, std::size_t* length) {
+  *length = of->values.size();
+  return of->values.data();
+}
+
+/// Joins this worker to the node at the address.
+TORCHTROUPE_EXPORT const char* torchtroupe_peer_join(const char* host, int port, double patience_s) {
+  return text_of([&] { current()->node().join(host, static_cast<std::uint16_t>(port), milliseconds_of(patience_s)); });
+}
+
+/// Waits until the node is known.
+TORCHTROUPE_EXPORT const char* torchtroupe_peer_find(const char* name, double patience_s) {
+  return text_of([&] { static_cast<void>(current()->node().peer(name, milliseconds_of(patience_s))); });
+}
+
+/// Calls a function of a node.
+TORCHTROUPE_EXPORT const char* torchtroupe_peer_call(const char* name, const char* function, peer_message* with,
+                                                     double timeout_s, pending_call** result) {
+  return text_of([&] {
+    auto by = current();
+    auto to = by->node().peer(name, std::chrono::milliseconds(0));
+    auto reply = call_in_context(by, to, troupe::requests::function{function}, *with, {}, timeout_s);
+    *result = new pending_call{std::move(by), std::move(to), std::move(reply)};
+  });
+}
+
+/// Makes a module on a node, outside any context.
+TORCHTROUPE_EXPORT const char* torchtroupe_peer_create(const char* name, const char* type, peer_message* with, double timeout_s,
+                                                       pending_call** result) {
+  return text_of([&] {
+    auto by = current();
+    auto to = by->node().peer(name, std::chrono::milliseconds(0));
+    const call_scope outside({}, {}, {}, {}, bounds_of(*by, timeout_s));
+    auto reply = troupe::node_access::ask(to, troupe::requests::create_module{by->node().id(), type}, with->tensors,
+                                          torchtroupe::from_bytes(with->values));
+    *result = new pending_call{std::move(by), std::move(to), std::move(reply)};
+  });
+}
+
+/// Waits for the result; null if it has not come after `seconds`.
+TORCHTROUPE_EXPORT const char* torchtroupe_peer_wait(pending_call* which, double seconds, peer_message** result) {
+  return text_of([&] {
+    *result = nullptr;
+    try {
+      auto reply = which->reply.get(nanoseconds_of(seconds));
+      expect_no_sparse(reply.tensors, "the result of a call on node '" + which->to.name() + "'");
+      auto message = std::make_unique<peer_message>();
+      message->tensors = std::move(reply.tensors);
+      message->values = torchtroupe::to_bytes(reply.values);
+      *result = message.release();
+    } catch (const troupe::error&) {
+      if (which->reply.ready()) throw;
+    }
+  });
+}
+
+TORCHTROUPE_EXPORT void torchtroupe_peer_drop(pending_call* which) { delete which; }
+
+/// The module that a call of torchtroupe_peer_create has made.
+TORCHTROUPE_EXPORT const char* torchtroupe_module_new(const pending_call* made_by, held_module** result) {
+  return text_of([&] {
+    const auto number = troupe::calls::number_from(made_by->reply.get().values, "object");
+    *result =
+      new held_module{std::make_shared<troupe::remote_object>(made_by->to, troupe::object_id{made_by->to.id(), number})};
+  });
+}
+
+TORCHTROUPE_EXPORT const char* torchtroupe_module_call(const held_module* of, const char* method, peer_message* with,
+                                                       double timeout_s, pending_call** result) {
+  return text_of([&] {
+    auto by = current();
+    const auto& to = of->object->where();
+    auto reply = call_in_context(by, to, troupe::requests::method{method}, *with, of->object->id(), timeout_s);
+    *result = new pending_call{std::move(by), to, std::move(reply)};
+  });
+}
+
+TORCHTROUPE_EXPORT void torchtroupe_module_drop(held_module* which) { delete which; }
+
+/// The gradient of a leaf in the context of the call that this thread runs, in a message of one tensor.
+TORCHTROUPE_EXPORT const char* torchtroupe_gradient(void* leaf, peer_message** result) {
+  return text_of([&] {
+    if (running == nullptr)
+      throw troupe::error(troupe::errc::misuse, "gradient: expected a function that another node calls, and found none");
+    const auto which = tensor_of(leaf);
+    auto found = running->gradients->find(which);
+    if (running->context) {
+      const auto all = da::DistAutogradContainer::getInstance().retrieveContext(*running->context)->getGradients();
+      const auto entry = all.find(which);
+      if (entry != all.end()) found = found.defined() ? found + entry->value() : entry->value();
+    }
+    *result = new peer_message{.tensors = {found}};
+  });
+}
+
+TORCHTROUPE_EXPORT const char* torchtroupe_context_open(held_context** result) {
+  return text_of([&] {
+    auto by = current();
+    if (da::DistAutogradContainer::getInstance().hasValidContext())
+      throw troupe::error(troupe::errc::misuse,
+                          "context: a context of torch.distributed.autograd is open on this thread: leave it first");
+    auto opened = std::make_unique<troupe::context>(by->node());
+    *result = new held_context{std::move(by), std::move(opened), {}};
+  });
+}
+
+/// Starts a pass. `roots`: pairs of a root and its gradient, which may be null.
+TORCHTROUPE_EXPORT const char* torchtroupe_context_backward(held_context* of, int count, void** roots, bool keeps, bool records,
+                                                            double timeout_s) {
+  return text_of([&] {
+    std::vector<at::Tensor> all;
+    troupe::backward_options options;
+    for (int i = 0; i < count; ++i) {
+      all.push_back(tensor_of(roots[2 * i]));
+      options.gradients.push_back(tensor_of(roots[2 * i + 1]));
+    }
+    options.keep_graph = keeps;
+    options.create_graph = records;
+    const auto timeout = timeout_s > 0 ? milliseconds_of(timeout_s) : of->by->getRpcTimeout();
+    if (timeout.count() > 0) options.deadline = timeout;
+    of->pass = of->context->backward(std::move(all), std::move(options));
+  });
+}
+
+TORCHTROUPE_EXPORT const char* torchtroupe_context_wait(const held_context* of, double seconds, bool* has_ended) {
+  return text_of([&] {
+    *has_ended = false;
+    try {
+      of->pass->get(nanoseconds_of(seconds));
+      *has_ended = true;
+    } catch (const troupe::error&) {
+      if (of->pass->ready()) throw;
+    }
+  });
+}
+
+/// The gradient of a leaf of this worker, in a message of one tensor.
+TORCHTROUPE_EXPORT const char* torchtroupe_context_gradient(const held_context* of, void* leaf, peer_message** result) {
+  return text_of([&] { *result = new peer_message{.tensors = {of->context->gradient(tensor_of(leaf))}}; });
+}
+
+TORCHTROUPE_EXPORT void torchtroupe_context_drop(held_context* which) { delete which; }

@@ -7,8 +7,9 @@
   python -m torchtroupe.examples.service --train client1 --rank 1 --store tcp://HOST:PORT
 
 The server knows no loss. It returns log-probabilities and hidden states; the client computes what it likes of them; the backward pass
-goes on at the server. --certificates and --policy are those of a node: a role without the right to call torch.rpc trains nothing. Who
-has this right may run any Python function, as with every backend of torch.distributed.rpc."""
+goes on at the server. --certificates and --policy are those of a node. This policy lets a role train, and another one look:
+
+  {"roles": {"client": {"call": ["forward", "step"]}, "reader": {"call": ["forward"]}}}"""
 import argparse
 import multiprocessing
 import statistics
@@ -19,7 +20,9 @@ import time
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+import torchtroupe
 from torch import nn
+from torchtroupe.rpc import RpcOptions
 
 DEADLINE = 30.0  # seconds, of each request
 
@@ -62,24 +65,26 @@ class Server:
         self.model = Transformer()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
         self.changes = threading.Lock()
+        self.used = {}  # by client: the weights that it may have gradients for
         self.publish()
 
     def publish(self):
-        weights = {}
-        for name, each in self.model.named_parameters():
-            weights[name] = each.detach().clone().requires_grad_()
-            weights[name].copy_of = each
-        self.weights = weights
+        self.weights = {name: each.detach().clone().requires_grad_() for name, each in self.model.named_parameters()}
 
-    def forward(self, tokens):
+    def forward(self, tokens, client):
         with self.changes:  # functional_call() changes the model meanwhile
+            if torch.is_grad_enabled():
+                used = self.used.setdefault(client, [])
+                if not used or used[-1] is not self.weights:
+                    used.append(self.weights)
             return torch.func.functional_call(self.model, self.weights, (tokens,))
 
-    def step(self, gradients):
+    def step(self, client, gradient_of):
         with self.changes:
-            self.optimizer.zero_grad()
-            for weight, gradient in gradients.items():
-                weight.copy_of.grad = gradient
+            used = self.used.pop(client, [])
+            for name, each in self.model.named_parameters():
+                found = [gradient_of(weights[name]) for weights in used]
+                each.grad = sum(its for its in found if its is not None) if any(its is not None for its in found) else None
             self.optimizer.step()
             self.publish()
 
@@ -95,12 +100,14 @@ class Server:
 server = None  # of this process
 
 
+@torchtroupe.function("forward")
 def forward(tokens):
-    return server.forward(tokens)
+    return server.forward(tokens, torchtroupe.caller())
 
 
-def step(context):
-    server.step(dist_autograd.get_gradients(context))
+@torchtroupe.function("step")
+def step():
+    server.step(torchtroupe.caller(), torchtroupe.gradient)
 
 
 @torch.no_grad()
@@ -115,10 +122,10 @@ def second_forward(tokens, gradients):
 def train(to, tokens, loss_of):
     """A step: `loss_of` makes a loss of log-probabilities and hidden states."""
     with dist_autograd.context() as context:
-        found, hidden = rpc.rpc_sync(to, forward, args=(tokens,), timeout=DEADLINE)
+        found, hidden = to.call("forward", tokens, timeout=DEADLINE)
         loss = loss_of(found, hidden)
         dist_autograd.backward(context, [loss])
-        rpc.rpc_sync(to, step, args=(context,), timeout=DEADLINE)
+        to.call("step", timeout=DEADLINE)
     return loss.item()
 
 
@@ -148,8 +155,8 @@ def text(seed, count=4, length=32):
 
 def open_worker(name, rank, given):
     """`given`: the words of the command line."""
-    from torchtroupe.rpc import RpcOptions
-    options = RpcOptions(init_method=given.store, host=given.host, certificates=given.certificates, policy=given.policy, rpc_timeout=DEADLINE)
+    options = RpcOptions(init_method=given.store, host=given.host, certificates=given.certificates, policy=given.policy,
+                         rpc_timeout=DEADLINE)
     rpc.init_rpc(name, backend=rpc.BackendType.TROUPE, rank=rank, rpc_backend_options=options)
 
 
@@ -164,9 +171,9 @@ def serve(given, ready, ended):
 
 def run_client(given):
     open_worker(given.train, given.rank, given)
-    loss_of = (likelihood, weighted)[given.rank % 2]
+    loss_of, to = (likelihood, weighted)[given.rank % 2], torchtroupe.peer(given.server)
     for number in range(given.steps):
-        loss = train(given.server, text(given.rank * 10_000 + number), loss_of)
+        loss = train(to, text(given.rank * 10_000 + number), loss_of)
         if number in (0, given.steps - 1):
             print(f"{given.train}: loss {loss:.3f} in step {number + 1}", flush=True)
     rpc.shutdown()
@@ -202,17 +209,14 @@ WAYS = {"TROUPE": train, "TENSORPIPE": train_twice}
 def _side(backend, rank, folder, orders):
     """A process of the comparison. The client's takes numbers of steps from `orders`, and answers with seconds and the last loss."""
     torch.set_num_threads(1)
-    if backend == "TROUPE":
-        import torchtroupe.rpc
-        options = torchtroupe.rpc.RpcOptions(init_method=f"file://{folder}/{backend}")
-    else:
-        options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/{backend}")
+    kind = RpcOptions if backend == "TROUPE" else rpc.TensorPipeRpcBackendOptions
+    options = kind(init_method=f"file://{folder}/{backend}")
     rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType[backend], rank=rank, world_size=2, rpc_backend_options=options)
-    number = 0
+    number, to = 0, torchtroupe.peer("worker0") if backend == "TROUPE" else "worker0"
     while orders is not None and (count := orders.recv()):
         begun = time.perf_counter()
         for number in range(number + 1, number + 1 + count):
-            loss = WAYS[backend]("worker0", text(number), weighted)
+            loss = WAYS[backend](to, text(number), weighted)
         orders.send((time.perf_counter() - begun, loss))
     rpc.shutdown()
 
@@ -275,6 +279,6 @@ def main():
 
 
 if __name__ == "__main__":
-    # Functions travel by the name of their module, so this module must not be __main__.
+    # torch.distributed.rpc names functions by their module, so this module must not be __main__.
     from torchtroupe.examples import service
     raise SystemExit(service.main())

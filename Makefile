@@ -158,9 +158,9 @@ bench-scale: configure ## Simulate clusters of up to 10,000 nodes, and 1,000 hou
 	@$(build)/bench/scale_model $(ARGS)
 
 # ROWS: some of these.
-ROWS ?= engine rpc service
-bench-python: configure $(if $(PYTHON),,$(pytorch)) ## Measure training steps, RPC and a service of Python programs beside PyTorch's: out/bench/python.json
-	@ninja -C $(build) -j $(JOBS) torchtroupe_native
+ROWS ?= engine rpc service mixed
+bench-python: configure $(if $(PYTHON),,$(pytorch)) ## Measure Python programs (steps, RPC, a service) beside PyTorch's: out/bench/python.json
+	@ninja -C $(build) -j $(JOBS) torchtroupe_native troupe_program example_python_peers
 	@for rows in $(ROWS); do PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \
 	  $(interpreter) bench/python/$${rows}_rows.py $(ARGS) || exit 1; done
 

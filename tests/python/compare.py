@@ -55,18 +55,19 @@ def main():
     way = options.add_mutually_exclusive_group(required=True)
     way.add_argument("--preload", type=pathlib.Path, help="libtroupe_preload.so, with libtroupe.so beside it")
     way.add_argument("--library", type=pathlib.Path, help="libtorchtroupe-*.so, for the package in the source tree")
+    way.add_argument("--installed", action="store_true", help="the package torchtroupe that this Python has")
     options.add_argument("--device", required=True, type=pathlib.Path, help="simulated_device.so, the accelerator for programs")
     options.add_argument("--only", nargs="*", default=[], help="names of programs (default: all)")
     given = options.parse_args()
+    engine, needed = {"TORCHTROUPE": "1"}, {"simulated_device_module": given.device}
     if given.preload:
-        needed, target, engine = given.preload, "troupe_preload", {"LD_PRELOAD": str(given.preload.resolve())}
-    else:
-        needed, target = given.library, "torchtroupe_native"
-        engine = {"TORCHTROUPE": "1", "TORCHTROUPE_LIBRARY": str(needed.resolve()), "PYTHONPATH": str(folder.parent / "as_installed")}
-    if not needed.exists():
-        options.error(f"there is no file '{needed}'; build the target {target}")
-    if not given.device.exists():
-        options.error(f"--device: there is no file '{given.device}'; build the target simulated_device_module")
+        engine, needed["troupe_preload"] = {"LD_PRELOAD": str(given.preload.resolve())}, given.preload
+    elif given.library:
+        engine |= {"TORCHTROUPE_LIBRARY": str(given.library.resolve()), "PYTHONPATH": str(folder.parent / "as_installed")}
+        needed["torchtroupe_native"] = given.library
+    for target, file in needed.items():
+        if not file.exists():
+            options.error(f"there is no file '{file}'; build the target {target}")
     programs = sorted([*(each for each in folder.glob("*.py") if each.stem != "record"), *others])
     unknown = set(given.only) - {each.stem for each in programs}
     if unknown:

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Installs the wheel into a fresh virtual environment of each Python from 3.10 to 3.13, and runs programs there.
 
-    wheel_test.py WHEEL FOLDER
+    wheel_test.py WHEEL FOLDER BUILD
 
 FOLDER keeps torch for each Python (`torch2.15-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are
 shared. The torch in build/python serves its Python.
-PYTHONS in the environment names fewer. A Python that the machine lacks is named and skipped. The first Python also runs tests. Nothing of a Debian
-package may be loaded beside the C and C++ libraries."""
+BUILD has the simulated device and the library to preload. PYTHONS in the environment names fewer Pythons. A Python that the machine
+lacks is named and skipped. The first Python also runs tests and compare.py. Nothing of a Debian package may be loaded beside the C and
+C++ libraries."""
 import os
 import pathlib
 import re
@@ -94,7 +95,7 @@ def run(python, *arguments, timeout=300, **environment):
     return done
 
 
-def check(version, python, wheel, folder, with_programs):
+def check(version, python, wheel, folder, build):
     torch = torch_for(version, python, wheel, folder)
     fresh = folder / f"fresh-{version}"
     shutil.rmtree(fresh, ignore_errors=True)
@@ -113,19 +114,21 @@ def check(version, python, wheel, folder, with_programs):
     assert "troupe" not in run(ours, "-c", UNCHANGED, TROUPE_REPORT="1").stderr
     run(ours, "-c", "import sys; assert not any('torchtroupe' in each for each in sys.modules)")
     run(ours, "-c", "import sys; assert 'torch' not in sys.modules", TORCHTROUPE="1")
-    if with_programs:
-        preload = pathlib.Path(__file__).parents[2] / "build/release/engine/drop_in/libtroupe_preload.so"
-        named = {"TROUPE_PRELOAD": str(preload)} if preload.exists() else {}
+    if build is not None:
+        here = pathlib.Path(__file__).parent
+        named = {"TROUPE_PRELOAD": str(build / "engine/drop_in/libtroupe_preload.so")}
         for program in ("engine_test.py", "rpc/agent_test.py", "rpc/autograd_test.py"):
-            tested = run(ours, str(pathlib.Path(__file__).parent / program), timeout=900, **named)
+            tested = run(ours, str(here / program), timeout=900, **named)
             print(tested.stderr.rstrip().splitlines()[-1], program, flush=True)
+        compared = run(ours, str(here / "compare.py"), "--installed", "--device", str(build / "tests/support/simulated_device.so"), timeout=900)
+        print(compared.stdout.rstrip().splitlines()[-1], "compare.py", flush=True)
     pip(ours, "uninstall", "-y", "torchtroupe")
     run(ours, "-c", UNCHANGED, TORCHTROUPE="1")
     shutil.rmtree(fresh)
 
 
 def main():
-    wheel, folder = (pathlib.Path(each).resolve() for each in sys.argv[1:])
+    wheel, folder, build = (pathlib.Path(each).resolve() for each in sys.argv[1:])
     folder.mkdir(parents=True, exist_ok=True)
     done = 0
     for version in VERSIONS:
@@ -133,7 +136,7 @@ def main():
         if python is None:
             print(f"SKIPPED: Python {version} {reason}", flush=True)
             continue
-        check(version, python, wheel, folder, with_programs=done == 0)
+        check(version, python, wheel, folder, build if done == 0 else None)
         done += 1
         print(f"Python {version}: installed and run", flush=True)
     assert done > 0, "no Python of " + ", ".join(VERSIONS)

@@ -59,3 +59,5 @@ def refuse_second_libtorch():
 
 
 native = load()
+native.torchtroupe_version.restype = ctypes.c_char_p
+version = native.torchtroupe_version().decode()

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.distributed.rpc on nodes of troupe: the backend rpc.BackendType.TROUPE, and its options."""
+"""torch.distributed.rpc on nodes of troupe: the options and the workers of rpc.BackendType.TROUPE (_backend.py)."""
 import ctypes
+import os
 import threading
 import time
-import uuid
 
 import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _set_and_start_rpc_agent
-from torch.distributed.rpc import api, backend_registry, constants
+from torch.distributed.rpc import api, constants
 
+from . import _meeting
 from ._library import native
 
-DEFAULTS = ("--heartbeat-ms=1000", "--log-level=error")  # errors of requests say what the log would
 SHORTEST_STEP = 0.05  # seconds between two tries
+LONGEST_START = 1800  # seconds, where requests have no limit
 LONGEST_STEP = 1.0  # seconds between two looks at Ctrl-C
+PATIENCE_WITH_MEMBERS = (0.5, 5)  # seconds for each member of a group without a fixed size: most are there or have ended
 
 _error = ctypes.c_char_p
 for _name, _types, _result in (
@@ -33,36 +35,74 @@ for _name, _types, _result in (
 
 
 class RpcOptions(rpc.RpcBackendOptions):
-    """Options of a worker. Those of TensorPipe mean the same here; the others are those of a node (docs/options.md).
+    """Options of a worker of torch.distributed.rpc on troupe. ValueError says which one is wrong; init_rpc() raises RuntimeError for
+    those that the node refuses, as for a file that can't be read.
 
-    host, advertise, port   where the worker listens, and the address by which others reach it; on this machine if not given
-    certificates, revoked   the worker's kit of `troupe certs`: without it, only workers of the same user and machine are let in
-    policy                  what the roles of the cluster may do
-    node                    further options of the node, such as ["--log-level=info"]"""
+    num_worker_threads   requests that run at once, without those that wait for other workers; 16
+    rpc_timeout          seconds until a request fails, 0 for no limit, and until init_rpc() fails; 60
+    init_method          URL of the store by which workers meet: "env://" (MASTER_ADDR, MASTER_PORT), "tcp://HOST:PORT", "file://PATH"
+    device_maps          {worker: {device here: device there}} for tensors of requests; results come back the other way; CPUs alone
+    devices              devices of this worker that the maps may name; all if not given
+    host, port           where the worker listens: this machine alone; 0 is any free port
+    advertise            the address by which other workers reach this one; `host` if not given
+    certificates         path of the worker's kit of `troupe certs node NAME`, for the worker of this name. Workers with kits prove
+                         themselves and encrypt. Without a kit, only workers of the same user and machine are let in
+    revoked, policy      paths of the list of revoked certificates, and of what each role may do; none
+    heartbeat_ms         milliseconds between heartbeats: three without an answer, and the worker is lost; 1000, four times as long
+                         as for C++ nodes, because workers that start or import Python share the cores for seconds
+    node                 further options of the node (docs/options.md), such as ["--log-level=info"]. The log has only errors if not
+                         given: errors of requests say the rest"""
 
     def __init__(self, *, num_worker_threads=constants.DEFAULT_NUM_WORKER_THREADS, rpc_timeout=constants.DEFAULT_RPC_TIMEOUT_SEC,
                  init_method=constants.DEFAULT_INIT_METHOD, device_maps=None, devices=None, host="127.0.0.1", port=0, advertise="",
-                 certificates="", revoked="", policy="", node=()):
+                 certificates="", revoked="", policy="", heartbeat_ms=1000, node=()):
         super().__init__(rpc_timeout, init_method)
+        if num_worker_threads < 1:
+            raise ValueError(f"RpcOptions: expected at least one of num_worker_threads, got {num_worker_threads}")
+        for each in (certificates, revoked, policy):
+            if each and not os.path.isfile(each):
+                raise ValueError(f"RpcOptions: expected the path of a file, and there is no file {each}")
+        if host in ("0.0.0.0", "::") and not advertise:
+            raise ValueError(f"RpcOptions: expected `advertise` beside host={host}: the address by which other workers reach this "
+                             "one")
         self.num_worker_threads = num_worker_threads
         self.device_maps = {}
         self.devices = [torch.device(each) for each in devices or ()]
         self.host, self.advertise = host, advertise
-        self.words = [f"--host={host}", f"--port={port}", f"--workers={num_worker_threads}"]
+        self.words = ["--log-level=error", f"--host={host}", f"--port={port}", f"--workers={num_worker_threads}",
+                      f"--heartbeat-ms={heartbeat_ms}"]
         self.words += [f"--{name}={value}" for name, value in
                        (("advertise", advertise), ("certificates", certificates), ("revoked", revoked), ("policy", policy)) if value]
-        self.words += [word for word in DEFAULTS if not any(each.startswith(word.split("=")[0] + "=") for each in node)]
-        self.words += node
+        given = {each.split("=")[0] for each in node}
+        self.words = [each for each in self.words if each.split("=")[0] not in given] + list(node)
         for to, device_map in (device_maps or {}).items():
             self.set_device_map(to, device_map)
 
     def set_device_map(self, to, device_map):
-        """Adds to the map of the devices of this worker to those of worker `to`."""
+        """Adds to the map of the devices of this worker to those of worker `to`. ValueError if two devices lead to one."""
         merged = dict(self.device_maps.get(to, {}))
         merged.update({torch.device(here): torch.device(there) for here, there in device_map.items()})
         if len(set(merged.values())) != len(merged):
             raise ValueError(f"the device map for worker '{to}' leads two devices to one: {merged}")
         self.device_maps[to] = merged
+
+    def check_devices(self, gpus=None):
+        """ValueError if a device map names a device that is missing, or a worker. `gpus`: how many each worker of the group has."""
+        for to, device_map in self.device_maps.items():
+            if gpus is not None and to not in gpus:
+                raise ValueError(f"expected device maps for workers of the group ({', '.join(gpus)}), got one for '{to}'")
+            for here, there in device_map.items():
+                self._check_device(to, here, torch.cuda.device_count(), "this worker")
+                if gpus is not None:
+                    self._check_device(to, there, gpus[to], f"worker '{to}'")
+                if self.devices and here not in self.devices:
+                    raise ValueError(f"the device map for worker '{to}' names {here}, and `devices` has only {self.devices}")
+
+    @staticmethod
+    def _check_device(to, device, gpus, where):
+        if device.type == "cuda" and (device.index or 0) >= gpus:
+            raise ValueError(f"the device map for worker '{to}' names {device}, and {where} has {gpus} GPUs that PyTorch "
+                             "sees. Mend the map, or check CUDA_VISIBLE_DEVICES and the build of torch")
 
     def node_words(self):
         return self.words + [f"--device-map={to}:" + ",".join(f"{here}={there}" for here, there in pairs.items())
@@ -75,7 +115,7 @@ class _Worker:
     def __init__(self, name, rank, world_size, options):
         words = [f"--name={name}", *options.node_words()]
         self.handle = ctypes.c_void_p()
-        self.until = time.monotonic() + options.rpc_timeout
+        self.until = time.monotonic() + _patience(options)
         texts = (ctypes.c_char_p * len(words))(*(each.encode() for each in words))
         _check(native.torchtroupe_rpc_open(len(words), texts, name.encode(), rank, world_size, options.rpc_timeout,
                                            ctypes.byref(self.handle)))
@@ -127,12 +167,12 @@ def _check(error):
         raise RuntimeError("init_rpc: " + error.decode(errors="replace"))
 
 
-def _options(rpc_timeout, init_method, num_worker_threads=constants.DEFAULT_NUM_WORKER_THREADS, **others):
+def construct_options(rpc_timeout, init_method, num_worker_threads=constants.DEFAULT_NUM_WORKER_THREADS, **others):
     known = {name: value for name, value in others.items() if not name.startswith("_")}  # TensorPipe's _transports, _channels
     return RpcOptions(rpc_timeout=rpc_timeout, init_method=init_method, num_worker_threads=num_worker_threads, **known)
 
 
-def _init(store, name, rank, world_size, rpc_backend_options):
+def init_backend(store, name, rank, world_size, rpc_backend_options):
     if not isinstance(store, dist.Store):
         raise TypeError(f"`store` must be a c10d::Store. {store}")
     if not isinstance(rpc_backend_options, RpcOptions):
@@ -142,78 +182,90 @@ def _init(store, name, rank, world_size, rpc_backend_options):
 
 
 def _init_group(store, name, rank, world_size, options):
-    names = _names_of_group(store, name, rank, world_size, options.rpc_timeout)
-    worker = _Worker(name, rank, world_size, options)
-    try:
-        if rank == 0:
-            store.set("troupe/address", worker.address)
-        else:
-            worker.join(_get(store, "troupe/address", f"the address of worker '{names[0]}'"))
-        for other in range(world_size):
-            worker.add(names[other], other)
-        agent = worker.hand_over()
-    except BaseException:
-        worker.drop(True)
-        raise
-    try:
-        if store.add("troupe/ready", 1) == world_size:
-            store.set("troupe/go", "go")
-        _get(store, "troupe/go", f"all {world_size} workers: one of them has failed to start")
-    except BaseException:
-        api._finalize_shutdown()
-        raise
-    return agent
-
-
-def _names_of_group(store, name, rank, world_size, timeout):
-    """The name of each rank. Every worker finds the same mistakes."""
-    if not 0 <= rank < world_size:
-        raise RuntimeError(f"init_rpc: expected a rank from 0 to {world_size - 1}, got {rank}")
-    mine = f"{uuid.uuid4().hex} {name}"
-    found = store.compare_set(f"troupe/name/{rank}", "", mine).decode()
-    if found != mine:
-        raise RuntimeError(f"init_rpc: rank {rank} of worker '{name}' is not unique: worker '{found.split(' ', 1)[1]}' has it")
-    names = {}
-    for other in range(world_size):
+    with _meeting.telling_failures(store, name, rank, world_size):
+        members = _meeting.members_of_group(store, name, rank, world_size, _patience(options))
+        options.check_devices({each["name"]: each["gpus"] for each in members.values()})
+        worker = _Worker(name, rank, world_size, options)
         try:
-            names[other] = store.get(f"troupe/name/{other}").decode().split(" ", 1)[1]
-        except RuntimeError as error:  # c10d's errors of stores are RuntimeErrors
-            raise RuntimeError(f"init_rpc: expected {world_size} workers, and rank {other} has not come within {timeout:g} s. "
-                               f"Start that worker, or give all workers the true world_size ({error})") from None
-    for other, another in names.items():
-        if list(names.values()).count(another) > 1:
-            ranks = [str(each) for each, its in names.items() if its == another]
-            raise RuntimeError(f"init_rpc: the worker name '{another}' is not unique: ranks {', '.join(ranks)} have it")
-    return names
+            if rank == 0:
+                store.set("troupe/address", worker.address)
+            else:
+                worker.join(_meeting.get(store, "troupe/address", worker.until, f"the address of worker '{members[0]['name']}'"))
+            for other in range(world_size):
+                worker.add(members[other]["name"], other)
+            agent = worker.hand_over()
+        except BaseException:
+            worker.drop(True)
+            raise
+        try:
+            if store.add("troupe/ready", 1) == world_size:
+                store.set("troupe/go", "go")
+            _meeting.get(store, "troupe/go", worker.until, f"all {world_size} workers")
+        except BaseException:
+            api._finalize_shutdown()
+            raise
+        return agent
 
 
 def _init_alone(store, name, rank, options):
-    """Joins a group without a fixed size: the newest worker that can be reached knows all others."""
+    """Starts or joins a group without a fixed size."""
+    global _members
+    options.check_devices()
     worker = _Worker(name, rank, 0, options)
+    members = None
     try:
-        number = store.add("troupe/members", 1)
-        store.set(f"troupe/member/{number}", worker.address)
-        failed = None
-        for other in range(number - 1, 0, -1):
-            try:
-                worker.join(_get(store, f"troupe/member/{other}", "the address of a worker"), 5)
-                failed = None
-                break
-            except RuntimeError as error:
-                failed = error
-        if failed:
-            raise failed
-        return _AloneAtTheEnd(worker.hand_over())
+        members = _meeting.Members(store, name, worker.address)
+        _join_any(worker, members)
+        agent = worker.hand_over()
     except BaseException:
+        if members:
+            members.leave()
         worker.drop(True)
         raise
+    _members = members
+    return _AloneAtTheEnd(agent)
 
 
-def _get(store, key, what):
-    try:
-        return store.get(key).decode()
-    except RuntimeError as error:
-        raise RuntimeError(f"init_rpc: waited for {what}: {error}") from None
+def _join_any(worker, members):
+    """Joins the newest member that can be reached: it knows all others."""
+    failed = None
+    for patience in PATIENCE_WITH_MEMBERS:
+        for other in members.others(worker.until):
+            try:
+                return worker.join(other["address"], patience)
+            except RuntimeError as error:
+                failed = error
+    if failed:
+        raise failed
+
+
+def _finalize_shutdown():
+    global _members
+    members, _members = _members, None
+    if members:
+        members.leave()
+    _usual_end()
+
+
+def init_rpc(usual, name, backend, rank, world_size, options):
+    """`usual`: PyTorch's init_rpc."""
+    if options is None:
+        options = RpcOptions()
+    if not isinstance(options, RpcOptions):
+        return usual(name, backend, rank, world_size, options)  # which refuses them
+    _meeting.check_path(options.init_method)
+    with _meeting.patient_stores(_patience(options)):
+        return usual(name, backend, rank, world_size, options)
+
+
+def _patience(options):
+    """Seconds until init_rpc fails."""
+    return options.rpc_timeout or LONGEST_START
+
+
+def _join(agent, shutdown=False, timeout=0):
+    """RpcAgent.join(), which Ctrl-C ends."""
+    _meeting.in_thread(lambda: _usual_join(agent, shutdown, timeout))
 
 
 class _Signal(threading.Event):
@@ -248,7 +300,8 @@ def _to_worker_info(to):
     return _named_worker_info(to)
 
 
+_members = None  # of the group of this worker, if that group has no fixed size
+_usual_join, rpc.RpcAgent.join = rpc.RpcAgent.join, _join
+_usual_end, api._finalize_shutdown = api._finalize_shutdown, _finalize_shutdown
 _named_worker_info, api._to_worker_info = api._to_worker_info, _to_worker_info
 api._all_gather_sequence_id_to_states.default_factory = _States
-TROUPE = backend_registry.register_backend("TROUPE", _options, _init)
-rpc.BackendType = backend_registry.BackendType  # registering has made a new enum

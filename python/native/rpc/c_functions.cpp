@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <troupe/actors/version.hpp>
+
 #include "c_api.hpp"
 #include "rpc/agent.hpp"
 #include "rpc/dist_engine.hpp"
@@ -22,6 +24,8 @@ struct held_agent {
 };
 
 }  // namespace
+
+TORCHTROUPE_EXPORT const char* torchtroupe_version() { return troupe::version; }
 
 /// Starts the node of a worker. `options`: those of a node (docs/options.md), such as "--name=worker1".
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_open(int count, const char** options, const char* name, int id, int world,

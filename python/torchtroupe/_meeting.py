@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How workers meet: by a store of c10d, in which each writes its name, its versions and its address. No wait outlasts its deadline,
+and Ctrl-C ends each."""
+import contextlib
+import importlib
+import json
+import math
+import os
+import socket
+import threading
+import time
+import uuid
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from ._library import version
+
+SHORTEST_STEP = 0.005  # seconds, as all below: between two looks into the store
+LONGEST_STEP = 0.2
+LONGEST_TRY = 1.0  # to connect
+LONGEST_FAREWELL = 2.0
+FAILURE = "troupe/failed"
+rendezvous = importlib.import_module("torch.distributed.rendezvous")  # a function has the same name
+VERSIONS = {"torch": ".".join(torch.__version__.split(".")[:2]), "torchtroupe": version}
+
+
+def in_thread(run, seconds=math.inf, late=""):
+    """run() on another thread, so that Ctrl-C ends the wait. Raises RuntimeError(late) after the seconds."""
+    told = []
+
+    def serve():
+        try:
+            told.append((run(), None))
+        except BaseException as error:  # raised below
+            told.append((None, error))
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    until = time.monotonic() + seconds
+    while thread.is_alive():
+        if time.monotonic() > until:
+            raise RuntimeError(late)
+        thread.join(LONGEST_STEP)
+    result, error = told[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _await_port(host, port, until):
+    """Waits until somebody listens there. PyTorch's store would wait for half an hour."""
+    while True:
+        try:
+            socket.create_connection((host, port), min(LONGEST_TRY, max(0.1, until - time.monotonic()))).close()
+            return
+        except OSError as error:
+            if time.monotonic() > until:
+                raise RuntimeError(f"init_rpc: the store at {host}:{port} can't be reached ({error}). Rank 0 holds the store: start "
+                                   "that worker, or give init_method (MASTER_ADDR, MASTER_PORT) its address") from None
+            time.sleep(LONGEST_STEP)
+
+
+@contextlib.contextmanager
+def patient_stores(seconds):
+    """Stores that PyTorch opens meanwhile are there within the seconds, and wait for no workers."""
+    usual = rendezvous._create_c10d_store
+
+    def create(host, port, rank, world_size, timeout, use_libuv=True):
+        serves = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+        until = time.monotonic() + seconds
+        if not serves:
+            _await_port(host, port, until)
+        return in_thread(
+            lambda: dist.TCPStore(host, port, None, serves, timedelta(seconds=seconds), wait_for_workers=False, multi_tenant=True,
+                                  use_libuv=use_libuv),
+            seconds, f"init_rpc: {host}:{port} does not answer as a store within {seconds:g} s. Is another program there? Give "
+            "init_method (MASTER_ADDR, MASTER_PORT) the address of the store")
+
+    rendezvous._create_c10d_store = create
+    try:
+        yield
+    finally:
+        rendezvous._create_c10d_store = usual
+
+
+def check_path(init_method):
+    """PyTorch waits for minutes for the folder of a file."""
+    if init_method.startswith("file://"):
+        folder = os.path.dirname(init_method[len("file://"):].split("?")[0])
+        if not os.path.isdir(folder):
+            raise RuntimeError(f"init_rpc: the store {init_method} can't be reached: there is no folder {folder}. Make the folder, or "
+                               "correct init_method")
+
+
+def get(store, key, until, what):
+    """The value of the key once it is set. Raises RuntimeError, which names what was awaited, or the worker that has failed."""
+    step = SHORTEST_STEP
+    try:
+        while not store.check([key]):
+            if store.check([FAILURE]):
+                raise _Failed(store.get(FAILURE).decode())
+            if time.monotonic() > until:
+                raise _Failed(f"waited in vain for {what}")
+            time.sleep(step)
+            step = min(2 * step, LONGEST_STEP)
+        return store.get(key).decode()
+    except _Failed as failed:
+        raise RuntimeError(f"init_rpc: {failed}") from None
+    except RuntimeError as error:  # c10d's errors
+        raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the store has "
+                           f"ended: see its error ({error})") from None
+
+
+@contextlib.contextmanager
+def telling_failures(store, name, rank, world_size):
+    """Tells all workers of a group of the first failure. Rank 0 may hold the store, so it waits until they know."""
+    try:
+        yield
+    except BaseException as error:
+        text = str(error).removeprefix("init_rpc: ") or type(error).__name__
+        with contextlib.suppress(RuntimeError):
+            store.compare_set(FAILURE, "", f"worker '{name}' has failed: {text}")
+            until = time.monotonic() + LONGEST_FAREWELL
+            store.add("troupe/told", 1)
+            while rank == 0 and store.add("troupe/told", 0) < world_size and time.monotonic() < until:
+                time.sleep(LONGEST_STEP)
+        raise
+
+
+class _Failed(Exception):
+    pass
+
+
+def _describe(record):
+    return ", ".join(f"{each} {record.get(each, '(unknown)')}" for each in VERSIONS)
+
+
+def _check_versions(mine, other):
+    if any(mine[each] != other.get(each) for each in VERSIONS):
+        raise RuntimeError(f"init_rpc: expected one version of each package in all workers. Worker '{mine['name']}' has "
+                           f"{_describe(mine)}; worker '{other.get('name')}' has {_describe(other)}. Install the same in both")
+
+
+def _read(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"name": text[-64:]}  # of another torchtroupe
+
+
+def members_of_group(store, name, rank, world_size, timeout):
+    """The record of each rank."""
+    until = time.monotonic() + timeout
+    mine = {"name": name, "world": world_size, "gpus": torch.cuda.device_count(), "id": uuid.uuid4().hex, **VERSIONS}
+    found = _read(store.compare_set(f"troupe/name/{rank}", "", json.dumps(mine)).decode())
+    if not 0 <= rank < world_size:
+        raise RuntimeError(f"init_rpc: expected a rank from 0 to {world_size - 1} with a world_size of {world_size}, got {rank}")
+    if found != mine:
+        raise RuntimeError(f"init_rpc: rank {rank} of worker '{name}' is not unique: worker '{found.get('name')}' has it. Give each "
+                           "worker a rank of its own, and each start of the group a store of its own")
+    all_members = {}
+    for other_rank in range(world_size):
+        other = _read(get(store, f"troupe/name/{other_rank}", until,
+                          f"rank {other_rank}: expected {world_size} workers, and rank {other_rank} has not come within {timeout:g} s. "
+                          "Start that worker, or give all workers the true world_size"))
+        _check_versions(mine, other)
+        if other["world"] != world_size:
+            raise RuntimeError(f"init_rpc: expected the same world_size in all workers. Worker '{name}' has {world_size}, worker "
+                               f"'{other['name']}' has {other['world']}. Give both the true one")
+        for rank_before, before in all_members.items():
+            if before["name"] == other["name"]:
+                raise RuntimeError(f"init_rpc: the worker name '{other['name']}' is not unique: ranks {rank_before} and {other_rank} "
+                                   "have it. Give each worker a name of its own")
+        all_members[other_rank] = other
+    return all_members
+
+
+class Members:
+    """The workers of a group without a fixed size."""
+
+    def __init__(self, store, name, address):
+        self.store = store
+        self.mine = {"name": name, "address": address, **VERSIONS}
+        self.number = store.add("troupe/members", 1)
+        self._write(self.mine)
+
+    def _write(self, record):
+        self.store.set(f"troupe/member/{self.number}", json.dumps(record))
+
+    def others(self, until):
+        """The records of those that have come before and have not left, the newest first."""
+        for number in range(self.number - 1, 0, -1):
+            other = _read(get(self.store, f"troupe/member/{number}", until, "the address of a worker that has come before"))
+            if other:
+                _check_versions(self.mine, other)
+                yield other
+
+    def leave(self):
+        with contextlib.suppress(RuntimeError):  # the store may have ended
+            self._write({})

@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.distributed.rpc on troupe with mistakes: each is one error, and nothing hangs."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import torch
+import torch.distributed.rpc as rpc
+import workers
+from torchtroupe import RpcOptions, _meeting
+
+
+def pid():
+    return os.getpid()
+
+
+def same(x):
+    return x
+
+
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
+def touch(path):
+    with open(path, "w", encoding="utf-8"):
+        pass
+
+
+def error_of(run):
+    """The text of the exception that run() raises."""
+    try:
+        run()
+    except Exception as error:
+        return str(error)
+    return "no error"
+
+
+def init(rank, world, **options):
+    rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=world, rpc_backend_options=RpcOptions(**options))
+
+
+class Start(unittest.TestCase):
+    """init_rpc() that fails. No worker is left, so each test tries to shut down afterwards."""
+
+    def told(self, world, body):
+        def with_shutdown(rank, folder):
+            text = error_of(lambda: body(rank, folder))
+            after = error_of(rpc.shutdown)
+            return text if "RPC has not been initialized" in after or "is not set" in after else f"after it, shutdown: {after}"
+
+        return workers.run(world, with_shutdown)
+
+    def all_told(self, world, body, *parts):
+        for text in self.told(world, body):
+            for part in parts:
+                self.assertIn(part, text)
+
+    def test_a_missing_worker_is_named_by_its_rank(self):
+        self.all_told(2, lambda rank, folder: workers.start(rank, 3, folder, rpc_timeout=2),
+                      "expected 3 workers, and rank 2 has not come within 2 s", "or give all workers the true world_size")
+
+    def test_a_missing_worker_is_named_also_by_a_tcp_store(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.all_told(2, lambda rank, folder: init(rank, 3, init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=3),
+                      "expected 3 workers, and rank 2 has not come within 3 s")
+
+    def test_two_sizes_of_the_world_are_an_error(self):
+        self.all_told(2, lambda rank, folder: workers.start(rank, 2 + rank, folder),
+                      "expected the same world_size in all workers", "'worker0' has 2", "'worker1' has 3")
+
+    def test_a_rank_outside_the_world_is_an_error_of_all(self):
+        self.all_told(3, lambda rank, folder: workers.start(rank, 2 if rank == 2 else 3, folder), "world_size")
+
+    def test_two_workers_of_one_rank_are_an_error_of_both(self):
+        self.all_told(2, lambda rank, folder: workers.start(0, 2, folder, name=f"worker{rank}", rpc_timeout=20),
+                      "rank 0 of worker", "is not unique", "Give each worker a rank of its own")
+
+    def test_two_workers_of_one_name_are_an_error_of_both(self):
+        self.all_told(2, lambda rank, folder: workers.start(rank, 2, folder, name="same"), "the worker name 'same' is not unique: ranks 0 and 1")
+
+    def test_a_name_that_no_node_may_have_is_an_error_of_all(self):
+        self.all_told(2, lambda rank, folder: workers.start(rank, 2, folder, name=f"wor:ker{rank}"), "wor:ker")
+
+    def test_another_torch_is_an_error_of_both(self):
+        def body(rank, folder):
+            _meeting.VERSIONS["torch"] = f"2.1{1 + 4 * rank}"
+            workers.start(rank, 2, folder)
+
+        self.all_told(2, body, "expected one version of each package", "'worker0' has torch 2.11", "'worker1' has torch 2.15", "Install")
+
+    def test_another_torchtroupe_is_an_error_of_both(self):
+        def body(rank, folder):
+            _meeting.VERSIONS["torchtroupe"] = f"0.{rank}"
+            workers.start(rank, 2, folder)
+
+        self.all_told(2, body, "expected one version of each package", "torchtroupe 0.0", "torchtroupe 0.1")
+
+    def test_an_unreachable_store_is_an_error(self):
+        began = time.monotonic()
+        self.all_told(1, lambda rank, folder: init(1, 2, init_method="tcp://127.0.0.1:1", rpc_timeout=1),
+                      "the store at 127.0.0.1:1 can't be reached (", "Connection refused", "Rank 0 holds the store")
+        self.assertLess(time.monotonic() - began, 10)
+
+    def test_another_program_in_the_place_of_the_store_is_an_error(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = other.getsockname()[1]
+            self.all_told(1, lambda rank, folder: init(1, 2, init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=1),
+                          f"127.0.0.1:{port} does not answer as a store within 1 s")
+
+    def test_a_store_without_a_folder_is_an_error(self):
+        self.all_told(1, lambda rank, folder: init(0, 1, init_method=f"file://{folder}/none/store"), "there is no folder", "/none")
+
+    def test_a_device_map_without_gpus_is_an_error_of_all(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder, device_maps={"worker1": {"cuda:70": "cuda:71"}} if rank == 0 else None)
+
+        self.all_told(2, body, "the device map for worker 'worker1' names cuda:70, and this worker has", "CUDA_VISIBLE_DEVICES")
+
+    def test_a_device_map_to_a_missing_gpu_is_an_error_of_all(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder, device_maps={"worker1": {"cpu": "cuda:71"}} if rank == 0 else None)
+
+        self.all_told(2, body, "names cuda:71, and worker 'worker1' has")
+
+    def test_a_device_map_for_nobody_is_an_error_of_all(self):
+        self.all_told(2, lambda rank, folder: workers.start(rank, 2, folder, device_maps={"worker7": {"cpu": "cpu"}}), "got one for 'worker7'")
+
+    def test_options_out_of_range_are_errors(self):
+        for options, part in (({"rpc_timeout": -1}, "must be non-negative"), ({"num_worker_threads": 0}, "at least one"),
+                              ({"certificates": "/none.pem"}, "there is no file /none.pem"), ({"host": "0.0.0.0"}, "expected `advertise`"),
+                              ({"device_maps": {"a": {"cpu": "cpu", "cuda:0": "cpu"}}}, "leads two devices to one")):
+            self.assertIn(part, error_of(lambda: RpcOptions(**options)))
+
+    def test_ctrl_c_ends_each_wait_of_a_start(self):
+        def for_a_worker(rank, folder):
+            workers.start(0, 2, folder)
+
+        def for_a_port(rank, folder):
+            init(1, 2, init_method="tcp://127.0.0.1:1")
+
+        def for_a_node(rank, folder):
+            store = torch.distributed.PrefixStore("rpc_prefix_0", torch.distributed.FileStore(folder + "/store", 2))
+            record = {"name": "worker0", "world": 2, "gpus": 0, **_meeting.VERSIONS}
+            store.set("troupe/name/0", json.dumps(record))
+            store.set("troupe/address", "127.0.0.1 1")  # nobody listens there
+            workers.start(1, 2, folder)
+
+        for wait in (for_a_worker, for_a_port, for_a_node):
+            def body(rank, folder):
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    wait(rank, folder)
+                except KeyboardInterrupt:
+                    return "not been initialized" in error_of(rpc.get_worker_info)
+
+            self.assertEqual(workers.run(1, body), [True], wait.__name__)
+
+
+class Calls(unittest.TestCase):
+    def first_told(self, run, *parts):
+        """Worker 0 of 2 calls run(folder), which raises, and can be used after that."""
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            text = error_of(lambda: run(folder)) if rank == 0 else None
+            assert rpc.rpc_sync(f"worker{1 - rank}", same, args=(1,)) == 1
+            rpc.shutdown()
+            return text
+
+        text = workers.run(2, body)[0]
+        for part in parts:
+            self.assertIn(part, text)
+
+    def test_an_unpicklable_function_is_an_error(self):
+        self.first_told(lambda folder: rpc.rpc_sync("worker1", lambda: 1), "pickle", "<lambda>")
+
+    def test_an_unpicklable_result_is_an_error(self):
+        self.first_told(lambda folder: rpc.rpc_sync("worker1", threading.Lock), "pickle", "lock")
+
+    def test_a_function_that_the_peer_lacks_is_an_error(self):
+        def run(folder):
+            import __main__
+            exec("def only_here(): return 1", __main__.__dict__)
+            rpc.rpc_sync("worker1", __main__.only_here)
+
+        self.first_told(run, "only_here", "worker1")
+
+    def test_an_unknown_worker_is_an_error(self):
+        self.first_told(lambda folder: rpc.rpc_sync("worker9", same, args=(1,)), "worker9", "knows no worker of this name")
+
+    def test_a_tensor_that_cannot_travel_is_an_error(self):
+        self.first_told(lambda folder: rpc.rpc_sync("worker1", same, args=(torch.empty(2, device="meta"),)), "meta")
+
+
+class End(unittest.TestCase):
+    def test_shutdown_while_calls_run_waits_for_them(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 0:
+                told = [rpc.rpc_async("worker1", time.sleep, args=(0.5,)) for _ in range(20)]
+                rpc.shutdown()
+                return all(each.done() for each in told)
+            rpc.shutdown()
+            return True
+
+        self.assertEqual(workers.run(2, body), [True, True])
+
+    def test_requests_after_shutdown_are_errors(self):
+        def body(rank, folder):
+            workers.start(rank, 1, folder)
+            rpc.shutdown()
+            return error_of(lambda: rpc.rpc_sync("worker0", pid))
+
+        self.assertIn("RPC has not been initialized", workers.run(1, body)[0])
+
+    def test_ctrl_c_ends_a_shutdown_that_waits_for_others(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 1:
+                wait_for(folder + "/ended")
+                rpc.shutdown(graceful=False)
+                return True
+            rpc.rpc_sync("worker1", pid)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+            began = time.monotonic()
+            try:
+                rpc.shutdown()
+            except KeyboardInterrupt:
+                touch(folder + "/ended")
+                return time.monotonic() - began < 15
+            return "no Ctrl-C"
+
+        self.assertEqual(workers.run(2, body), [True, True])
+
+    def test_ctrl_c_ends_a_shutdown_that_waits_for_a_call(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 1:
+                with contextlib.suppress(RuntimeError):
+                    rpc.shutdown()
+                return True
+            rpc.rpc_async("worker1", wait_for, args=(folder + "/ended",), timeout=0)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            began = time.monotonic()
+            try:
+                rpc.shutdown()
+            except KeyboardInterrupt:
+                return time.monotonic() - began < 20
+            finally:
+                touch(folder + "/ended")
+            return "no Ctrl-C"
+
+        self.assertEqual(workers.run(2, body), [True, True])
+
+
+class Members(unittest.TestCase):
+    """Groups without a fixed size."""
+
+    def join(self, name, rank, folder, **options):
+        rpc.init_rpc(name, backend=rpc.BackendType.TROUPE, rank=rank, rpc_backend_options=RpcOptions(init_method=f"file://{folder}/store", **options))
+
+    def test_a_worker_joins_after_others_have_left_or_were_killed(self):
+        def body(rank, folder):
+            if rank:
+                wait_for(f"{folder}/{rank - 1}")
+            self.join(f"worker{rank}", rank, folder)
+            told = rpc.rpc_sync("worker0", same, args=(rank,)) if rank else 0
+            touch(f"{folder}/{rank}")
+            if rank == 2:
+                workers.kill_me()
+            if rank == 0:
+                wait_for(f"{folder}/4")
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(5, body), [0, 1, "killed", 3, 4])
+
+    def test_a_group_that_all_have_left_begins_anew(self):
+        def body(rank, folder):
+            if rank:
+                wait_for(f"{folder}/{rank - 1}")
+            self.join("worker", rank, folder)
+            rpc.shutdown()
+            touch(f"{folder}/{rank}")
+            return True
+
+        self.assertEqual(workers.run(3, body), [True] * 3)
+
+    def test_another_torch_is_an_error_of_the_later_one(self):
+        def body(rank, folder):
+            if rank == 0:
+                self.join("worker0", 0, folder)
+                touch(f"{folder}/0")
+                wait_for(f"{folder}/1")
+                return rpc.shutdown()
+            wait_for(f"{folder}/0")
+            _meeting.VERSIONS["torch"] = "2.99"
+            text = error_of(lambda: self.join("worker1", 1, folder))
+            touch(f"{folder}/1")
+            return text
+
+        self.assertIn("'worker1' has torch 2.99", workers.run(2, body)[1])
+
+    def test_a_taken_name_is_an_error(self):
+        def body(rank, folder):
+            if rank == 0:
+                self.join("same", 0, folder)
+                touch(f"{folder}/0")
+                wait_for(f"{folder}/1")
+                return rpc.shutdown()
+            wait_for(f"{folder}/0")
+            text = error_of(lambda: self.join("same", 1, folder))
+            touch(f"{folder}/1")
+            return text
+
+        self.assertIn("the name 'same' is taken", workers.run(2, body)[1])
+
+    def test_device_maps_without_gpus_are_an_error(self):
+        self.assertIn("names cuda:70, and this worker has", workers.run(
+            1, lambda rank, folder: self.join("a", 0, folder, device_maps={"b": {"cuda:70": "cpu"}}))[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

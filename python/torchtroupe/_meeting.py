@@ -99,15 +99,14 @@ def get(store, key, until, what):
     step = SHORTEST_STEP
     try:
         while not store.check([key]):
-            if store.check([FAILURE]):
-                raise _Failed(store.get(FAILURE).decode())
+            check_failure(store)
             if time.monotonic() > until:
-                raise _Failed(f"waited in vain for {what}")
+                raise _Failed(f"init_rpc: waited in vain for {what}")
             time.sleep(step)
             step = min(2 * step, LONGEST_STEP)
         return store.get(key).decode()
-    except _Failed as failed:
-        raise RuntimeError(f"init_rpc: {failed}") from None
+    except _Failed:
+        raise
     except RuntimeError as error:  # c10d's errors
         raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the store has "
                            f"ended: see its error ({error})") from None
@@ -129,8 +128,14 @@ def telling_failures(store, name, rank, world_size):
         raise
 
 
-class _Failed(Exception):
+class _Failed(RuntimeError):
     pass
+
+
+def check_failure(store):
+    """Raises RuntimeError if a worker of the group has failed."""
+    if store.check([FAILURE]):
+        raise _Failed(f"init_rpc: {store.get(FAILURE).decode()}")
 
 
 def _describe(record):

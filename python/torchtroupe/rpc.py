@@ -125,12 +125,16 @@ class _Worker:
         host, port = address.rsplit(" ", 1)
         self._in_steps(lambda seconds: native.torchtroupe_rpc_join(self.handle, host.encode(), int(port), seconds), patience)
 
-    def add(self, name, rank):
-        self._in_steps(lambda seconds: native.torchtroupe_rpc_add(self.handle, name.encode(), rank, seconds))
+    def add(self, name, rank, store):
+        """Waits a little longer than join() does: who can't join says why."""
+        self._in_steps(lambda seconds: native.torchtroupe_rpc_add(self.handle, name.encode(), rank, seconds),
+                       self.until - time.monotonic() + 2 * LONGEST_STEP, store)
 
-    def _in_steps(self, run, patience=None):
+    def _in_steps(self, run, patience=None, store=None):
         until = self.until if patience is None else time.monotonic() + patience
         while True:
+            if store:
+                _meeting.check_failure(store)
             left = until - time.monotonic()
             failed = run(max(0.05, min(left, LONGEST_STEP)))
             if failed is None or left <= LONGEST_STEP:
@@ -192,7 +196,7 @@ def _init_group(store, name, rank, world_size, options):
             else:
                 worker.join(_meeting.get(store, "troupe/address", worker.until, f"the address of worker '{members[0]['name']}'"))
             for other in range(world_size):
-                worker.add(members[other]["name"], other)
+                worker.add(members[other]["name"], other, store)
             agent = worker.hand_over()
         except BaseException:
             worker.drop(True)

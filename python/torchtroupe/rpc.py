@@ -10,6 +10,7 @@ import torch.distributed as dist
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _set_and_start_rpc_agent
 from torch.distributed.rpc import api, constants
+from torch.distributed.rpc.internal import RPCExecMode
 
 from . import _meeting
 from ._library import native
@@ -28,6 +29,7 @@ for _name, _types, _result in (
     ("add", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_double), _error),
     ("show", (ctypes.c_void_p,), _error),
     ("loss", (), _error),
+    ("wait", (), None),
     ("drop", (ctypes.c_void_p, ctypes.c_bool), _error),
 ):
     _function = getattr(native, "torchtroupe_rpc_" + _name)
@@ -304,6 +306,15 @@ def _to_worker_info(to):
     return _named_worker_info(to)
 
 
+def _invoke_rpc(to, func, rpc_type, *others):
+    """As PyTorch's. The thread of rpc_sync itself reads the answer."""
+    future = _invoke_any(to, func, rpc_type, *others)
+    if rpc_type is RPCExecMode.SYNC:
+        native.torchtroupe_rpc_wait()
+    return future
+
+
+_invoke_any, api._invoke_rpc = api._invoke_rpc, _invoke_rpc
 _members = None  # of the group of this worker, if that group has no fixed size
 _usual_join, rpc.RpcAgent.join = rpc.RpcAgent.join, _join
 _usual_end, api._finalize_shutdown = api._finalize_shutdown, _finalize_shutdown

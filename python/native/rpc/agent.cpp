@@ -17,10 +17,13 @@
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
 
 #include "rpc/message_form.hpp"
 #include "rpc/python_callback.hpp"
+#include "rpc/python_thread.hpp"
+#include "rpc/sent_request.hpp"
 
 namespace torchtroupe {
 
@@ -35,6 +38,7 @@ constexpr const char* name_of_who = "torch.rpc.who";
 constexpr std::size_t callbacks_at_once = 4;
 constexpr std::chrono::hours no_limit{24 * 7};  // the longest deadline of a node
 constexpr std::chrono::seconds patience_to_meet{2};
+constexpr std::chrono::nanoseconds short_end = std::chrono::microseconds(500);
 
 /// Outside any context, with the depth of the calling thread: a request of PyTorch may take longer than the request that made
 /// it.
@@ -75,7 +79,8 @@ agent::agent(const std::string& name, worker_id id, std::size_t world, std::chro
     : RpcAgent(worker_info(name, id), make_python_callback(), timeout),
       world_(world),
       callbacks_(callbacks_at_once),
-      settlement_(world) {}
+      settlement_(world),
+      times_(short_end.count()) {}
 
 std::shared_ptr<agent> agent::open(troupe::settings options, const std::string& name, worker_id id, std::size_t world,
                                    std::chrono::milliseconds timeout) {
@@ -87,7 +92,6 @@ std::shared_ptr<agent> agent::open(troupe::settings options, const std::string& 
 // The functions hold the agent until close(). A function that does not end keeps it for longer.
 void agent::start_node(troupe::settings options) {
   const auto self = shared_from_this();
-  options.short_work = std::chrono::microseconds(0);  // Python may hold the interpreter's lock for long
   options.warn_detached = false;
   options.deadline = no_limit;
   options.prepare = [self](troupe::node& node) {
@@ -154,6 +158,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
               " but RPC is no longer running on this node.");
   const auto timeout = timeout_s == rpc::kUnsetRpcTimeout ? getRpcTimeout() : milliseconds_of(timeout_s);
   auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), devices_);
+  const auto sent = sent_request::of_this_thread();
   {
     const std::lock_guard lock(counting_);
     ++open_;
@@ -172,21 +177,41 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     joined = context;
     auto reply = peer->call(name_of_message, std::move(form.tensors), std::move(form.values), {},
                             timeout.count() > 0 ? std::optional(timeout) : std::nullopt);
-    reply.then([this, future, timeout, context, resume = waiting_thread::request()](const auto& done) {
-      callbacks_.run([this, future, timeout, context, resume, done] {
+    reply.then([this, future, timeout, context, resume = waiting_thread::request(), sent,
+                &network = troupe::services_of(*node_).network](const auto& done) {
+      std::function<void()> end = [this, future, timeout, context, resume, done] {
         complete(future, done, timeout);
         if (resume) resume();
         if (context) contexts_->ended(*context);
         ended();
-      });
+      };
+      if (!sent->hand_over(end)) run(std::move(end), network);
     });
   } catch (const std::exception& why) {
     // A send is asynchronous: its errors are those of the future.
+    sent->not_sent();
     future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(why.what())));
     if (joined) contexts_->ended(*joined);
     ended();
   }
   return future;
+}
+
+/// Runs the end of a request: on this network thread if such ends were short lately, else on a thread of the agent.
+void agent::run(std::function<void()> end, const troupe::services::node_network& network) {
+  auto timed = [this, end = std::move(end)] {
+    python_thread::keep();
+    const auto began = troupe::support::steady_ns();
+    end();
+    times_.note(name_of_message, troupe::support::steady_ns() - began);
+  };
+  auto here = [timed] {
+    auto* const observer = troupe::blocking_observer::current();
+    const waiting_thread told([observer] { observer->blocked(); }, [observer] { observer->resumed(); });
+    timed();
+  };
+  auto elsewhere = [this, timed] { callbacks_.run(timed); };
+  if (!network.run_soon(times_, name_of_message, here, elsewhere)) elsewhere();
 }
 
 std::optional<troupe::peer> agent::peer_of(worker_id id) const {
@@ -235,6 +260,7 @@ void agent::ended() {
 
 troupe::call_reply agent::serve(troupe::call_arguments& call) {
   await_start();
+  python_thread::keep();
   const bool to_itself = call.caller == node_->id();
   auto message = from_form(std::move(call.tensors), call.values);
   ++serving_;

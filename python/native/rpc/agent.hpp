@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,8 @@
 #include <torch/csrc/distributed/rpc/rpc_agent.h>
 
 #include <troupe/actors/node.hpp>
+#include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/support/work_times.hpp>
 
 #include "rpc/autograd_contexts.hpp"
 #include "rpc/late_answers.hpp"
@@ -28,9 +31,10 @@ namespace torchtroupe {
 /// A worker of torch.distributed.rpc: a node of troupe, and the agent of PyTorch that sends and serves requests by that node.
 /// Python makes the agent (torchtroupe/rpc.py), joins it to the nodes of the other workers, and hands it to PyTorch. A
 /// request is one call of the other node, and its response is the answer of this call (message_form.hpp).
-///   AG-1  PyTorch's RequestCallbackImpl runs the requests, on the call workers of the node, in the default modes of libtorch.
-///         A request that has no response yet holds no worker. Callbacks of futures run on threads of the agent. No network
-///         thread runs Python.
+///   AG-1  PyTorch's RequestCallbackImpl runs the requests, in the default modes of libtorch, and callbacks of futures run
+///         where the answer has come. Both run on a network thread while they are short (`settings::short_work`), else
+///         requests on the call workers of the node and callbacks on threads of the agent. A long one holds up no other. A
+///         request that has no response yet holds no worker.
 ///   AG-2  a worker or thread that has sent a request and waits does not count as busy: nested requests never lack a thread.
 ///   AG-3  a request fails at its time-out with PyTorch's text, and at once when its worker is lost, with the name of that
 ///         worker.
@@ -92,6 +96,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   void answer_later(const troupe::future<Value>& with, Reply reply);
   std::optional<troupe::peer> peer_of(worker_id id) const;
   std::unique_ptr<troupe::support::call_scope> scope_of(std::optional<std::int64_t> context);
+  void run(std::function<void()> end, const troupe::services::node_network& network);
   void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
                 std::chrono::milliseconds timeout) noexcept;
   void ended();
@@ -116,6 +121,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   bool started_ = false, closed_ = false;
   std::atomic<std::int64_t> serving_{0};
   std::atomic<std::int64_t> gil_waits_{0}, gil_wait_us_{0};
+  troupe::support::work_times times_;  // of the ends of requests
 };
 
 }  // namespace torchtroupe

@@ -12,6 +12,7 @@
 #include "c_api.hpp"
 #include "rpc/agent.hpp"
 #include "rpc/dist_engine.hpp"
+#include "rpc/sent_request.hpp"
 
 namespace {
 
@@ -75,6 +76,9 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_loss() {
   text = ours == nullptr ? std::string() : ours->loss();
   return text.empty() ? nullptr : text.c_str();
 }
+
+/// Waits for the answer to the last request of the calling thread (WA-1).
+TORCHTROUPE_EXPORT void torchtroupe_rpc_wait() { torchtroupe::sent_request::wait(); }
 
 /// Frees Python's handle. With `ends`, ends the agent too.
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_drop(held_agent* of, bool ends) {

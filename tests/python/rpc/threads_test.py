@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The threads on which the backend TROUPE runs requests and callbacks."""
+import threading
+import unittest
+
+import torch
+import torch.distributed.rpc as rpc
+import workers
+
+gate = threading.Event()
+MANY = 50  # short requests, after which a network thread runs the next one
+
+
+def twice(x):
+    return x * 2
+
+
+def wait_at_gate():
+    return gate.wait(30)
+
+
+def open_gate():
+    gate.set()
+
+
+class threads(unittest.TestCase):
+    def test_a_request_that_takes_long_holds_up_no_other(self):  # AG-1
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                for _ in range(MANY):
+                    rpc.rpc_sync("worker1", twice, args=(1,))
+                held = [rpc.rpc_async("worker1", wait_at_gate) for _ in range(3)]
+                told = [rpc.rpc_sync("worker1", twice, args=(number,)) for number in range(MANY)]
+                rpc.rpc_sync("worker1", open_gate)
+                told = told == [2 * number for number in range(MANY)] and all(each.wait() for each in held)
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, []])
+
+    def test_a_callback_that_takes_long_holds_up_no_answer(self):  # AG-1, QK-1, WA-1
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                for _ in range(MANY):
+                    rpc.rpc_async("worker1", twice, args=(1,)).wait()
+                held = rpc.rpc_async("worker1", twice, args=(1,)).then(lambda _: gate.wait(30))
+                told = [rpc.rpc_sync("worker1", twice, args=(number,)) for number in range(MANY)]
+                told += [rpc.rpc_async("worker1", twice, args=(number,)).wait() for number in range(MANY)]
+                gate.set()
+                told = told == 2 * [2 * number for number in range(MANY)] and held.wait()
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, []])
+
+    def test_many_threads_wait_for_their_own_answers(self):  # WA-1
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            wrong = []
+
+            def ask(number):
+                for turn in range(MANY):
+                    asked = 1000 * number + turn
+                    if rpc.rpc_sync(f"worker{1 - rank}", twice, args=(asked,)) != 2 * asked:
+                        wrong.append(asked)
+
+            all_threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+            for each in all_threads:
+                each.start()
+            for each in all_threads:
+                each.join()
+            rpc.shutdown()
+            return wrong
+
+        self.assertEqual(workers.run(2, body), [[], []])
+
+    def test_an_error_before_the_send_waits_for_nothing(self):  # WA-1
+        """rpc_sync to a worker that is unknown fails at once, also while an earlier request of the thread is open."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = True
+            if rank == 0:
+                held = rpc.rpc_async("worker1", wait_at_gate)
+                unknown = torch._C._distributed_rpc.WorkerInfo("worker7", 7)
+                try:
+                    told = rpc.rpc_sync(unknown, twice, args=(1,))
+                except RuntimeError as error:
+                    told = "worker7" in str(error) and not held.done()
+                rpc.rpc_sync("worker1", open_gate)
+                held.wait()
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, True])
+
+    def test_a_thread_keeps_what_is_local_to_it(self):  # KS-1
+        """Requests of one thread find the same threading.local, as on any thread of Python."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder, num_worker_threads=1)
+            most = max(rpc.rpc_sync("worker1", count_here) for _ in range(MANY)) if rank == 0 else 0
+            rpc.shutdown()
+            return most > 1
+
+        self.assertEqual(workers.run(2, body), [True, False])
+
+
+local = threading.local()
+
+
+def count_here():
+    local.count = getattr(local, "count", 0) + 1
+    return local.count
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -125,4 +125,8 @@ bool symbol_slot::replace(void* expected, void* wanted) const {
   return had;
 }
 
+void symbol_slot::set(void* wanted) const {
+  while (!replace(address(), wanted)) continue;
+}
+
 }  // namespace troupe::engine

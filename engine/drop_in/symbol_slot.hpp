@@ -24,6 +24,8 @@ class symbol_slot {
   /// Writes `wanted` if the slot has `expected`; returns whether it had. Throws std::system_error if the memory can't be
   /// made writable.
   bool replace(void* expected, void* wanted) const;
+  /// Writes `wanted`, whatever address the slot has.
+  void set(void* wanted) const;
 
  private:
   void** slot_ = nullptr;

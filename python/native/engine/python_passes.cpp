@@ -158,16 +158,11 @@ void refuse_other_owner(const taken_call& call, void* address) {
   }
 }
 
-void write(const taken_call& call, void* wanted) {
-  const symbol_slot slot(call.library, call.symbol);
-  while (!slot.replace(slot.address(), wanted)) continue;
-}
-
 // Writes the address of libtorch's function. With the address that the slot had at first, the loader would look the function up
 // again at the next call, and could then overwrite what a later take_python_passes() has written.
 void give_back() {
   for (const auto& each : calls)
-    if (symbol_slot(each.library, each.symbol).address() == each.ours) write(each, each.libtorchs);
+    if (const symbol_slot slot(each.library, each.symbol); slot.address() == each.ours) slot.set(each.libtorchs);
 }
 
 }  // namespace
@@ -191,7 +186,7 @@ void take_python_passes(bool compiled) {
   if (!missing.empty() && missing.front() == &calls[0]) is_compiled.store(compiled, std::memory_order_release);
   troupe::engine::listen_to_left(left);
   try {
-    for (const auto* const each : missing) write(*each, each->ours);
+    for (const auto* const each : missing) symbol_slot(each->library, each->symbol).set(each->ours);
   } catch (...) {
     give_back();
     throw;

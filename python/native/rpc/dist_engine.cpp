@@ -47,8 +47,7 @@ void release(da::DistAutogradContainer* container, std::int64_t context) {
 
 template <class Function>
 void lead(const char* library, const char* symbol, Function to) {
-  const troupe::engine::symbol_slot slot(library, symbol);
-  slot.replace(slot.address(), reinterpret_cast<void*>(to));
+  troupe::engine::symbol_slot(library, symbol).set(reinterpret_cast<void*>(to));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ struct graph_task::implementation {
         captures(settings.capture ? settings.inputs.size() : 0),
         deliveries(settings.sends.size(), delivery::waiting),
         delivered(settings.sends.size()),
-        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves, settings.leaves_mutex, guest::current()},
+        evaluate{settings.keep_graph, !settings.inputs.empty(), settings.leaves, settings.leaves_mutex, settings.of_guest},
         waiting(settings.sends.size()),
         seeded(settings.roots.empty()) {
     if (!settings.recordings.empty()) order.emplace(std::move(settings.recordings));

@@ -19,6 +19,7 @@ namespace troupe::engine {
 
 class cpu_workers;
 class gradient_table;
+class guest;
 class warning_relay;
 struct recv_backward;
 
@@ -60,6 +61,7 @@ struct graph_task_settings {
   gradient_table* leaves = nullptr;    // if set, takes leaf gradients instead of `.grad`; the hooks of leaves run
   std::mutex* leaves_mutex = nullptr;  // if set, held while the task changes `leaves`; other threads lock it to read the table
   outlet* emit_to = nullptr;           // takes the gradients of recv_backward functions; must be set if the graph has one
+  guest* of_guest = nullptr;           // if set, functions of another library are parts of the graph
   pass_recorder* recorder = nullptr;   // used with create_graph and recordings: notes the functions that the pass records
   warning_relay* warnings = nullptr;   // collects the warnings if run() is called on another thread than the constructor
   cpu_workers* workers = nullptr;      // may run large functions; not used with create_graph (GT-7)

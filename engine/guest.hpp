@@ -10,8 +10,8 @@ namespace troupe::engine {
 struct recv_backward;
 
 /// A distributed graph whose edges to other nodes are functions of another library, such as those of PyTorch's distributed
-/// autograd. A graph task takes in the guest that is open on the thread that makes it (guest_scope). Used by one thread at a
-/// time; with workers, accumulate() is called with graph_task_settings::leaves_mutex held.
+/// autograd (graph_task_settings::of_guest). Used by one thread at a time; with workers, accumulate() is called with
+/// graph_task_settings::leaves_mutex held.
 ///   GU-1  where the graph has a function that stands for a recv, the recv_backward runs in its place: the function's hooks
 ///         run, its apply() does not.
 ///   GU-2  the gradients of leaves go to the guest, each as soon as it is complete, and not into graph_task_settings::leaves.
@@ -21,21 +21,6 @@ class guest {
   /// The recv_backward in whose place the function stands; null for any other function. Pre: the function has no outputs.
   virtual recv_backward* recv_of(const torch::autograd::Node& function) const = 0;
   virtual void accumulate(const at::Tensor& leaf, const at::Tensor& gradient) = 0;
-
-  /// The guest that is open on this thread; null if none is.
-  static guest* current() noexcept;
-};
-
-/// Opens a guest on this thread; null: none.
-class guest_scope {
- public:
-  explicit guest_scope(guest* which) noexcept;
-  ~guest_scope();
-  guest_scope(const guest_scope&) = delete;
-  guest_scope& operator=(const guest_scope&) = delete;
-
- private:
-  guest* outer_;
 };
 
 /// The recv_backward that the function is, or in whose place it stands (`of`, unless null); null for any other function. Pre:

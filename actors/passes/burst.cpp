@@ -286,7 +286,7 @@ void run_burst(burst& work, const burst_services& here) {
       state.settings.leaves = &state.leaves;
       state.settings.leaves_mutex = &state.leaves_mutex;
       state.settings.recorder = &state.recorder;
-      const engine::guest_scope takes_in(state.guest.get());
+      state.settings.of_guest = state.guest.get();
       state.task.emplace(std::move(state.settings));
     }
     before = state.task->functions_begun();

@@ -19,6 +19,9 @@ class context_members {
  public:
   context_members(context_id of, node_id here) : of_(of), here_(here) {}
 
+  /// Whether this node has opened the context.
+  bool is_opener() const noexcept { return of_.node == here_; }
+
   /// Notes that this node has called node `who` in the context.
   void called(node_id who);
   /// Adds nodes that take part in the context. The answer to a call named these nodes.

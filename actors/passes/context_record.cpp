@@ -36,7 +36,7 @@ void context_record::end_recording(const engine::recording& which) {
 std::vector<contracts::graph_task_actor> context_record::learn(pass_number completed, const std::vector<pass_number>& failed) {
   checked_lock lock(mutex_);
   std::vector<contracts::graph_task_actor> lost;
-  if (id_.node == here_) return lost;
+  if (members.is_opener()) return lost;
   const auto news = passes_.count_news(failed);
   if (passes_.count_failed() + news > most_failed)
     throw error(errc::refused, "the context " + to_string(id_) + " has more than " + std::to_string(most_failed) +
@@ -125,7 +125,7 @@ void context_record::end(pass_number number, bool succeeded) {
 
 contracts::graph_task_actor context_record::skip(pass_number number) {
   checked_lock lock(mutex_);
-  if (id_.node == here_ && number > passes_.current) return {};
+  if (members.is_opener() && number > passes_.current) return {};
   passes_.current = std::max(passes_.current, number);
   if (passes_.count_failed() < most_failed) passes_.add_failed({number});  // otherwise later calls are refused (CR-7)
   return take_task(number);

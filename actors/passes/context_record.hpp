@@ -14,6 +14,7 @@
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
 #include <troupe/actors/passes/context_members.hpp>
+#include <troupe/actors/passes/guest_pass.hpp>
 #include <troupe/actors/passes/known_passes.hpp>
 #include <troupe/actors/support/activity.hpp>
 #include <troupe/engine/graph_task.hpp>
@@ -40,8 +41,7 @@ namespace troupe::passes {
 class context_record {
  public:
   /// `counts`: counts this record until its release, and the passes that this node starts.
-  context_record(context_id id, node_id here, support::activity& counts)
-      : members(id, here), id_(id), here_(here), counts_(counts) {
+  context_record(context_id id, node_id here, support::activity& counts) : members(id, here), id_(id), counts_(counts) {
     ++counts_.contexts;
     ++counts_.contexts_opened;
   }
@@ -50,6 +50,7 @@ class context_record {
 
   context_members members;
   std::atomic<bool> is_profiled{false};  // whether a caller asked for spans
+  guest_source guests;
 
   static constexpr std::size_t most_tasks = 4096;
   static constexpr std::size_t most_failed = 4096;
@@ -121,7 +122,6 @@ class context_record {
   bool is_crowded() const { return tasks_of_opener_ && *tasks_of_opener_ >= most_tasks; }
 
   const context_id id_;
-  const node_id here_;
   support::activity& counts_;
   std::shared_ptr<task_count> tasks_of_opener_;
   mutable checked_mutex mutex_;

@@ -9,7 +9,7 @@
 
 #include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/guest.hpp>
-#include <troupe/messages/ids.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -27,9 +27,17 @@ class guest_pass : public engine::guest {
 /// Makes the guest_pass of the pass that starts now; null: the guest has no part in it.
 using guest_maker = std::function<std::shared_ptr<guest_pass>()>;
 
-/// From now on each pass of the context takes in a guest, on all nodes of this process; a null maker: no more.
-void set_guest(context_id context, guest_maker guest);
-/// The guest of a pass of the context that starts now; null without a guest.
-std::shared_ptr<guest_pass> make_guest(context_id context);
+/// The guests of a context, one for each pass. Any thread may use it.
+class guest_source {
+ public:
+  /// From now on passes take in guests of this maker.
+  void set(guest_maker make);
+  /// The guest of a pass that starts now; null without a guest.
+  std::shared_ptr<guest_pass> next() const;
+
+ private:
+  mutable checked_mutex mutex_;
+  guest_maker make_ TROUPE_GUARDED_BY(mutex_);
+};
 
 }  // namespace troupe::passes

@@ -24,7 +24,7 @@ pass_terms_ptr make_terms(const contracts::context_record_ptr& record, context_r
   terms->task = std::make_unique<pass_task>();
   terms->task->record = record;
   terms->position = std::move(start.position);
-  if (terms->task->guest = make_guest(record->id()); terms->task->guest)
+  if (terms->task->guest = record->guests.next(); terms->task->guest)
     for (auto& each : terms->task->guest->sends()) start.sends.push_back(std::move(each));
   std::set<message_id> sends;
   for (std::size_t i = 0; i < start.sends.size(); ++i) {

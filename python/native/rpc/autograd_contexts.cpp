@@ -136,7 +136,7 @@ troupe::passes::open_context autograd_contexts::open(std::int64_t context) {
   if (const auto known = entries_.find(context); known != entries_.end()) return contexts.find(known->second.id);
   if (worker_of(context) != own_) return {};
   auto opened = contexts.open();
-  troupe::passes::set_guest(opened.record->id(), guest_of(context, opened.record->id()));
+  opened.record->guests.set(guest_of(context, opened.record->id()));
   entries_.emplace(context, entry{opened.record->id()});
   return opened;
 }
@@ -175,16 +175,14 @@ void autograd_contexts::close(std::unique_lock<std::mutex>& lock, std::unordered
   const bool is_own = worker_of(which->first) == own_;
   entries_.erase(which);
   lock.unlock();
-  troupe::passes::set_guest(id, nullptr);
   if (is_own) troupe::services_of(here_).contexts.close(id);
 }
 
 void autograd_contexts::joined(std::int64_t context, troupe::context_id id) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!entries_.emplace(context, entry{id}).second) return;
-  }
-  troupe::passes::set_guest(id, guest_of(context, id));
+  const std::lock_guard lock(mutex_);
+  if (!entries_.emplace(context, entry{id}).second) return;
+  if (const auto found = troupe::services_of(here_).contexts.find(id); found.record)
+    found.record->guests.set(guest_of(context, id));
 }
 
 std::optional<std::int64_t> autograd_contexts::number_of(troupe::context_id id) {
@@ -262,10 +260,6 @@ void autograd_contexts::release(std::int64_t context) {
   if (known == entries_.end()) return;
   known->second.is_released = true;
   if (known->second.open == 0) close(lock, known);
-}
-
-autograd_contexts::~autograd_contexts() {
-  for (const auto& [number, each] : entries_) troupe::passes::set_guest(each.id, nullptr);
 }
 
 }  // namespace torchtroupe

@@ -36,7 +36,6 @@ class autograd_contexts {
   autograd_contexts(troupe::node& here, worker_id own, std::function<std::optional<troupe::peer>(worker_id)> peer_of)
       : here_(here), own_(own), peer_of_(std::move(peer_of)) {}
 
-  ~autograd_contexts();
   autograd_contexts(const autograd_contexts&) = delete;
   autograd_contexts& operator=(const autograd_contexts&) = delete;
 

@@ -234,8 +234,8 @@ def _init_alone(store, name, rank, options):
 
 def _join_any(worker, members):
     """Joins the newest member that can be reached: it knows all others."""
-    failed = None
     for patience in PATIENCE_WITH_MEMBERS:
+        failed = None  # members may leave meanwhile
         for other in members.others(worker.until):
             try:
                 return worker.join(other["address"], patience)

@@ -29,7 +29,7 @@ for _name, _types, _result in (
     ("add", (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_double), _error),
     ("show", (ctypes.c_void_p,), _error),
     ("loss", (), _error),
-    ("wait", (), None),
+    ("wait", (ctypes.c_double,), ctypes.c_bool),
     ("drop", (ctypes.c_void_p, ctypes.c_bool), _error),
 ):
     _function = getattr(native, "torchtroupe_rpc_" + _name)
@@ -309,8 +309,8 @@ def _to_worker_info(to):
 def _invoke_rpc(to, func, rpc_type, *others):
     """As PyTorch's. The thread of rpc_sync itself reads the answer."""
     future = _invoke_any(to, func, rpc_type, *others)
-    if rpc_type is RPCExecMode.SYNC:
-        native.torchtroupe_rpc_wait()
+    while rpc_type is RPCExecMode.SYNC and not native.torchtroupe_rpc_wait(LONGEST_STEP):
+        continue  # Python looks at Ctrl-C
     return future
 
 

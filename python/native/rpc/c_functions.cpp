@@ -2,6 +2,7 @@
 // Tests: tests/python/rpc/agent_test.py
 // The functions that torchtroupe/rpc.py calls. Each returns an error's text, or null. The text is valid until the thread's next
 // call.
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -77,8 +78,10 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_loss() {
   return text.empty() ? nullptr : text.c_str();
 }
 
-/// Waits for the answer to the last request of the calling thread (WA-1).
-TORCHTROUPE_EXPORT void torchtroupe_rpc_wait() { torchtroupe::sent_request::wait(); }
+/// Waits for the answer to the last request of the calling thread (WA-1), for so many seconds at most. Returns whether it has come.
+TORCHTROUPE_EXPORT bool torchtroupe_rpc_wait(double seconds) {
+  return torchtroupe::sent_request::wait(std::chrono::duration<double>(seconds));
+}
 
 /// Frees Python's handle. With `ends`, ends the agent too.
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_drop(held_agent* of, bool ends) {

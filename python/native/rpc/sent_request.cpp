@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rpc/sent_request.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include <troupe/actors/future.hpp>
@@ -27,24 +26,30 @@ bool sent_request::hand_over(std::function<void()>& end) {
   return true;
 }
 
-void sent_request::wait() {
-  const auto own = std::exchange(last, nullptr);
-  if (own) own->await();
+bool sent_request::wait(std::chrono::duration<double> patience) {
+  const auto own = last;
+  if (own && !own->await(patience)) return false;
+  if (last == own) last = nullptr;
+  return true;
 }
 
-void sent_request::await() {
+bool sent_request::await(std::chrono::duration<double> patience) {
   std::unique_lock lock(mutex_);
-  if (is_answered_) return;
+  if (is_answered_) return true;
   is_awaited_ = true;
   lock.unlock();
   // Waking a thread that sleeps takes longer than a small function.
   const auto until = std::chrono::steady_clock::now() + troupe::detail::awake_for;
   while (!is_answered_ && std::chrono::steady_clock::now() < until) troupe::detail::spin_pause();
   lock.lock();
-  answered_.wait(lock, [this]() -> bool { return is_answered_; });
+  if (!answered_.wait_for(lock, patience, [this]() -> bool { return is_answered_; })) {
+    is_awaited_ = false;
+    return false;
+  }
   const auto end = std::exchange(end_, nullptr);
   lock.unlock();
   end();
+  return true;
 }
 
 }  // namespace torchtroupe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -17,8 +18,9 @@ class sent_request {
  public:
   /// The request that the calling thread begins now.
   static std::shared_ptr<sent_request> of_this_thread();
-  /// Waits for the end of the last request of the calling thread, unless the answer has come before.
-  static void wait();
+  /// Waits for the end of the last request of the calling thread, for `patience` at most. Returns false if that is over, and
+  /// may then be called again.
+  static bool wait(std::chrono::duration<double> patience);
 
   /// Takes `end` if the thread waits.
   bool hand_over(std::function<void()>& end);
@@ -26,7 +28,7 @@ class sent_request {
   void not_sent() { is_answered_ = true; }
 
  private:
-  void await();
+  bool await(std::chrono::duration<double> patience);
 
   std::mutex mutex_;  // guards the members below
   std::condition_variable answered_;

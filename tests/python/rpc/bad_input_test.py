@@ -222,6 +222,25 @@ class End(unittest.TestCase):
 
         self.assertIn("RPC has not been initialized", workers.run(1, body)[0])
 
+    def test_ctrl_c_ends_a_request_that_waits(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = True
+            if rank == 0:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+                began = time.monotonic()
+                told = "no Ctrl-C"
+                try:
+                    rpc.rpc_sync("worker1", wait_for, args=(folder + "/ended",), timeout=0)
+                except KeyboardInterrupt:
+                    told = time.monotonic() - began < 15 and rpc.rpc_sync("worker1", pid) > 0
+                touch(folder + "/ended")
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, True])
+
     def test_ctrl_c_ends_a_shutdown_that_waits_for_others(self):
         def body(rank, folder):
             workers.start(rank, 2, folder)

@@ -71,11 +71,17 @@ $(pytorch):
 
 pytorch: $(pytorch) ## Install PyTorch into build/python (4.6 GB), for the tests in Python
 
-test-python: configure $(pytorch) ## Run Python programs on the engine; installs PyTorch into build/python (4.6 GB) first
-	@ninja -C $(build) -j $(JOBS) troupe_preload torchtroupe_native simulated_device_module
-	@for way in "--preload $(build)/engine/drop_in/libtroupe_preload.so" "--library $$(echo $(build)/python/libtorchtroupe-*.so)"; do \
+# WAYS: how the programs get the engine. TESTS: which tests in Python, a pattern of ctest's.
+WAYS ?= preload import
+TESTS ?= ^python_
+test-python: configure $(pytorch) ## Run Python programs on the engine, and workers of RPC; installs PyTorch into build/python (4.6 GB) first
+	@ninja -C $(build) -j $(JOBS) troupe_preload torchtroupe_native simulated_device_module troupe_program example_python_peers
+	@for way in $(WAYS); do case $$way in \
+	  preload) way="--preload $(build)/engine/drop_in/libtroupe_preload.so";; \
+	  import) way="--library $$(echo $(build)/python/libtorchtroupe-*.so)";; \
+	  *) echo "make: expected WAYS out of preload and import, got $$way" >&2; exit 2;; esac; \
 	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
-	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R '^python_'
+	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R '$(TESTS)'
 
 test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native

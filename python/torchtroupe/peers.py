@@ -294,6 +294,7 @@ def gradient(leaf):
 class context:
     """A context of calls by name without PyTorch's distributed autograd, for gradients of gradients. Requests of torch.distributed.rpc
     do not join it."""
+    _handle = None
 
     def __enter__(self):
         self._handle = _handle()

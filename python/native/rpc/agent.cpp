@@ -38,6 +38,7 @@ constexpr const char* name_of_who = "torch.rpc.who";
 constexpr std::size_t callbacks_at_once = 4;
 constexpr std::chrono::hours no_limit{24 * 7};  // the longest deadline of a node
 constexpr std::chrono::seconds patience_to_meet{2};
+constexpr std::chrono::seconds longest_end{10};  // for callbacks of the last requests, which have all failed
 constexpr std::chrono::nanoseconds short_end = std::chrono::microseconds(500);
 
 /// Outside any context, with the depth of the calling thread: a request of PyTorch may take longer than the request that made
@@ -115,7 +116,7 @@ agent::~agent() { close(); }
 
 void agent::add(const std::string& name, worker_id id, std::chrono::milliseconds patience) {
   if (id == workerInfo_.id_) return;
-  auto peer = node_->peer(name, patience);
+  auto peer = with_node([&](troupe::node& node) { return node.peer(name, patience); });
   keep(name, id, std::move(peer));
 }
 
@@ -147,8 +148,18 @@ void agent::close() {
   }
   settlement_.wait();  // the end of the last round has woken this worker, perhaps before the others
   answers_->close({troupe::errc::stopping, "worker '" + workerInfo_.name_ + "' has shut down"});
-  node_.reset();  // logs what still runs, and waits for it at most stop_limit
+  try {
+    node_->stop();
+  } catch (const troupe::error& late) {
+    if (late.code() != troupe::errc::deadline_passed) throw;  // the log says what still runs
+  }
+  {
+    std::unique_lock lock(counting_);
+    counted_.wait_for(lock, longest_end, [this] { return open_ == 0; });
+  }
   callbacks_.stop();
+  const std::unique_lock alone(ending_);  // stop() has woken those who wait at the node
+  node_.reset();
 }
 
 agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Message> message, float timeout_s,
@@ -159,11 +170,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
   const auto timeout = timeout_s == rpc::kUnsetRpcTimeout ? getRpcTimeout() : milliseconds_of(timeout_s);
   auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), devices_);
   const auto sent = sent_request::of_this_thread();
-  {
-    const std::lock_guard lock(counting_);
-    ++open_;
-    ++begun_;
-  }
+  began();
   std::optional<std::int64_t> joined;  // the autograd context that counts this request
   try {
     const auto peer = peer_of(to.id_);
@@ -173,19 +180,20 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ)
       context = torch::distributed::autograd::DistAutogradContainer::currentContextId();
     if (context) form.values.emplace(name_of_context, *context);
+    auto* const network = with_node([](troupe::node& node) { return &troupe::services_of(node).network; });
     const auto scope = scope_of(context);
     joined = context;
     auto reply = peer->call(name_of_message, std::move(form.tensors), std::move(form.values), {},
                             timeout.count() > 0 ? std::optional(timeout) : std::nullopt);
-    reply.then([this, future, timeout, context, resume = waiting_thread::request(), sent,
-                &network = troupe::services_of(*node_).network](const auto& done) {
-      std::function<void()> end = [this, future, timeout, context, resume, done] {
-        complete(future, done, timeout);
+    const auto self = shared_from_this();  // an end may run after close()
+    reply.then([self, future, timeout, context, resume = waiting_thread::request(), sent, network](const auto& done) {
+      std::function<void()> end = [self, future, timeout, context, resume, done] {
+        self->complete(future, done, timeout);
         if (resume) resume();
-        if (context) contexts_->ended(*context);
-        ended();
+        if (context) self->contexts_->ended(*context);
+        self->ended();
       };
-      if (!sent->hand_over(end)) run(std::move(end), network);
+      if (!sent->hand_over(end)) self->run(std::move(end), *network);
     });
   } catch (const std::exception& why) {
     // A send is asynchronous: its errors are those of the future.
@@ -199,11 +207,11 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
 
 /// Runs the end of a request: on this network thread if such ends were short lately, else on a thread of the agent.
 void agent::run(std::function<void()> end, const troupe::services::node_network& network) {
-  auto timed = [this, end = std::move(end)] {
+  auto timed = [self = shared_from_this(), end = std::move(end)] {
     python_thread::keep();
     const auto began = troupe::support::steady_ns();
     end();
-    times_.note(name_of_message, troupe::support::steady_ns() - began);
+    self->times_.note(name_of_message, troupe::support::steady_ns() - began);
   };
   auto here = [timed] {
     auto* const observer = troupe::blocking_observer::current();
@@ -252,6 +260,12 @@ void agent::complete(const future_ptr& future, const troupe::future<troupe::call
   LOG(ERROR) << "a callback of a request failed";
 }
 
+void agent::began() {
+  const std::lock_guard lock(counting_);
+  ++open_;
+  ++begun_;
+}
+
 void agent::ended() {
   const std::lock_guard lock(counting_);
   --open_;
@@ -261,7 +275,7 @@ void agent::ended() {
 troupe::call_reply agent::serve(troupe::call_arguments& call) {
   await_start();
   python_thread::keep();
-  const bool to_itself = call.caller == node_->id();
+  const bool to_itself = call.caller == call.here.id();
   auto message = from_form(std::move(call.tensors), call.values);
   ++serving_;
   const auto type = message->type();
@@ -364,7 +378,7 @@ bool agent::is_worker(const std::string& name) const {
 
 /// Asks a node for the id of its worker. Null if there is no node of this name within the patience.
 const agent::worker* agent::meet(const std::string& name) const try {
-  auto peer = node_->peer(name, patience_to_meet);
+  auto peer = with_node([&](troupe::node& node) { return node.peer(name, patience_to_meet); });
   const auto told = peer.call(name_of_who, {}, {}, {}, patience_to_meet).get();
   const auto id = static_cast<worker_id>(troupe::get<std::int64_t>(told.values, "id"));
   return &keep(name, id, std::move(peer));
@@ -392,8 +406,12 @@ const agent::worker_info& agent::getWorkerInfo(worker_id id) const {
 }
 
 std::vector<agent::worker_info> agent::getWorkerInfos() const {
-  if (world_ == 0 && node_) {
-    for (const auto& name : node_->peers()) {
+  const auto peers = [this]() -> std::vector<std::string> {
+    const std::shared_lock lock(ending_);
+    return node_ ? node_->peers() : std::vector<std::string>();
+  };
+  if (world_ == 0) {
+    for (const auto& name : peers()) {
       std::unique_lock lock(mutex_);
       if (find(name) == nullptr) {
         lock.unlock();
@@ -401,7 +419,7 @@ std::vector<agent::worker_info> agent::getWorkerInfos() const {
       }
     }
   }
-  const auto up = node_ ? node_->peers() : std::vector<std::string>();
+  const auto up = peers();
   const std::lock_guard lock(mutex_);
   std::vector<worker_info> all;
   for (const auto& [id, each] : workers_)
@@ -435,7 +453,7 @@ void agent::addGilWaitTime(std::chrono::microseconds time) {
 
 rpc::DeviceMap agent::getDeviceMap(const worker_info& to) const {
   rpc::DeviceMap result;
-  const auto& maps = node_->options().device_maps;
+  const auto maps = with_node([](troupe::node& node) { return node.options().device_maps; });
   if (const auto found = maps.find(to.name_); found != maps.end())
     for (const auto& [here, there] : found->second) result.emplace(c10::Device(here), c10::Device(there));
   return result;

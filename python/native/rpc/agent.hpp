@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -56,7 +57,13 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   agent(const std::string& name, worker_id id, std::size_t world, std::chrono::milliseconds timeout);
   ~agent() override;
 
-  troupe::node& node() { return *node_; }
+  /// Calls `use` with the node, which lives meanwhile. Throws troupe::error (stopping) once the agent has ended.
+  template <class Use>
+  auto with_node(Use&& use) const {
+    const std::shared_lock lock(ending_);
+    if (!node_) throw troupe::error(troupe::errc::stopping, "worker '" + workerInfo_.name_ + "' has shut down");
+    return use(*node_);
+  }
   autograd_contexts& contexts() { return *contexts_; }
   /// Adds a worker, whose node has to be up within the patience. Throws troupe::error.
   void add(const std::string& name, worker_id id, std::chrono::milliseconds patience);
@@ -66,6 +73,9 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   void close();
   /// Waits until PyTorch has started this agent: a call may come before. Throws troupe::error (stopping) if it ends instead.
   void await_start();
+  /// Counts a request or call of this worker that has begun or ended (AG-4).
+  void began();
+  void ended();
 
   future_ptr send(const worker_info& to, c10::intrusive_ptr<torch::distributed::rpc::Message> message, float timeout_s,
                   const torch::distributed::rpc::DeviceMap& map) override;
@@ -99,7 +109,6 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   void run(std::function<void()> end, const troupe::services::node_network& network);
   void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
                 std::chrono::milliseconds timeout) noexcept;
-  void ended();
   const worker* find(const std::string& name) const;
   bool is_worker(const std::string& name) const;
   const worker* meet(const std::string& name) const;
@@ -111,6 +120,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   std::shared_ptr<late_answers> answers_ = std::make_shared<late_answers>();
   mutable settlement settlement_;
   std::unique_ptr<troupe::node> node_;
+  mutable std::shared_mutex ending_;  // held by who uses node_; close() takes it alone
   std::optional<autograd_contexts> contexts_;
   mutable std::mutex mutex_;  // guards workers_
   mutable std::map<worker_id, worker> workers_;

@@ -46,12 +46,15 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_open(int count, const char** opti
   });
 }
 
-TORCHTROUPE_EXPORT int torchtroupe_rpc_port(const held_agent* of) { return of->agent->node().port(); }
+TORCHTROUPE_EXPORT int torchtroupe_rpc_port(const held_agent* of) {
+  return of->agent->with_node([](const troupe::node& node) { return node.port(); });
+}
 
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_join(const held_agent* of, const char* host, int port, double patience_s) {
   return text_of_error([&] {
-    of->agent->node().join(host, static_cast<std::uint16_t>(port),
-                           std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+    of->agent->with_node([&](troupe::node& node) {
+      node.join(host, static_cast<std::uint16_t>(port), std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+    });
   });
 }
 

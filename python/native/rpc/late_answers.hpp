@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/python/rpc/agent_test.py
+// Tests: tests/python/native/late_answers_test.cpp, tests/python/rpc/agent_test.py
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <troupe/actors/function_table.hpp>
@@ -22,7 +23,13 @@ class late_answers {
   using future = troupe::future<troupe::call_reply>;
 
   std::uint64_t add(future call) {
-    const troupe::checked_lock lock(mutex_);
+    troupe::checked_unique_lock lock(mutex_);
+    if (closed_) {
+      const auto why = *closed_;
+      lock.unlock();
+      call.set_error(why);
+      return 0;
+    }
     open_.emplace(++last_, std::move(call));
     return last_;
   }
@@ -34,6 +41,7 @@ class late_answers {
   }
   void close(const troupe::error& why) {
     troupe::checked_unique_lock lock(mutex_);
+    closed_ = why;
     auto all = std::exchange(open_, {});
     answering_ += all.size();
     lock.unlock();
@@ -66,6 +74,7 @@ class late_answers {
   std::condition_variable answered_;
   std::map<std::uint64_t, future> open_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;
+  std::optional<troupe::error> closed_ TROUPE_GUARDED_BY(mutex_);  // with what later calls are answered
   std::size_t answering_ TROUPE_GUARDED_BY(mutex_) = 0;  // calls that a thread answers now
 };
 

@@ -99,6 +99,11 @@ troupe::support::call_bounds bounds_of(const agent& here, double timeout_s) {
   return bounds;
 }
 
+/// The node of this name, which has to be known after so many seconds. Throws troupe::error.
+troupe::peer peer_of(const agent& here, const char* name, double patience_s) {
+  return here.with_node([&](troupe::node& node) { return node.peer(name, milliseconds_of(patience_s)); });
+}
+
 /// A call that this thread has made, or a module that it makes.
 struct pending_call {
   std::shared_ptr<agent> by;
@@ -117,27 +122,41 @@ struct held_context {
   std::optional<troupe::future<troupe::done>> pass;
 };
 
+/// Throws troupe::error (misuse) for a context that Python has closed.
+void expect_open(const held_context* which) {
+  if (which == nullptr)
+    throw troupe::error(troupe::errc::misuse, "context: expected an open context: use it within its `with` block");
+}
+
 /// Calls in the context that is open on the calling thread.
 troupe::future<troupe::call_reply> call_in_context(const std::shared_ptr<agent>& by, const troupe::peer& to,
                                                    troupe::request what, peer_message& with, troupe::object_id target,
                                                    double timeout_s) {
   auto values = torchtroupe::from_bytes(with.values);
   const auto bounds = bounds_of(*by, timeout_s);
-  auto& container = da::DistAutogradContainer::getInstance();
-  if (!container.hasValidContext()) {
-    const bool is_open{call_scope::context()};
-    const call_scope scope(call_scope::here(), call_scope::context(),
-                           is_open ? call_scope::next_place() : troupe::program_place{}, {}, bounds, call_scope::format());
-    return troupe::node_access::ask(to, std::move(what), with.tensors, std::move(values), target);
-  }
-  const auto number = da::DistAutogradContainer::currentContextId();
-  const auto scope = by->contexts().scope(number, bounds);
+  std::optional<std::int64_t> number;  // the autograd context of PyTorch that counts the call
+  const auto ended = [by](std::optional<std::int64_t> in) {
+    if (in) by->contexts().ended(*in);
+    by->ended();
+  };
+  by->began();
   try {
+    std::unique_ptr<call_scope> scope;
+    if (da::DistAutogradContainer::getInstance().hasValidContext()) {
+      const auto current = da::DistAutogradContainer::currentContextId();
+      scope = by->contexts().scope(current, bounds);
+      number = current;
+    } else {
+      const bool is_open{call_scope::context()};
+      scope = std::make_unique<call_scope>(call_scope::here(), call_scope::context(),
+                                           is_open ? call_scope::next_place() : troupe::program_place{}, std::string(), bounds,
+                                           call_scope::format());
+    }
     auto reply = troupe::node_access::ask(to, std::move(what), with.tensors, std::move(values), target);
-    reply.then([by, number](const auto&) { by->contexts().ended(number); });
+    reply.then([ended, number](const auto&) { ended(number); });
     return reply;
   } catch (...) {
-    by->contexts().ended(number);
+    ended(number);
     throw;
   }
 }
@@ -203,10 +222,12 @@ TORCHTROUPE_EXPORT const char* torchtroupe_function_add(const char* name, python
     const std::lock_guard lock(registered.mutex);
     registered.run = run;
     agent::add_functions = &add_all_to;
-    if (!registered.names.insert(name).second) return;
+    if (registered.names.contains(name)) return;
     namespace rpc = torch::distributed::rpc;
-    if (!rpc::RpcAgent::isCurrentRpcAgentSet()) return;
-    if (const auto by = std::dynamic_pointer_cast<agent>(rpc::RpcAgent::getCurrentRpcAgent())) add_to(by, by->node(), name);
+    const auto by =
+      rpc::RpcAgent::isCurrentRpcAgentSet() ? std::dynamic_pointer_cast<agent>(rpc::RpcAgent::getCurrentRpcAgent()) : nullptr;
+    if (by) by->with_node([&](troupe::node& node) { add_to(by, node, name); });
+    registered.names.insert(name);
   });
 }
 
@@ -238,12 +259,14 @@ TORCHTROUPE_EXPORT const char* torchtroupe_message_values(const peer_message* of
 
 /// Joins this worker to the node at the address.
 TORCHTROUPE_EXPORT const char* torchtroupe_peer_join(const char* host, int port, double patience_s) {
-  return text_of([&] { current()->node().join(host, static_cast<std::uint16_t>(port), milliseconds_of(patience_s)); });
+  return text_of([&] { 
+    current()->with_node([&](troupe::node& node) { node.join(host, static_cast<std::uint16_t>(port), milliseconds_of(patience_s)); });
+  });
 }
 
 /// Waits until the node is known.
 TORCHTROUPE_EXPORT const char* torchtroupe_peer_find(const char* name, double patience_s) {
-  return text_of([&] { static_cast<void>(current()->node().peer(name, milliseconds_of(patience_s))); });
+  return text_of([&] { static_cast<void>(peer_of(*current(), name, patience_s)); });
 }
 
 /// Calls a function of a node.
@@ -251,7 +274,7 @@ TORCHTROUPE_EXPORT const char* torchtroupe_peer_call(const char* name, const cha
                                                      double timeout_s, pending_call** result) {
   return text_of([&] {
     auto by = current();
-    auto to = by->node().peer(name, std::chrono::milliseconds(0));
+    auto to = peer_of(*by, name, 0);
     auto reply = call_in_context(by, to, troupe::requests::function{function}, *with, {}, timeout_s);
     *result = new pending_call{std::move(by), std::move(to), std::move(reply)};
   });
@@ -262,9 +285,10 @@ TORCHTROUPE_EXPORT const char* torchtroupe_peer_create(const char* name, const c
                                                        pending_call** result) {
   return text_of([&] {
     auto by = current();
-    auto to = by->node().peer(name, std::chrono::milliseconds(0));
+    auto to = peer_of(*by, name, 0);
+    const auto own = by->with_node([](const troupe::node& node) { return node.id(); });
     const call_scope outside({}, {}, {}, {}, bounds_of(*by, timeout_s));
-    auto reply = troupe::node_access::ask(to, troupe::requests::create_module{by->node().id(), type}, with->tensors,
+    auto reply = troupe::node_access::ask(to, troupe::requests::create_module{own, type}, with->tensors,
                                           torchtroupe::from_bytes(with->values));
     *result = new pending_call{std::move(by), std::move(to), std::move(reply)};
   });
@@ -275,15 +299,16 @@ TORCHTROUPE_EXPORT const char* torchtroupe_peer_wait(pending_call* which, double
   return text_of([&] {
     *result = nullptr;
     try {
-      auto reply = which->reply.get(nanoseconds_of(seconds));
-      expect_no_sparse(reply.tensors, "the result of a call on node '" + which->to.name() + "'");
-      auto message = std::make_unique<peer_message>();
-      message->tensors = std::move(reply.tensors);
-      message->values = torchtroupe::to_bytes(reply.values);
-      *result = message.release();
+      static_cast<void>(which->reply.get(nanoseconds_of(seconds)));
     } catch (const troupe::error&) {
-      if (which->reply.ready()) throw;
+      if (!which->reply.ready()) return;
     }
+    auto reply = which->reply.get();
+    expect_no_sparse(reply.tensors, "the result of a call on node '" + which->to.name() + "'");
+    auto message = std::make_unique<peer_message>();
+    message->tensors = std::move(reply.tensors);
+    message->values = torchtroupe::to_bytes(reply.values);
+    *result = message.release();
   });
 }
 
@@ -332,7 +357,7 @@ TORCHTROUPE_EXPORT const char* torchtroupe_context_open(held_context** result) {
     if (da::DistAutogradContainer::getInstance().hasValidContext())
       throw troupe::error(troupe::errc::misuse,
                           "context: a context of torch.distributed.autograd is open on this thread: leave it first");
-    auto opened = std::make_unique<troupe::context>(by->node());
+    auto opened = by->with_node([](troupe::node& node) { return std::make_unique<troupe::context>(node); });
     *result = new held_context{std::move(by), std::move(opened), {}};
   });
 }
@@ -341,6 +366,7 @@ TORCHTROUPE_EXPORT const char* torchtroupe_context_open(held_context** result) {
 TORCHTROUPE_EXPORT const char* torchtroupe_context_backward(held_context* of, int count, void** roots, bool keeps, bool records,
                                                             double timeout_s) {
   return text_of([&] {
+    expect_open(of);
     std::vector<at::Tensor> all;
     troupe::backward_options options;
     for (int i = 0; i < count; ++i) {
@@ -360,16 +386,20 @@ TORCHTROUPE_EXPORT const char* torchtroupe_context_wait(const held_context* of, 
     *has_ended = false;
     try {
       of->pass->get(nanoseconds_of(seconds));
-      *has_ended = true;
     } catch (const troupe::error&) {
-      if (of->pass->ready()) throw;
+      if (!of->pass->ready()) return;
     }
+    of->pass->get();
+    *has_ended = true;
   });
 }
 
 /// The gradient of a leaf of this worker, in a message of one tensor.
 TORCHTROUPE_EXPORT const char* torchtroupe_context_gradient(const held_context* of, void* leaf, peer_message** result) {
-  return text_of([&] { *result = new peer_message{.tensors = {of->context->gradient(tensor_of(leaf))}}; });
+  return text_of([&] {
+    expect_open(of);
+    *result = new peer_message{.tensors = {of->context->gradient(tensor_of(leaf))}};
+  });
 }
 
 TORCHTROUPE_EXPORT void torchtroupe_context_drop(held_context* which) { delete which; }

@@ -4,6 +4,7 @@
 Without these two, tests with a C++ node are skipped."""
 import os
 import signal
+import threading
 import time
 import unittest
 
@@ -41,6 +42,21 @@ def fails():
 @torchtroupe.function("late")
 def late():
     time.sleep(5)
+
+
+moment = threading.Event()
+
+
+@torchtroupe.function("begun")
+def begun():
+    moment.set()
+
+
+@torchtroupe.function("a moment")
+def a_moment():
+    torchtroupe.peer("worker0").call("begun")
+    time.sleep(1)
+    return {"done": True}
 
 
 @torchtroupe.function("who")
@@ -149,6 +165,32 @@ class by_name(unittest.TestCase):
             return torch.allclose(first, 3 * x * x) and torch.allclose(second, 6 * x)
 
         on_worker0(body)
+
+    def test_a_closed_context_is_an_error(self):
+        def body():
+            x = torch.rand(3, requires_grad=True)
+            new = torchtroupe.context()
+            told = [text_of(lambda: new.backward(x.sum()), ValueError), text_of(lambda: new.gradient(x), ValueError)]
+            with new:
+                pass
+            told += [text_of(lambda: new.backward(x.sum()), ValueError), text_of(lambda: new.gradient(x), ValueError)]
+            return all("use it within its `with` block" in each for each in told) or told
+
+        on_worker0(body)
+
+    def test_shutdown_waits_for_calls(self):  # AG-4
+        def run(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            calls = threading.Thread(target=lambda: told.append(torchtroupe.peer("worker1").call("a moment").values))
+            if rank == 0:
+                calls.start()
+                moment.wait(10)  # that of this worker: the call has come
+            rpc.shutdown()
+            calls.join() if rank == 0 else None
+            return told
+
+        self.assertEqual(workers.run(2, run), [[{"done": True}], []])
 
     def test_a_context_does_not_open_within_one_of_pytorch(self):
         def body():

@@ -166,13 +166,16 @@ BOOST_AUTO_TEST_CASE(each_host_can_keep_the_part_of_its_stage) {  // OM-6
   BOOST_TEST(holds(part_folder("h1"), "stage1"));
   BOOST_TEST(!holds(part_folder("h1"), "stage2"));
   BOOST_TEST(holds(part_folder("h2"), "stage2"));
+  const auto before = content_of(run.file("checkpoint/checkpoint.json"));
   start_stages();
   auto again = train({"--resume"});
   BOOST_TEST(again.how_it_ends() == "exited with 0", again.text());
   check_bits(run);
   // Without the option the new checkpoint lies with the driver, and the old one is gone.
   BOOST_TEST(holds(run.file("checkpoint"), "stage1"));
-  BOOST_TEST(!holds(part_folder("h1"), "stage1"));
+  // A part of a save that the kill has cut off may lie there still: no manifest names such a part.
+  for (const auto& each : std::filesystem::recursive_directory_iterator(part_folder("h1")))
+    BOOST_TEST((each.is_directory() || before.find(each.path().filename().string()) == std::string::npos), each.path());
 }
 
 BOOST_AUTO_TEST_CASE(the_policy_of_the_handbook_lets_a_training_through) {

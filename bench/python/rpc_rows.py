@@ -91,14 +91,16 @@ def measured(names, rounds, seconds):
                 raise RuntimeError(f"rpc_rows: {side} has no answer to {question} after {PATIENCE} s")
             return lines[side][0].recv()
 
-        for side in SIDES:
-            ask(side, ("rpc_small", 0))  # until both are up
-        for number in range(rounds + 1):
-            for name in names:
-                for side in SIDES[::1 if number % 2 else -1]:
-                    let("TENSORPIPE", signal.SIGSTOP if side == "TROUPE" else signal.SIGCONT)
-                    found[name, side].append(ask(side, (name, seconds)))
-        let("TENSORPIPE", signal.SIGCONT)
+        try:
+            for side in SIDES:
+                ask(side, ("rpc_small", 0))  # until both are up
+            for number in range(rounds + 1):
+                for name in names:
+                    for side in SIDES[::1 if number % 2 else -1]:
+                        let("TENSORPIPE", signal.SIGSTOP if side == "TROUPE" else signal.SIGCONT)
+                        found[name, side].append(ask(side, (name, seconds)))
+        finally:
+            let("TENSORPIPE", signal.SIGCONT)  # a process that is stopped does not end
         for side in SIDES:
             lines[side][0].send(None)
         for each in processes["TROUPE"] + processes["TENSORPIPE"]:

@@ -62,21 +62,30 @@ def _await_port(host, port, until):
             time.sleep(LONGEST_STEP)
 
 
+def _is_of_agent(host, port):
+    """Whether torchrun's agent holds the store at the address. PyTorch looks at the address from 2.15 on."""
+    usual = lambda *_: os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return getattr(rendezvous, "_agent_store_serves", usual)(host, port)
+
+
 @contextlib.contextmanager
 def patient_stores(seconds):
     """Stores that PyTorch opens meanwhile are there within the seconds, and wait for no workers."""
     usual = rendezvous._create_c10d_store
 
     def create(host, port, rank, world_size, timeout, use_libuv=True):
-        serves = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+        is_of_agent = _is_of_agent(host, port)
+        serves = rank == 0 and not is_of_agent
         until = time.monotonic() + seconds
         if not serves:
             _await_port(host, port, until)
-        return in_thread(
+        store = in_thread(
             lambda: dist.TCPStore(host, port, None, serves, timedelta(seconds=seconds), wait_for_workers=False, multi_tenant=True,
                                   use_libuv=use_libuv),
             seconds, f"init_rpc: {host}:{port} does not answer as a store within {seconds:g} s. Is another program there? Give "
             "init_method (MASTER_ADDR, MASTER_PORT) the address of the store")
+        # The store of torchrun's agent outlives the processes that it starts again.
+        return dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store) if is_of_agent else store
 
     rendezvous._create_c10d_store = create
     try:

@@ -146,9 +146,13 @@ def _content(message):
 class _Message:
     """Arguments that are given, or a result that has come."""
 
-    def __init__(self, *tensors, **values):
+    def __init__(self, tensors, values):
         self.handle = _handle(_quick.torchtroupe_message_new())
-        _fill(self.handle, tensors, values)
+        try:
+            _fill(self.handle, tensors, values)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self):
         return self.handle
@@ -170,7 +174,7 @@ def _one_tensor(ask):
 class _Pending:
     def __init__(self, start, tensors, values):
         self.handle = _handle()
-        with _Message(*tensors, **values) as message:
+        with _Message(tensors, values) as message:
             _check(start(message, ctypes.byref(self.handle)))
 
     def result(self):
@@ -234,7 +238,9 @@ def peer(name, address=None, timeout=PATIENCE):
     """The node of this name, once it is known. `address`: joins this worker to the node at "HOST:PORT" first."""
     until = time.monotonic() + timeout
     if address is not None:
-        host, port = address.rsplit(":", 1)
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ValueError(f'peer: expected "HOST:PORT" with a port from 1 to 65535, got "{address}"')
         _check(native.torchtroupe_peer_join(host.encode(), int(port), timeout))
     while True:
         left = until - time.monotonic()
@@ -255,6 +261,9 @@ def _serve(message):
         _of_thread.caller = _quick.torchtroupe_message_caller(message).decode(errors="replace")
         tensors, values = _content(message)
         result = _functions[_quick.torchtroupe_message_called(message).decode()](*tensors, **values)
+        if not isinstance(result, (Reply, torch.Tensor, dict, tuple, list, type(None))):
+            raise TypeError(f"expected a tensor, a tuple of tensors, a dict of values, a Reply or None as the result, got "
+                            f"{type(result).__name__}")
         if not isinstance(result, Reply):
             is_tensor, is_values = isinstance(result, torch.Tensor), isinstance(result, dict)
             result = Reply((result,) if is_tensor else () if is_values or result is None else tuple(result), result if is_values else {})

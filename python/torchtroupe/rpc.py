@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 import time
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -76,6 +77,8 @@ class RpcOptions(rpc.RpcBackendOptions):
         self.words += [f"--{name}={value}" for name, value in
                        (("advertise", advertise), ("certificates", certificates), ("revoked", revoked), ("policy", policy)) if value]
         given = {each.split("=")[0] for each in node}
+        if own := given & {"--name", "--host", "--port", "--advertise"}:
+            raise ValueError(f"RpcOptions: expected {', '.join(sorted(own))} as options of their own (the name in init_rpc), not in `node`")
         self.words = [each for each in self.words if each.split("=")[0] not in given] + list(node)
         for to, device_map in (device_maps or {}).items():
             self.set_device_map(to, device_map)
@@ -128,7 +131,7 @@ class _Worker:
         self._in_steps(lambda seconds: native.torchtroupe_rpc_join(self.handle, host.encode(), int(port), seconds), patience)
 
     def add(self, name, rank, store):
-        """Waits a little longer than join() does: who can't join says why."""
+        """Waits longer than join(), so that a worker that can't join can say why."""
         self._in_steps(lambda seconds: native.torchtroupe_rpc_add(self.handle, name.encode(), rank, seconds),
                        self.until - time.monotonic() + 2 * LONGEST_STEP, store)
 
@@ -174,7 +177,9 @@ def _check(error):
 
 
 def construct_options(rpc_timeout, init_method, num_worker_threads=constants.DEFAULT_NUM_WORKER_THREADS, **others):
-    known = {name: value for name, value in others.items() if not name.startswith("_")}  # TensorPipe's _transports, _channels
+    known = {name: value for name, value in others.items() if name not in ("_transports", "_channels")}
+    if len(known) < len(others):
+        warnings.warn("init_rpc: _transports and _channels are TensorPipe's, and change nothing here", stacklevel=2)
     return RpcOptions(rpc_timeout=rpc_timeout, init_method=init_method, num_worker_threads=num_worker_threads, **known)
 
 
@@ -275,7 +280,7 @@ def _join(agent, shutdown=False, timeout=0):
 
 
 class _Signal(threading.Event):
-    """The event for which PyTorch's _all_gather waits: it waits no longer than a lost worker is unknown."""
+    """The event for which PyTorch's _all_gather waits: a lost worker ends the wait."""
 
     def wait(self, timeout=None):
         until = None if timeout is None else time.monotonic() + timeout

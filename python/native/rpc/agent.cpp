@@ -148,6 +148,7 @@ void agent::close() {
   }
   settlement_.wait();  // the end of the last round has woken this worker, perhaps before the others
   answers_->close({troupe::errc::stopping, "worker '" + workerInfo_.name_ + "' has shut down"});
+  if (!node_) return;  // did not start
   try {
     node_->stop();
   } catch (const troupe::error& late) {

@@ -53,7 +53,8 @@ TORCHTROUPE_EXPORT int torchtroupe_rpc_port(const held_agent* of) {
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_join(const held_agent* of, const char* host, int port, double patience_s) {
   return text_of_error([&] {
     of->agent->with_node([&](troupe::node& node) {
-      node.join(host, static_cast<std::uint16_t>(port), std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
+      node.join(host, static_cast<std::uint16_t>(port),
+                std::chrono::milliseconds(static_cast<std::int64_t>(patience_s * 1000)));
     });
   });
 }

@@ -75,7 +75,7 @@ class late_answers {
   std::map<std::uint64_t, future> open_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;
   std::optional<troupe::error> closed_ TROUPE_GUARDED_BY(mutex_);  // with what later calls are answered
-  std::size_t answering_ TROUPE_GUARDED_BY(mutex_) = 0;  // calls that a thread answers now
+  std::size_t answering_ TROUPE_GUARDED_BY(mutex_) = 0;            // calls that a thread answers now
 };
 
 }  // namespace torchtroupe

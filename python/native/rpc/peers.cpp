@@ -259,8 +259,9 @@ TORCHTROUPE_EXPORT const char* torchtroupe_message_values(const peer_message* of
 
 /// Joins this worker to the node at the address.
 TORCHTROUPE_EXPORT const char* torchtroupe_peer_join(const char* host, int port, double patience_s) {
-  return text_of([&] { 
-    current()->with_node([&](troupe::node& node) { node.join(host, static_cast<std::uint16_t>(port), milliseconds_of(patience_s)); });
+  return text_of([&] {
+    current()->with_node(
+      [&](troupe::node& node) { node.join(host, static_cast<std::uint16_t>(port), milliseconds_of(patience_s)); });
   });
 }
 

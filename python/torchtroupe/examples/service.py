@@ -200,7 +200,7 @@ def together(given):
             each.join()
         ended.set()
         holder.join()
-    return max(each.exitcode for each in [holder, *clients])
+    return int(any(each.exitcode for each in [holder, *clients]))
 
 
 WAYS = {"TROUPE": train, "TENSORPIPE": train_twice}
@@ -230,7 +230,8 @@ def compare(rounds=9, steps=20):
         orders, running = {}, []
         for backend in WAYS:
             orders[backend], theirs = processes.Pipe()
-            running += [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None)) for rank in (0, 1)]
+            running += [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None), daemon=True)
+                        for rank in (0, 1)]
         for each in running:
             each.start()
         found, losses = {backend: [] for backend in WAYS}, {}

@@ -204,6 +204,18 @@ class group(unittest.TestCase):
 
         self.assertTrue(any("is not unique" in text for text in workers.run(2, body)))
 
+    def test_an_enum_from_before_another_registration_still_names_the_backend(self):
+        def body(rank, folder):
+            before = rpc.BackendType.TROUPE
+            rpc.backend_registry.register_backend("ANOTHER", None, None)
+            options = workers.torchtroupe.RpcOptions(init_method=f"file://{folder}/store")
+            rpc.init_rpc("worker0", backend=before, rank=0, world_size=1, rpc_backend_options=options)
+            found = rpc.rpc_sync("worker0", torch.add, args=(1, 2))
+            rpc.shutdown()
+            return found
+
+        self.assertEqual(workers.run(1, body), [3])
+
     def test_after_a_failed_start_another_one_succeeds(self):
         def body(rank, folder):
             try:

@@ -64,14 +64,14 @@ class Start(unittest.TestCase):
                 self.assertIn(part, text)
 
     def test_a_missing_worker_is_named_by_its_rank(self):
-        self.all_told(2, lambda rank, folder: workers.start(rank, 3, folder, rpc_timeout=2),
-                      "expected 3 workers, and rank 2 has not come within 2 s", "or give all workers the true world_size")
+        self.all_told(2, lambda rank, folder: workers.start(rank, 3, folder, rpc_timeout=6),
+                      "expected 3 workers, and rank 2 has not come within 6 s", "or give all workers the true world_size")
 
     def test_a_missing_worker_is_named_also_by_a_tcp_store(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        self.all_told(2, lambda rank, folder: init(rank, 3, init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=3),
-                      "expected 3 workers, and rank 2 has not come within 3 s")
+        self.all_told(2, lambda rank, folder: init(rank, 3, init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=6),
+                      "expected 3 workers, and rank 2 has not come within 6 s")
 
     def test_two_sizes_of_the_world_are_an_error(self):
         self.all_told(2, lambda rank, folder: workers.start(rank, 2 + rank, folder),
@@ -137,7 +137,8 @@ class Start(unittest.TestCase):
     def test_options_out_of_range_are_errors(self):
         for options, part in (({"rpc_timeout": -1}, "must be non-negative"), ({"num_worker_threads": 0}, "at least one"),
                               ({"certificates": "/none.pem"}, "there is no file /none.pem"), ({"host": "0.0.0.0"}, "expected `advertise`"),
-                              ({"device_maps": {"a": {"cpu": "cpu", "cuda:0": "cpu"}}}, "leads two devices to one")):
+                              ({"device_maps": {"a": {"cpu": "cpu", "cuda:0": "cpu"}}}, "leads two devices to one"),
+                              ({"node": ["--host=10.0.0.1"]}, "expected --host as options of their own")):
             self.assertIn(part, error_of(lambda: RpcOptions(**options)))
 
     def test_ctrl_c_ends_each_wait_of_a_start(self):

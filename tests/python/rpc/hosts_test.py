@@ -23,7 +23,7 @@ def worker(rank, folder, kit):
     import torchtroupe
     more = {"certificates": f"{folder}/{kit}.pem"} if kit else {}
     try:
-        options = torchtroupe.RpcOptions(init_method=f"file://{folder}/store", host=f"10.97.0.{rank + 1}", rpc_timeout=8, **more)
+        options = torchtroupe.RpcOptions(init_method=f"file://{folder}/store", host=f"10.97.0.{rank + 1}", rpc_timeout=15, **more)
         rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=2, rpc_backend_options=options)
         print("sum", rpc.rpc_sync(f"worker{1 - rank}", torch.add, args=(torch.ones(2), rank)).sum().item())
         rpc.shutdown()

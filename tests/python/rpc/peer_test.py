@@ -34,6 +34,11 @@ def same(*tensors, **values):
     return torchtroupe.Reply(tensors, values)
 
 
+@torchtroupe.function("number")
+def number():
+    return 3
+
+
 @torchtroupe.function("fails")
 def fails():
     raise ValueError("no luck")
@@ -208,6 +213,8 @@ class by_name(unittest.TestCase):
             told = {
                 "nobody": text_of(lambda: torchtroupe.peer("nobody", timeout=0.1), ConnectionError),
                 "'missing'": text_of(lambda: far.call("missing"), LookupError),
+                "port from 1 to 65535": text_of(lambda: torchtroupe.peer("b", "127.0.0.1:70000"), ValueError),
+                "as the result, got int": text_of(lambda: far.call("number"), RuntimeError),
                 "ValueError: no luck": text_of(lambda: far.call("fails"), RuntimeError),
                 "'a' can't travel: expected a bool": text_of(lambda: far.call("same", a=object()), TypeError),
                 "64 bits": text_of(lambda: far.call("same", a=2**63), OverflowError),

@@ -71,7 +71,7 @@ $(pytorch):
 
 pytorch: $(pytorch) ## Install PyTorch into build/python (4.6 GB), for the tests in Python
 
-# WAYS: how the programs get the engine. TESTS: which tests in Python, a pattern of ctest's.
+# WAYS: how the programs get the engine. TESTS: which tests in Python, a pattern of ctest's; empty: none.
 WAYS ?= preload import
 TESTS ?= ^python_
 test-python: configure $(pytorch) ## Run Python programs on the engine, and workers of RPC; installs PyTorch into build/python (4.6 GB) first
@@ -81,7 +81,7 @@ test-python: configure $(pytorch) ## Run Python programs on the engine, and work
 	  import) way="--library $$(echo $(build)/python/libtorchtroupe-*.so)";; \
 	  *) echo "make: expected WAYS out of preload and import, got $$way" >&2; exit 2;; esac; \
 	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
-	@ctest --test-dir $(build) --output-on-failure --no-tests=error -R '$(TESTS)'
+	@$(if $(TESTS),ctest --test-dir $(build) --output-on-failure --no-tests=error -R '$(TESTS)')
 
 test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native

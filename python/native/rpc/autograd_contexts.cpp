@@ -143,17 +143,22 @@ troupe::passes::open_context autograd_contexts::open(std::int64_t context) {
 
 std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64_t context,
                                                                       troupe::support::call_bounds bounds) {
+  const auto expect = [&](bool is_there) {
+    if (!is_there)
+      throw std::runtime_error("autograd context " + std::to_string(context) + " of worker " +
+                               std::to_string(worker_of(context)) + " was released, or has not come to worker " +
+                               std::to_string(own_) + " with a request");
+  };
   const auto opened = open(context);
-  if (!opened.record)
-    throw std::runtime_error("autograd context " + std::to_string(context) + " of worker " +
-                             std::to_string(worker_of(context)) + " was released, or has not come to worker " +
-                             std::to_string(own_) + " with a request");
+  expect(opened.record != nullptr);
   const auto id = opened.record->id();
   using scope_of_thread = troupe::support::call_scope;
   troupe::program_place place;
   {
     const std::lock_guard lock(mutex_);
-    auto& here = entries_[context];
+    const auto found = entries_.find(context);
+    expect(found != entries_.end());
+    auto& here = found->second;
     ++here.open;
     if (scope_of_thread::context() == id)
       place = scope_of_thread::next_place();

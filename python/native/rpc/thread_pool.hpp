@@ -36,8 +36,9 @@ class waiting_thread {
 
 /// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait. Call workers of the node would not
 /// do: requests that wait for callbacks may hold them all.
-///   QK-1  at most `most` tasks compute at once, without those that wait (waiting_thread). A task starts at once if fewer do. At
-///         most `most` threads do not wait in a task.
+///   QK-1  a task starts at once if fewer than `most` tasks compute: tasks that wait (waiting_thread) do not count. A task whose
+///         wait ends goes on at once, so more than `most` may compute for a while. Tasks that come together start at most `most`
+///         threads.
 ///   QK-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
 ///         gives them.
 class thread_pool {

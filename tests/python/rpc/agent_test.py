@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The backend TROUPE of torch.distributed.rpc: what PyTorch's own suites (suite.py) do not ask."""
 import os
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -23,6 +26,18 @@ def nested(to, depth):
     return rpc.rpc_sync(f"worker{to}", nested, args=(1 - to, depth - 1)) if depth else "end"
 
 
+AGAIN = """
+import os
+import torch
+import torch.distributed.rpc as rpc
+import torchtroupe
+rank = int(os.environ["RANK"])
+rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=2, rpc_backend_options=torchtroupe.RpcOptions())
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    os._exit(1)
+print("sum", rpc.rpc_sync(f"worker{1 - rank}", torch.add, args=(1, 2)), flush=True)
+rpc.shutdown()
+"""
 slow = threading.Event()
 
 
@@ -229,6 +244,15 @@ class group(unittest.TestCase):
             return told
 
         self.each(workers.run(2, body), 42)
+
+    def test_torchrun_starts_a_group_that_failed_once_more(self):
+        """The store of torchrun's agent keeps what the first workers wrote."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/program.py", "w") as program:
+                program.write(AGAIN)
+            done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", program.name],
+                                  capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout.count("sum 3")), (0, 2), done.stdout + done.stderr)
 
     def test_workers_come_and_go_without_a_world_size(self):
         def body(rank, folder):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures a small call of a Python worker to a C++ node beside one between two Python workers on TensorPipe."""
-import argparse
 import multiprocessing
 import tempfile
 import time
@@ -67,11 +66,9 @@ def measured(given, rounds, count):
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__)
-    cpp_node.add_words(options)
-    options.add_argument("--quick", action="store_true", help="for a moment, to see that all works")
-    options.add_argument("--out", default="out/bench/python.json", help="the file to which the row is added")
-    given = options.parse_args()
+    given = rows.options(__doc__, ["mixed_call"], cpp_node.add_words)
+    if not given.only:
+        return
     ours, theirs = measured(given, *((2, 20) if given.quick else (15, 500)))
     text = "a Python worker calls a C++ node, 32 bytes there and back"
     rows.write([rows.row("mixed_call", text, 2, ours, theirs, "us", "TensorPipe")], given.out)

@@ -6,9 +6,10 @@ import pathlib
 import statistics
 
 
-def options(description, known):
+def options(description, known, add_more=lambda parser: None):
     """The arguments of a program that measures the rows `known`. `--only` may name rows of other programs too."""
     parser = argparse.ArgumentParser(description=description)
+    add_more(parser)
     parser.add_argument("--only", nargs="*", default=list(known), help="of the rows " + ", ".join(known) + " (default: all)")
     parser.add_argument("--quick", action="store_true", help="for a moment, to see that all works")
     parser.add_argument("--out", default="out/bench/python.json", help="the file to which the rows are added")

@@ -99,6 +99,15 @@ troupe::support::call_bounds bounds_of(const agent& here, double timeout_s) {
   return bounds;
 }
 
+/// Waits until the future has its result or its error, for so many seconds at most. Returns whether it has.
+template <class Value>
+bool is_ready_after(const troupe::future<Value>& which, double seconds) try {
+  static_cast<void>(which.get(nanoseconds_of(seconds)));
+  return true;
+} catch (const troupe::error&) {
+  return which.ready();
+}
+
 /// The node of this name, which has to be known after so many seconds. Throws troupe::error.
 troupe::peer peer_of(const agent& here, const char* name, double patience_s) {
   return here.with_node([&](troupe::node& node) { return node.peer(name, milliseconds_of(patience_s)); });
@@ -299,11 +308,7 @@ TORCHTROUPE_EXPORT const char* torchtroupe_peer_create(const char* name, const c
 TORCHTROUPE_EXPORT const char* torchtroupe_peer_wait(pending_call* which, double seconds, peer_message** result) {
   return text_of([&] {
     *result = nullptr;
-    try {
-      static_cast<void>(which->reply.get(nanoseconds_of(seconds)));
-    } catch (const troupe::error&) {
-      if (!which->reply.ready()) return;
-    }
+    if (!is_ready_after(which->reply, seconds)) return;
     auto reply = which->reply.get();
     expect_no_sparse(reply.tensors, "the result of a call on node '" + which->to.name() + "'");
     auto message = std::make_unique<peer_message>();
@@ -385,11 +390,7 @@ TORCHTROUPE_EXPORT const char* torchtroupe_context_backward(held_context* of, in
 TORCHTROUPE_EXPORT const char* torchtroupe_context_wait(const held_context* of, double seconds, bool* has_ended) {
   return text_of([&] {
     *has_ended = false;
-    try {
-      of->pass->get(nanoseconds_of(seconds));
-    } catch (const troupe::error&) {
-      if (!of->pass->ready()) return;
-    }
+    if (!is_ready_after(*of->pass, seconds)) return;
     of->pass->get();
     *has_ended = true;
   });

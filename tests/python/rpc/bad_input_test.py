@@ -47,6 +47,18 @@ def init(rank, world, **options):
     rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=world, rpc_backend_options=RpcOptions(**options))
 
 
+def ended_by_ctrl_c(run, after=1, within=float("inf")):
+    """Whether Ctrl-C, `after` so many seconds, ends run() `within` so many."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    try:
+        run()
+    except KeyboardInterrupt:
+        return time.monotonic() - began < within
+    return "no Ctrl-C"
+
+
 class Start(unittest.TestCase):
     """init_rpc() that fails. No worker is left, so each test tries to shut down afterwards."""
 
@@ -157,12 +169,8 @@ class Start(unittest.TestCase):
 
         for wait in (for_a_worker, for_a_port, for_a_node):
             def body(rank, folder):
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
-                try:
-                    wait(rank, folder)
-                except KeyboardInterrupt:
-                    return "not been initialized" in error_of(rpc.get_worker_info)
+                told = ended_by_ctrl_c(lambda: wait(rank, folder))
+                return told is True and "not been initialized" in error_of(rpc.get_worker_info)
 
             self.assertEqual(workers.run(1, body), [True], wait.__name__)
 
@@ -228,14 +236,9 @@ class End(unittest.TestCase):
             workers.start(rank, 2, folder)
             told = True
             if rank == 0:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
-                began = time.monotonic()
-                told = "no Ctrl-C"
-                try:
-                    rpc.rpc_sync("worker1", wait_for, args=(folder + "/ended",), timeout=0)
-                except KeyboardInterrupt:
-                    told = time.monotonic() - began < 15 and rpc.rpc_sync("worker1", pid) > 0
+                told = ended_by_ctrl_c(lambda: rpc.rpc_sync("worker1", wait_for, args=(folder + "/ended",), timeout=0), within=15)
+                if told is True:
+                    told = rpc.rpc_sync("worker1", pid) > 0
                 touch(folder + "/ended")
             rpc.shutdown()
             return told
@@ -250,15 +253,9 @@ class End(unittest.TestCase):
                 rpc.shutdown(graceful=False)
                 return True
             rpc.rpc_sync("worker1", pid)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
-            began = time.monotonic()
-            try:
-                rpc.shutdown()
-            except KeyboardInterrupt:
-                touch(folder + "/ended")
-                return time.monotonic() - began < 15
-            return "no Ctrl-C"
+            told = ended_by_ctrl_c(rpc.shutdown, within=15)
+            touch(folder + "/ended")
+            return told
 
         self.assertEqual(workers.run(2, body), [True, True])
 
@@ -270,16 +267,9 @@ class End(unittest.TestCase):
                     rpc.shutdown()
                 return True
             rpc.rpc_async("worker1", wait_for, args=(folder + "/ended",), timeout=0)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
-            began = time.monotonic()
-            try:
-                rpc.shutdown()
-            except KeyboardInterrupt:
-                return time.monotonic() - began < 20
-            finally:
-                touch(folder + "/ended")
-            return "no Ctrl-C"
+            told = ended_by_ctrl_c(rpc.shutdown, after=2, within=20)
+            touch(folder + "/ended")
+            return told
 
         self.assertEqual(workers.run(2, body), [True, True])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """troupe's engine in the place of PyTorch's, and rpc.BackendType.TROUPE for torch.distributed.rpc. See docs/python.md."""
 from .engine import Report, install, report, uninstall
-from .peers import Module, Peer, Reply, caller, context, function, gradient, peer
+from .peers import Module, Peer, Reply, caller, context, function, gradient, gradients, peer
 from . import _backend
 
 

@@ -44,7 +44,7 @@ for _library, _name, _types, _result in (
     (native, "module_new", (_handle, _to_handle), _text),
     (native, "module_call", (_handle, _text, _handle, ctypes.c_double, _to_handle), _text),
     (native, "module_drop", (_handle,), None),
-    (native, "gradient", (_handle, _to_handle), _text),
+    (native, "gradients", (ctypes.c_int, _to_handle, _to_handle), _text),
     (native, "context_open", (_to_handle,), _text),
     (native, "context_backward", (_handle, ctypes.c_int, _to_handle, ctypes.c_bool, ctypes.c_bool, ctypes.c_double), _text),
     (native, "context_wait", (_handle, ctypes.c_double, ctypes.POINTER(ctypes.c_bool)), _text),
@@ -161,12 +161,12 @@ class _Message:
         native.torchtroupe_message_drop(self.handle)
 
 
-def _one_tensor(ask):
-    """The tensor of the message that `ask` makes."""
+def _tensors(ask):
+    """The tensors of the message that `ask` makes."""
     message = _handle()
     _check(ask(ctypes.byref(message)))
     try:
-        return _content(message)[0][0]
+        return _content(message)[0]
     finally:
         native.torchtroupe_message_drop(message)
 
@@ -295,9 +295,16 @@ def caller():
     return getattr(_of_thread, "caller", None)
 
 
+def gradients(leaves):
+    """In a function that another node calls: what the passes of the call's context have left for each of these leaves of this worker. None
+    for a leaf that no pass has reached."""
+    handles = [_handle_of(each) for each in leaves]
+    return _tensors(lambda to: native.torchtroupe_gradients(len(handles), (_handle * max(1, len(handles)))(*handles), to))
+
+
 def gradient(leaf):
-    """In a function that another node calls: what the passes of the call's context have left for a leaf of this worker, or None."""
-    return _one_tensor(lambda to: native.torchtroupe_gradient(_handle_of(leaf), to))
+    """As gradients(), for one leaf."""
+    return gradients([leaf])[0]
 
 
 class context:
@@ -327,4 +334,4 @@ class context:
 
     def gradient(self, leaf):
         """The gradient of a leaf of this worker, or None."""
-        return _one_tensor(lambda to: native.torchtroupe_context_gradient(self._handle, _handle_of(leaf), to))
+        return _tensors(lambda to: native.torchtroupe_context_gradient(self._handle, _handle_of(leaf), to))[0]

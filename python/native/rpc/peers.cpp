@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -341,19 +343,24 @@ TORCHTROUPE_EXPORT const char* torchtroupe_module_call(const held_module* of, co
 
 TORCHTROUPE_EXPORT void torchtroupe_module_drop(held_module* which) { delete which; }
 
-/// The gradient of a leaf in the context of the call that this thread runs, in a message of one tensor.
-TORCHTROUPE_EXPORT const char* torchtroupe_gradient(void* leaf, peer_message** result) {
+/// The gradients of leaves in the context of the call that this thread runs, in a message of one tensor for each.
+TORCHTROUPE_EXPORT const char* torchtroupe_gradients(int count, void** leaves, peer_message** result) {
   return text_of([&] {
     if (running == nullptr)
       throw troupe::error(troupe::errc::misuse, "gradient: expected a function that another node calls, and found none");
-    const auto which = tensor_of(leaf);
-    auto found = running->gradients->find(which);
-    if (running->context) {
-      const auto all = da::DistAutogradContainer::getInstance().retrieveContext(*running->context)->getGradients();
-      const auto entry = all.find(which);
-      if (entry != all.end()) found = found.defined() ? found + entry->value() : entry->value();
+    std::optional<c10::Dict<at::Tensor, at::Tensor>> of_torch;
+    if (running->context)
+      of_torch = da::DistAutogradContainer::getInstance().retrieveContext(*running->context)->getGradients();
+    auto all = std::make_unique<peer_message>();
+    for (void* const leaf : std::span(leaves, static_cast<std::size_t>(count))) {
+      const auto which = tensor_of(leaf);
+      auto found = running->gradients->find(which);
+      if (of_torch)
+        if (const auto entry = of_torch->find(which); entry != of_torch->end())
+          found = found.defined() ? found + entry->value() : entry->value();
+      all->tensors.push_back(std::move(found));
     }
-    *result = new peer_message{.tensors = {found}};
+    *result = all.release();
   });
 }
 

@@ -11,7 +11,10 @@ goes on at the server. --certificates and --policy are those of a node. This pol
 
   {"roles": {"client": {"call": ["forward", "step"]}, "reader": {"call": ["forward"]}}}"""
 import argparse
+import functools
 import multiprocessing
+import os
+import signal
 import statistics
 import tempfile
 import threading
@@ -57,36 +60,43 @@ class Transformer(nn.Module):
 
 
 class Server:
-    """The model and its optimizer, for any number of clients at once. The graph of a forward pass keeps the weights that it began
-    with, and the optimizer makes new ones."""
+    """The model and its optimizer, for any number of clients at once. The optimizer changes the weights in place, unless the graph of
+    another client's forward pass needs them: then the model gets copies first."""
 
     def __init__(self):
         torch.manual_seed(0)
         self.model = Transformer()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.weights = list(self.model.parameters())
         self.changes = threading.Lock()
         self.used = {}  # by client: the weights that it may have gradients for
-        self.publish()
 
-    def publish(self):
-        self.weights = {name: each.detach().clone().requires_grad_() for name, each in self.model.named_parameters()}
+    def copy_weights(self):
+        copies = {each: nn.Parameter(each.detach().clone()) for each in self.weights}
+        for module in self.model.modules():
+            module._parameters.update({name: copies[each] for name, each in module._parameters.items() if each is not None})
+        for group in self.optimizer.param_groups:
+            group["params"] = [copies[each] for each in group["params"]]
+        self.optimizer.state.update({copies[each]: self.optimizer.state.pop(each) for each in list(self.optimizer.state)})
+        self.weights = list(copies.values())
 
     def forward(self, tokens, client):
-        with self.changes:  # functional_call() changes the model meanwhile
+        with self.changes:
             if torch.is_grad_enabled():
                 used = self.used.setdefault(client, [])
                 if not used or used[-1] is not self.weights:
                     used.append(self.weights)
-            return torch.func.functional_call(self.model, self.weights, (tokens,))
+            return self.model(tokens)
 
-    def step(self, client, gradient_of):
+    def step(self, client, gradients_of):
         with self.changes:
-            used = self.used.pop(client, [])
-            for name, each in self.model.named_parameters():
-                found = [gradient_of(weights[name]) for weights in used]
-                each.grad = sum(its for its in found if its is not None) if any(its is not None for its in found) else None
+            found = [gradients_of(weights) for weights in self.used.pop(client, [])]
+            if any(used[-1] is self.weights for used in self.used.values()):
+                self.copy_weights()
+            for each, *gradients in zip(self.weights, *found):
+                known = [its for its in gradients if its is not None]
+                each.grad = functools.reduce(torch.add, known) if known else None
             self.optimizer.step()
-            self.publish()
 
     def second_forward(self, tokens, gradients):
         """A step of the usual way: the graph of the first forward pass is gone."""
@@ -107,7 +117,7 @@ def forward(tokens):
 
 @torchtroupe.function("step")
 def step():
-    server.step(torchtroupe.caller(), torchtroupe.gradient)
+    server.step(torchtroupe.caller(), torchtroupe.gradients)
 
 
 @torch.no_grad()
@@ -221,32 +231,45 @@ def _side(backend, rank, folder, orders):
     rpc.shutdown()
 
 
+def _seconds_of(orders, steps):
+    orders.send(steps)
+    if not orders.poll(DEADLINE + steps):
+        raise RuntimeError(f"{steps} steps have not ended")
+    return orders.recv()
+
+
 def compare(rounds=9, steps=20):
-    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses."""
+    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses. TensorPipe's
+    threads poll without an end, so its processes are stopped while troupe's are measured."""
     global server
     server = Server()
     processes = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:
-        orders, running = {}, []
+        orders, running = {}, {}
         for backend in WAYS:
             orders[backend], theirs = processes.Pipe()
-            running += [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None), daemon=True)
-                        for rank in (0, 1)]
-        for each in running:
-            each.start()
+            running[backend] = [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None), daemon=True)
+                                for rank in (0, 1)]
+            for each in running[backend]:
+                each.start()
+            _seconds_of(orders[backend], 1)  # until both are up
+
+        def let_tensorpipe(how):
+            for each in running["TENSORPIPE"]:
+                os.kill(each.pid, how)
+
         found, losses = {backend: [] for backend in WAYS}, {}
         for number in range(rounds + 1):  # the first one warms up
             for backend in list(WAYS)[::1 if number % 2 else -1]:
-                orders[backend].send(steps)
-                if not orders[backend].poll(DEADLINE + steps):
-                    raise RuntimeError(f"{steps} steps on {backend} have not ended")
-                seconds, losses[backend] = orders[backend].recv()
+                let_tensorpipe(signal.SIGSTOP if backend == "TROUPE" else signal.SIGCONT)
+                seconds, losses[backend] = _seconds_of(orders[backend], steps)
                 found[backend].append(seconds / steps)
             if len(set(losses.values())) > 1:
                 raise RuntimeError(f"expected the same loss of both ways, got {losses}")
+        let_tensorpipe(signal.SIGCONT)
         for backend in WAYS:
             orders[backend].send(0)
-        for each in running:
+        for each in running["TROUPE"] + running["TENSORPIPE"]:
             each.join()
     return [each[1:] for each in found.values()]
 

@@ -26,7 +26,9 @@ def weighted(x):
 
 @torchtroupe.function("left here")
 def left_here():
-    return torchtroupe.gradient(weight)
+    found, none = torchtroupe.gradients([weight, torch.ones(1, requires_grad=True)])
+    assert none is None and torchtroupe.gradients([]) == ()
+    return found
 
 
 @torchtroupe.function("same")

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -148,8 +149,8 @@ void context_desk::release() {
   for (auto& next : std::exchange(readers_, {})) next({nullptr, why});
   auto remains = record_->release();
   for (const auto& task : remains.tasks) self_.send(task, support::close_atom::value);
-  using rest = std::pair<std::vector<engine::send_source>, contracts::gradients_ptr>;
-  here_.garbage.add(std::make_shared<rest>(std::move(remains.sends), std::move(gathered_)));
+  using rest = std::tuple<std::vector<engine::send_source>, contracts::gradients_ptr, std::shared_ptr<void>>;
+  here_.garbage.add(std::make_shared<rest>(std::move(remains.sends), std::move(gathered_), record_->guests.take_whole()));
   self_.quit();
 }
 

@@ -30,14 +30,17 @@ using guest_maker = std::function<std::shared_ptr<guest_pass>()>;
 /// The guests of a context, one for each pass. Any thread may use it.
 class guest_source {
  public:
-  /// From now on passes take in guests of this maker.
-  void set(guest_maker make);
+  /// From now on passes take in guests of this maker. `whole`: what the guest keeps for the context as a whole.
+  void set(guest_maker make, std::shared_ptr<void> whole = nullptr);
   /// The guest of a pass that starts now; null without a guest.
   std::shared_ptr<guest_pass> next() const;
+  /// For the release of the context: takes what the guest has kept.
+  std::shared_ptr<void> take_whole();
 
  private:
   mutable checked_mutex mutex_;
   guest_maker make_ TROUPE_GUARDED_BY(mutex_);
+  std::shared_ptr<void> whole_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace troupe::passes

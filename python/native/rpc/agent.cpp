@@ -10,7 +10,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Logging.h>
 #include <torch/csrc/distributed/autograd/context/container.h>
-#include <torch/csrc/distributed/autograd/rpc_messages/cleanup_autograd_context_req.h>
+#include <torch/csrc/distributed/autograd/rpc_messages/cleanup_autograd_context_resp.h>
 #include <torch/csrc/distributed/rpc/utils.h>
 
 #include <troupe/actors/calls/late_answer.hpp>
@@ -109,7 +109,7 @@ void agent::start_node(troupe::settings options) {
   };
   node_ = std::make_unique<troupe::node>(std::move(options));
   workers_.emplace(workerInfo_.id_, worker{workerInfo_, node_->self()});
-  contexts_.emplace(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
+  contexts_ = std::make_shared<autograd_contexts>(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
 }
 
 agent::~agent() { close(); }
@@ -170,6 +170,10 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
               " but RPC is no longer running on this node.");
   const auto timeout = timeout_s == rpc::kUnsetRpcTimeout ? getRpcTimeout() : milliseconds_of(timeout_s);
   auto future = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get(), devices_);
+  if (message->type() == rpc::MessageType::CLEANUP_AUTOGRAD_CONTEXT_REQ) {  // nothing is to be sent (UX-3)
+    future->markCompleted(torch::distributed::autograd::CleanupAutogradContextResp().toMessage());
+    return future;
+  }
   const auto sent = sent_request::of_this_thread();
   began();
   std::optional<std::int64_t> joined;  // the autograd context that counts this request
@@ -279,8 +283,7 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   const bool to_itself = call.caller == call.here.id();
   auto message = from_form(std::move(call.tensors), call.values);
   ++serving_;
-  const auto type = message->type();
-  if (type == rpc::MessageType::FORWARD_AUTOGRAD_REQ && call.context)
+  if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ && call.context)
     contexts_->joined(troupe::get<std::int64_t>(call.values, name_of_context), call.context);
   const c10::InferenceMode computes(false);
   const c10::AutoGradMode records(true);
@@ -294,8 +297,6 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
     result->setError(std::current_exception());
   }
   if (call.context) contexts_->note_recorded(call.context);
-  if (type == rpc::MessageType::CLEANUP_AUTOGRAD_CONTEXT_REQ)
-    contexts_->release(torch::distributed::autograd::CleanupAutogradContextReq::fromMessage(*message)->getContextId());
   if (result->completed()) {
     --serving_;
     return reply_of(*result, to_itself);

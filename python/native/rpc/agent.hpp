@@ -121,7 +121,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   mutable settlement settlement_;
   std::unique_ptr<troupe::node> node_;
   mutable std::shared_mutex ending_;  // held by who uses node_; close() takes it alone
-  std::optional<autograd_contexts> contexts_;
+  std::shared_ptr<autograd_contexts> contexts_;
   mutable std::mutex mutex_;  // guards workers_
   mutable std::map<worker_id, worker> workers_;
   std::mutex counting_;  // guards the members below

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/autograd/context/container.h>
 #include <torch/csrc/distributed/autograd/functions/recvrpc_backward.h>
 #include <torch/csrc/distributed/autograd/functions/sendrpc_backward.h>
@@ -20,6 +21,7 @@
 #include <troupe/engine/torch_compat.hpp>
 
 #include "rpc/private_members.hpp"
+#include "rpc/python_thread.hpp"
 
 namespace torchtroupe {
 
@@ -187,7 +189,20 @@ void autograd_contexts::joined(std::int64_t context, troupe::context_id id) {
   const std::lock_guard lock(mutex_);
   if (!entries_.emplace(context, entry{id}).second) return;
   if (const auto found = troupe::services_of(here_).contexts.find(id); found.record)
-    found.record->guests.set(guest_of(context, id));
+    found.record->guests.set(guest_of(context, id), released_by_drop(context));
+}
+
+/// What releases PyTorch's context when it is dropped.
+std::shared_ptr<void> autograd_contexts::released_by_drop(std::int64_t context) {
+  return {nullptr, [context, all = weak_from_this()](void*) {
+            try {
+              python_thread::keep();  // the graph may hold objects of Python
+              da::DistAutogradContainer::getInstance().releaseContextIfPresent(context);
+            } catch (const std::exception& why) {
+              LOG(ERROR) << "autograd context " << context << " is not released: " << why.what();
+            }
+            if (const auto here = all.lock()) here->release(context);
+          }};
 }
 
 std::optional<std::int64_t> autograd_contexts::number_of(troupe::context_id id) {

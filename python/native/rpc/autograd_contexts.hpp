@@ -27,9 +27,9 @@ namespace torchtroupe {
 ///         nodes learn who takes part.
 ///   UX-2  a pass begins on the worker that opened the context. Another worker that is asked for a pass (RRef.backward) hands
 ///         the gradients of its roots to a send of its own, and asks the opener for the pass that begins there.
-///   UX-3  when PyTorch releases a context, the context of troupe is released too, once the requests of this worker in it have
-///         ended.
-class autograd_contexts {
+///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the requests
+///         of this worker in it have ended. With troupe's context the other workers release that of PyTorch.
+class autograd_contexts : public std::enable_shared_from_this<autograd_contexts> {
  public:
   using worker_id = std::int16_t;
   /// `own`: the id of this worker. `peer_of`: the node of a worker; none if there is no such worker.
@@ -71,6 +71,7 @@ class autograd_contexts {
   void ask_opener(std::int64_t context, torch::autograd::edge_list roots, torch::autograd::variable_list gradients,
                   bool keep_graph);
   void close(std::unique_lock<std::mutex>& lock, std::unordered_map<std::int64_t, entry>::iterator which);
+  std::shared_ptr<void> released_by_drop(std::int64_t context);
   troupe::passes::guest_maker guest_of(std::int64_t context, troupe::context_id id) const;
 
   troupe::node& here_;

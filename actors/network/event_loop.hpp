@@ -12,6 +12,7 @@ namespace troupe::network {
 struct network_job {
   std::function<void()> run;
   std::function<void()> send_elsewhere;
+  bool takes_turns = false;  // waits behind short jobs, because another thread could not run it beside them either
 };
 
 /// The event loop of a node: its sockets, and the work that is posted to its brokers (posts). The network threads serve it.

@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cerrno>
 #include <exception>
+#include <iterator>
 #include <system_error>
 
 #include <troupe/actors/network/tcp_scribe.hpp>
@@ -56,7 +57,13 @@ class network_threads::job_scope final : public blocking_observer {
  public:
   explicit job_scope(network_threads& of) : of_(of) { current() = this; }
   ~job_scope() override { current() = nullptr; }
-  void blocked() override { of_.wake_other(); }
+  void blocked() override {
+    {
+      const checked_lock lock(of_.turns_.mutex);
+      of_.turns_.job_began = {};
+    }
+    of_.wake_other();
+  }
   void resumed() override {}
 
  private:
@@ -144,8 +151,13 @@ bool network_threads::run_soon(event_loop& of, job work) {
   if (!lead_here()) return false;
   {
     checked_lock lock(turns_.mutex);
-    if (turns_.job_runs || !of.takes_jobs_) return false;
+    if (!of.takes_jobs_ || (turns_.job_runs && (!work.takes_turns || is_stuck()))) return false;
     ++of.jobs_;
+    if (turns_.job_runs) {
+      turns_.jobs.push_back({&of, std::move(work)});
+      jobs_wait_ = true;
+      return true;
+    }
   }
   leader_.new_jobs.push_back({&of, std::move(work)});
   return true;
@@ -214,10 +226,12 @@ std::optional<network_threads::queued_job> network_threads::lead() {
     turns_.now = leadership::vacant;
     if (!leader_.new_jobs.empty()) {
       turns_.job_runs = turns_.job_ran = true;
+      turns_.job_began = clock::now();
       first = std::move(leader_.new_jobs.front());
       leader_.new_jobs.pop_front();
     }
     turns_.jobs.swap(leader_.new_jobs);
+    jobs_wait_ = !turns_.jobs.empty();
     if (over_ || !turns_.one_looks) turns_.told.notify_all();
   }
   const bool goes_on = !leader_.noted.empty() || !leader_.later.empty();
@@ -256,17 +270,27 @@ void network_threads::run_jobs(std::optional<queued_job> next) {
     } else {
       next = std::move(turns_.jobs.front());
       turns_.jobs.pop_front();
+      turns_.job_began = clock::now();
+      jobs_wait_ = !turns_.jobs.empty();
     }
   }
 }
+
+/// Whether the job that runs holds others up.
+bool network_threads::is_stuck() const { return clock::now() - turns_.job_began >= longest_turn; }
 
 /// Sends elsewhere the jobs that wait behind a long job.
 void network_threads::send_stuck_jobs() {
   std::deque<queued_job> stuck;
   {
     checked_lock lock(turns_.mutex);
-    if (turns_.jobs.empty()) return;
-    stuck.swap(turns_.jobs);
+    auto& jobs = turns_.jobs;
+    const bool may_wait = !is_stuck();
+    const auto first = std::stable_partition(jobs.begin(), jobs.end(),
+                                             [&](const queued_job& each) { return may_wait && each.work.takes_turns; });
+    std::move(first, jobs.end(), std::back_inserter(stuck));
+    jobs.erase(first, jobs.end());
+    jobs_wait_ = !jobs.empty();
   }
   for (auto& each : stuck) {
     without_exceptions(each.work.send_elsewhere);
@@ -278,6 +302,7 @@ void network_threads::send_stuck_jobs() {
 
 /// Handles the posts and events that are there now. If there are none: does idle work, polls again or sleeps.
 void network_threads::step() {
+  if (jobs_wait_) send_stuck_jobs();
   bool any = handle_posts();
   if (look_at_watched()) {
     any = true;
@@ -295,7 +320,7 @@ void network_threads::step() {
   }
   leader_.last_idle = leader_.last_event;
   if (do_idle_work() || any) return;
-  if (leader_.close_events >= enough_close_events && clock::now() - leader_.last_event < awake_for) {
+  if (jobs_wait_ || (leader_.close_events >= enough_close_events && clock::now() - leader_.last_event < awake_for)) {
     detail::spin_pause();
   } else {
     sleep();

@@ -32,7 +32,8 @@ namespace troupe::network {
 ///         look. It leads at once if a third thread posts to a loop, or if the job waits for a future. Posts of the job itself
 ///         wait until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
-///         wait are sent elsewhere.
+///         wait are sent elsewhere. Jobs that take turns are sent elsewhere once the job before them has run for `longest_turn` or
+///         waits for a future; until then, further jobs that take turns may join them.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
 ///   NT-5  once the future that serve() has returned is ready, the network threads do not use the event loop any more.
 ///   NT-6  both threads start in the constructor, which can report that the system gives no thread. serve() could not report
@@ -40,6 +41,7 @@ namespace troupe::network {
 class network_threads {
  public:
   static constexpr std::chrono::microseconds tick{400};
+  static constexpr std::chrono::microseconds longest_turn{5000};
   /// How long the leader polls before it sleeps. The leader polls only after `enough_close_events` events with less than
   /// `awake_for` between them.
   static constexpr std::chrono::microseconds awake_for{1000};
@@ -71,8 +73,8 @@ class network_threads {
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return leader_.watched; }
 
-  /// Makes this thread run the job once the thread has stopped leading. False: the job was not taken, because this thread does
-  /// not lead, another job runs, or the loop takes no more jobs.
+  /// Makes this thread run the job once the thread has stopped leading, or makes the job wait for its turn. False: the job was not
+  /// taken, because this thread does not lead, another job runs, or the loop takes no more jobs.
   bool run_soon(event_loop& of, job work);
   /// Refuses further jobs of the loop, and returns when none of its jobs runs or waits. Not to be called from a job.
   void finish_jobs(event_loop& of);
@@ -106,6 +108,7 @@ class network_threads {
   void wake_other();
   void run_jobs(std::optional<queued_job> next);
   void send_stuck_jobs();
+  bool is_stuck() const TROUPE_REQUIRES(turns_.mutex);
   void step();
   bool handle_posts();
   bool handle_events(bool wait);
@@ -124,6 +127,7 @@ class network_threads {
   std::atomic<bool> led_{false};
   std::atomic<std::uint64_t> times_led_{0};
   std::atomic<bool> over_{false};
+  std::atomic<bool> jobs_wait_{false};  // whether turns_.jobs has entries
   std::atomic<bool> idle_work_due_{false};
 
   struct {
@@ -153,6 +157,7 @@ class network_threads {
     std::deque<queued_job> jobs TROUPE_GUARDED_BY(mutex);
     leadership now TROUPE_GUARDED_BY(mutex) = leadership::vacant;
     bool job_runs TROUPE_GUARDED_BY(mutex) = false;
+    std::chrono::steady_clock::time_point job_began TROUPE_GUARDED_BY(mutex);  // long ago if the job waits for a future
     bool job_ran TROUPE_GUARDED_BY(mutex) = false;    // a job began since the last look of the thread that stands by
     bool one_looks TROUPE_GUARDED_BY(mutex) = false;  // the thread that stands by looks every `tick`
   } turns_;

@@ -31,6 +31,10 @@ struct node_network {
   network::shared_multiplexer* multiplexer = nullptr;  // null if the network is CAF's own, or if there is none
   gate::known_peers peers = {};                        // without a multiplexer it lists only own actors
 
+  /// Whether short work waits for other short work instead of going to another thread at once: the functions of this node share
+  /// the lock of an interpreter. Written before the first function is called.
+  bool takes_turns = false;
+
   explicit operator bool() const noexcept { return arriving != nullptr; }
   /// Makes this network thread call `run` after its current work, if work of this kind was short lately. False: nothing was
   /// done, and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays

@@ -96,6 +96,7 @@ void agent::start_node(troupe::settings options) {
   options.warn_detached = false;
   options.deadline = no_limit;
   options.prepare = [self](troupe::node& node) {
+    troupe::services_of(node).network.takes_turns = true;  // for the interpreter's lock
     node.functions().add(name_of_message, [self](troupe::call_arguments& call) { return self->serve(call); });
     node.functions().add(name_of_round, [self](troupe::call_arguments& call) { return self->settle(call); });
     node.functions().add(name_of_lead, [self](troupe::call_arguments& call) { return self->lead(call); });

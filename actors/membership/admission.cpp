@@ -35,7 +35,7 @@ std::uint64_t admission::join(join_progress how, const std::string& host, std::u
 
 void admission::answer(const hello& from, const caf::strong_actor_ptr& gateway, caf::typed_response_promise<welcome> promise) {
   if (members_.is_leaving()) {
-    promise.deliver(stopping_error(members_.table().self()));
+    promise.deliver(stopping_error(members_.table().self(), from));
     return;
   }
   const auto number = greetings_.new_number();

@@ -41,10 +41,11 @@ bool is_nobody(const caf::error& problem) {
 
 bool says_why(const caf::error& problem) { return problem.category() == caf::error(errc::refused).category(); }
 
-dial_end end_by(const caf::error& problem) {
+/// `is_wanted`: whether the node that was greeted is the one that is looked for.
+dial_end end_by(const caf::error& problem, bool is_wanted) {
   return problem == caf::sec::cannot_connect_to_node ? dial_end::nobody_listens
          : problem == caf::sec::unexpected_message   ? dial_end::another_listens
-         : problem == errc::stopping                 ? dial_end::is_stopping
+         : problem == errc::stopping && is_wanted    ? dial_end::is_stopping
                                                      : dial_end::not_reached;
 }
 
@@ -73,6 +74,11 @@ caf::error overtaken(const member& who) {
 }  // namespace
 
 caf::error stopping_error(const member& self) { return make_error(errc::stopping, "node '" + self.name + "' is stopping"); }
+
+caf::error stopping_error(const member& self, const hello& from) {
+  if (from.to == node_id{} || from.to == self.id) return stopping_error(self);
+  return make_error(errc::unknown_peer, "node '" + self.name + "' listens there, and is stopping");
+}
 
 greetings::effects greetings::on(greeting_event event, std::int64_t now_ns) {
   now_ = now_ns;
@@ -329,7 +335,7 @@ void greetings::take(const try_failed& what) {
     out_.emplace_back(join_changed{to->join});
     return;
   }
-  end_dial(*to, end_by(problem), to_exception(reason).what());
+  end_dial(*to, end_by(problem, to->greeted == to->whom.id), to_exception(reason).what());
   settle(*to, is_of_table ? caf::error{} : std::move(reason));
 }
 
@@ -434,7 +440,7 @@ void greetings::take(const node_stopped&) {
   has_stopped_ = true;
   for (const auto& [wait, what] : std::exchange(waiting_, {}))
     if (const auto* from = std::get_if<incoming>(&what))
-      out_.emplace_back(refuse_hello{from->caller, stopping_error(table_.self()), {}});
+      out_.emplace_back(refuse_hello{from->caller, stopping_error(table_.self(), from->from), {}});
   for (auto& [number, join] : std::exchange(joins_, {})) {
     join.failure = stopping_error(table_.self());
     out_.emplace_back(join_ended{number, std::move(join)});

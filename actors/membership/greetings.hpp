@@ -152,6 +152,8 @@ using greeting_event = std::variant<join_begun, dial_wanted, greeting_wanted, ne
                                     hello_welcomed, try_failed, holder_answered, holder_silent, pause_over, node_stopped>;
 
 caf::error stopping_error(const member& self);
+/// The answer of a node that stops to a greeting, which may be for another node at this address.
+caf::error stopping_error(const member& self, const hello& from);
 
 /// Decides how nodes get to know each other: greetings of this node to others, greetings of others to this node, and joins.
 /// This class sends no message and reads no clock. It asks the node by `accept` and `believes` of the settings.

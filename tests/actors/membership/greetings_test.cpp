@@ -197,6 +197,18 @@ BOOST_AUTO_TEST_CASE(all_that_waits_ends_when_the_node_stops) {  // GN-3, GN-4
   BOOST_TEST(on(greeting_wanted{stage.id}).empty());
 }
 
+BOOST_AUTO_TEST_CASE(the_end_of_another_node_at_the_address_is_not_that_of_the_wanted_one) {  // MT-8
+  const auto other = node(3, "stage", 4001);
+  table.met(other, nullptr, {}, member_table::way::hears, now);
+  table.left(other.id, "left", now);
+  table.hear(node_id{9}, {{stage, 0, member_state::up}}, now);
+  const auto first = on(address_connected{the<dial_address>(on(dial_wanted{stage})).wait, nullptr});
+  const auto second = on(hello_welcomed{the<say_hello>(first).wait, welcome_of(other), nullptr, {}});
+  BOOST_TEST((the<say_hello>(second).greeting.to == other.id));
+  on(try_failed{the<say_hello>(second).wait, stopping_error(other, the<say_hello>(second).greeting)});
+  BOOST_TEST((table.heard_of().about(stage.id).at(0).state != member_state::left));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 namespace {
@@ -410,7 +422,7 @@ class drawn_greetings {
   }
   void stop() {
     for (const auto& [wait, what] : waits_)
-      if (what.caller != 0) expect_refusal(what.caller, errc::stopping, "");
+      if (what.caller != 0) expect_refusal(what.caller, what.from.to == node_id{77} ? errc::unknown_peer : errc::stopping, "");
     for (const auto& [number, each] : joins_) expected_.push_back(end_of(number, errc::stopping, each.first, each.met));
     joins_.clear();
     std::ranges::sort(expected_);

@@ -358,6 +358,15 @@ BOOST_FIXTURE_TEST_CASE(a_farewell_is_news_at_once_and_frees_the_name, joined_no
   BOOST_TEST(a.news.back() == "up b");
 }
 
+BOOST_FIXTURE_TEST_CASE(is_told_only_to_who_looks_for_the_node_that_leaves, joined_nodes) {  // MT-8
+  auto& other = all.start("other", 3, 4003);
+  all.ask<caf::unit_t>(other.membership, support::leave_atom::value, std::string("done"));
+  all.ports[4002] = all.ports[4003];
+  caf::anon_send_exit(b.gateway, caf::exit_reason::remote_link_unreachable);
+  all.pass(8 * interval);
+  CHECK_NAMES(a.news, "up b", "unreachable b: connection lost");
+}
+
 BOOST_FIXTURE_TEST_CASE(does_not_wait_for_the_mute, joined_nodes) {
   caf::anon_send_exit(a.gateway, caf::exit_reason::kill);
   auto left = all.ask<caf::unit_t>(b.membership, support::leave_atom::value, std::string("done"));

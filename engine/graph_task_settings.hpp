@@ -26,7 +26,8 @@ struct recv_backward;
 /// Takes the gradients that reach recv_backward functions. A graph task calls emit() once for each recv_backward that it runs.
 /// `unreached`: empty, or one flag for each gradient. True: no function of the pass leads to the tensor, and its gradient is
 /// undefined. Gradients of other tensors may be undefined too.
-/// `more`: whether more gradients may follow, because functions of the task are ready, or run in lanes, or callbacks wait.
+/// `more`: whether more gradients may follow, because functions of the task are ready, or run in lanes, or callbacks wait, or
+/// `from` has post-hooks.
 class outlet {
  public:
   virtual ~outlet() = default;

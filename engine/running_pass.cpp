@@ -70,9 +70,11 @@ bool running_pass::all_of_each_graph_runs() const noexcept {
 
 running_pass::way_out running_pass::leaves_by() noexcept {
   const running_pass* const pass = here.innermost;
-  return pass == nullptr ? way_out{}
-                         : way_out{pass->settings_.emit_to, &pass->notes_.unreached,
-                                   !pass->ready_.empty() || pass->notes_.has_functions_away || pass->notes_.has_callbacks()};
+  if (pass == nullptr) return {};
+  const auto* const recv = pass->current_function();
+  const bool more = !pass->ready_.empty() || pass->notes_.has_functions_away || pass->notes_.has_callbacks() ||
+                    (recv != nullptr && !recv->post_hooks().empty());
+  return {pass->settings_.emit_to, &pass->notes_.unreached, more};
 }
 
 // The depth does not change, because it counts the passes on the stack of this thread, and `outer` may be on the stack of

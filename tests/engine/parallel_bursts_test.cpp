@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -17,6 +18,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
 #include <torch/csrc/autograd/variable.h>
 #include <boost/test/unit_test.hpp>
 
@@ -133,19 +135,24 @@ BOOST_AUTO_TEST_CASE(say_that_no_more_follows_only_with_the_last_gradient) {
 
 // GT-11: callbacks run before the rest of the weight leaves.
 BOOST_AUTO_TEST_CASE(say_that_more_follows_the_last_gradient_if_a_callback_waits) {
-  for (const bool is_libtorchs : {false, true}) {
+  for (int round = 0; round < 4; ++round) {
     told out;
     int called = 0;
     const auto received = attach_recv({troupe::node_id{1}, 1}, message(1), {at::ones({2})}, {true})[0];
     const auto sum = received.sin().sum();
-    sum.register_hook([&](const at::Tensor& gradient) {
+    const auto queue = [&, is_libtorchs = round % 2 == 1](const auto& gradients) {
       const auto call = [&] { ++called; };
       if (is_libtorchs)
         torch::autograd::Engine::get_default_engine().queue_callback(call);
       else
         troupe::queue_callback(call);
-      return gradient;
-    });
+      return gradients;
+    };
+    if (round < 2)
+      sum.register_hook([&](const at::Tensor& gradient) { return queue(gradient); });
+    else  // runs when the gradient has left
+      received.grad_fn()->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [&](const auto& outputs, const auto&) { return queue(outputs); }));
     graph_task_settings settings;
     settings.roots = {torch::autograd::impl::gradient_edge(sum)};
     settings.root_gradients = {at::ones({})};

@@ -121,6 +121,7 @@ installed_engine* ours = nullptr;
 Engine& stub_of_ours() { return *ours; }
 Engine& stub_of_libtorch() { return ours->libtorch(); }
 
+#if TROUPE_TORCH_HAS_GRADIENT_BUFFERS
 engine::node_pointer running_function() { return engine::current_function(torch::autograd::get_current_node()); }
 
 // Leads libtorch's own calls of get_current_node() here, or back. libtorch gives buffers of gradients to no other function than
@@ -136,6 +137,9 @@ void lead_libtorch(bool here) try {
 } catch (const std::runtime_error&) {
   // libtorch was built in another way: a function that asks for buffers gets an error.
 }
+#else
+void lead_libtorch(bool) {}
+#endif
 
 }  // namespace
 

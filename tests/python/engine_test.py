@@ -377,6 +377,25 @@ class EngineTest(unittest.TestCase):
             """, LD_PRELOAD=PRELOAD, TROUPE_REPORT="1")
         self.assertIn("troupe: 2 backward passes", done.stderr)
 
+    @unittest.skipUnless(PRELOAD, "TROUPE_PRELOAD names no library")
+    def test_an_engine_of_a_cpp_library_keeps_the_passes_until_the_library_gives_them_back(self):  # PE-2
+        self.passes(f"""
+            import ctypes, torch, torchtroupe
+            library = ctypes.CDLL({str(pathlib.Path(PRELOAD or "").with_name("libtroupe.so"))!r})
+            x = torch.ones(3, requires_grad=True)
+            for _ in range(2):
+                library.troupe_install_engine()
+                try:
+                    torchtroupe.install()
+                    raise AssertionError("expected an error")
+                except RuntimeError as error:
+                    assert "libtroupe.so has taken them; call its troupe_uninstall_engine() before" in str(error), error
+                library.troupe_uninstall_engine()
+            torchtroupe.install()
+            (x * 2).sum().backward()
+            assert torchtroupe.report().passes == 1
+            """)
+
 
 if __name__ == "__main__":
     if importlib.util.find_spec("torch") is None:

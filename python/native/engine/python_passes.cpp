@@ -145,7 +145,8 @@ taken_call calls[] = {
 };
 std::mutex taking;
 
-// Before the first call, a slot leads to code of its own library, which looks the function up.
+// `address`: in the slot of the call, or in the default engine. Before the first call, a slot leads to code of its own library,
+// which looks the function up.
 void refuse_other_owner(const taken_call& call, void* address) {
   Dl_info owner{};
   void* const visible = ::dlsym(RTLD_DEFAULT, call.symbol);  // of a library in LD_PRELOAD, if any
@@ -153,8 +154,10 @@ void refuse_other_owner(const taken_call& call, void* address) {
     if (each == nullptr || ::dladdr(each, &owner) == 0) continue;
     const std::string file(owner.dli_fname);
     if (!file.ends_with("/libtorch_cpu.so") && !file.ends_with(std::string("/") + call.library))
-      throw std::runtime_error("expected that passes run on libtorch's engine, but " + file +
-                               " has taken them; do not preload libtroupe_preload.so beside torchtroupe");
+      throw std::runtime_error("expected that passes run on libtorch's engine, but " + file + " has taken them; " +
+                               (file.ends_with("/libtroupe_preload.so")
+                                  ? "do not preload it beside torchtroupe"
+                                  : "call its troupe_uninstall_engine() before torchtroupe.install()"));
   }
 }
 
@@ -175,6 +178,7 @@ void take_python_passes(bool compiled) {
     libtorchs_current = reinterpret_cast<node_pointer (*)()>(calls[1].libtorchs);
     libtorchs_execute = reinterpret_cast<execute_function>(calls[3].libtorchs);
   }
+  refuse_other_owner(calls[3], *reinterpret_cast<void**>(&Engine::get_default_engine()));  // its table of virtual functions
   // A call that is taken may lead to libtorch again: the loader has looked the function up at that time.
   std::vector<const taken_call*> missing;
   for (const auto& each : calls) {

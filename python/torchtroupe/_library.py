@@ -51,6 +51,12 @@ def load():
     return library
 
 
+def has_rpc():
+    """As torch.distributed.rpc.is_available()."""
+    import torch
+    return hasattr(torch._C, "_rpc_init")
+
+
 def refuse_second_libtorch():
     copies = copies_of_libtorch()
     if len(copies) != 1:

@@ -9,6 +9,12 @@ import warnings
 import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
+
+from ._library import has_rpc
+
+if not has_rpc():
+    raise ImportError(f"torchtroupe: the torch {torch.__version__} in {os.path.dirname(torch.__file__)} was built without RPC (USE_RPC=1). "
+                      "RpcOptions and workers need a torch with RPC")
 from torch._C._distributed_rpc import _get_current_rpc_agent, _set_and_start_rpc_agent
 from torch.distributed.rpc import api, constants
 from torch.distributed.rpc.internal import RPCExecMode

@@ -315,6 +315,25 @@ class EngineTest(unittest.TestCase):
         done = run("import sys; sys.modules['torch'] = None; import torchtroupe")
         self.assertRegex(done.stderr, r"ImportError: torchtroupe needs a release of torch 2\.\d+\.\* for CPUs or CUDA, which can't be imported here")
 
+    def test_a_torch_without_rpc_has_the_engine_and_an_error_for_rpc(self):
+        self.passes("""
+            import sys, torch
+            del torch._C._rpc_init
+            for each in [name for name in sys.modules if name.startswith(("torch.distributed.rpc", "torch._C._distributed_rpc"))]:
+                del sys.modules[each]
+            sys.modules["torch._C._distributed_rpc"] = None
+            import torchtroupe
+            torchtroupe.install()
+            (torch.ones(3, requires_grad=True) * 2).sum().backward()
+            assert torchtroupe.report().passes == 1
+            for use in (lambda: torchtroupe.RpcOptions, lambda: __import__("torchtroupe.rpc")):
+                try:
+                    use()
+                    raise AssertionError("expected an error")
+                except ImportError as error:
+                    assert "was built without RPC" in str(error) and "need a torch with RPC" in str(error), error
+            """)
+
     def test_a_second_libtorch_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             other = shutil.copy(next(pathlib.Path("/lib/x86_64-linux-gnu").glob("libutil.so*")), folder + "/libtorch_cpu.so")

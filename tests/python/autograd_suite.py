@@ -6,7 +6,7 @@
                                                RESULTS/pytorch.jsonl and RESULTS/troupe.jsonl, leaves out tests that are there,
                                                and names the tests with two outcomes
 
-Fails if a test passes on PyTorch's engine alone. Each file runs in a process of its own, which starts again behind a test that ends it."""
+Fails if a test passes on PyTorch's engine alone, or if a file can't be imported. Each file runs in a process of its own, which starts again behind a test that ends it."""
 import collections
 import contextlib
 import faulthandler
@@ -96,7 +96,11 @@ def compare(folder):
     passed = [key for key, each in theirs.items() if each["status"] == "pass"]
     lost = [key for key in passed if ours.get(key, {}).get("status") != "pass"]
     print(f"of the {len(passed)} tests that pass on PyTorch's engine, {len(passed) - len(lost)} pass on troupe's")
-    return 1 if lost or not passed else 0
+    broken = sorted({file for file, test in theirs | ours if test == "its import"})
+    if broken:
+        print(f"expected that each file can be imported, and these can't: {', '.join(broken)}. Take the sources of this PyTorch, or name "
+              f"other files; begin with an empty {folder}")
+    return 1 if lost or broken or not passed else 0
 
 
 def main():

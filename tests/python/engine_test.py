@@ -381,6 +381,18 @@ class EngineTest(unittest.TestCase):
             said = self.passes(ONE_PASS, TORCHTROUPE_LIBRARY=str(damaged), **installed)
             self.assertRegex(said.stderr, rf"^torchtroupe: can't load {damaged} into torch {minor}\.\S+ of /\S+: .*; passes stay on")
 
+    def test_a_file_of_pytorchs_tests_that_can_not_be_imported_fails_the_comparison(self):
+        suite = pathlib.Path(__file__).with_name("autograd_suite.py")
+        with tempfile.TemporaryDirectory() as folder:
+            test = "import unittest\nclass Case(unittest.TestCase):\n    def test_nothing(self): pass\n"
+            for name, text, status in (("one", test, 0), ("two", "import torch.nowhere\n", 1)):
+                (pathlib.Path(folder) / f"test_{name}.py").write_text(text)
+                done = subprocess.run([sys.executable, suite, folder, folder + "/results", "test_*.py"], text=True, capture_output=True,
+                                      timeout=300)
+                self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+                self.assertIn("of the 1 tests that pass on PyTorch's engine, 1 pass on troupe's", done.stdout)
+            self.assertIn("these can't: test_two.py", done.stdout)
+
     @unittest.skipUnless(PRELOAD, "TROUPE_PRELOAD names no library")
     def test_a_preloaded_engine_keeps_the_passes(self):  # PE-2
         done = self.passes("""

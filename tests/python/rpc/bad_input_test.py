@@ -80,10 +80,17 @@ class Start(unittest.TestCase):
                       "expected 3 workers, and rank 2 has not come within 6 s", "or give all workers the true world_size")
 
     def test_a_missing_worker_is_named_also_by_a_tcp_store(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.all_told(2, lambda rank, folder: init(rank, 3, init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=6),
-                      "expected 3 workers, and rank 2 has not come within 6 s")
+        def body(rank, folder):
+            if rank == 0:  # init_rpc() goes on with the store that listens on the port
+                store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False, multi_tenant=True)
+                with open(f"{folder}/port.new", "w", encoding="utf-8") as file:
+                    file.write(str(store.port))
+                os.rename(f"{folder}/port.new", f"{folder}/port")
+            wait_for(f"{folder}/port")
+            with open(f"{folder}/port", encoding="utf-8") as file:
+                init(rank, 3, init_method=f"tcp://127.0.0.1:{file.read()}", rpc_timeout=6)
+
+        self.all_told(2, body, "expected 3 workers, and rank 2 has not come within 6 s")
 
     def test_two_sizes_of_the_world_are_an_error(self):
         self.all_told(2, lambda rank, folder: workers.start(rank, 2 + rank, folder),

@@ -68,12 +68,32 @@ def _is_of_agent(host, port):
     return getattr(rendezvous, "_agent_store_serves", usual)(host, port)
 
 
+def _this_start(store, rank, world_size, until, seconds):
+    """What the keys of this start of the group begin with. The store of torchrun's agents outlives the workers, which the agents start
+    again, and two agents may count the starts differently. So rank 0 gives each start an id. The id that another worker finds may be
+    that of an earlier start, in which rank 0 has not seen this worker."""
+    mine = uuid.uuid4().hex
+    if rank == 0:
+        store.set("troupe/start", mine)
+        others = [get(store, f"{mine}/{other}", until, _missing(other, world_size, seconds)) for other in range(1, world_size)]
+        store.set(f"{mine}/seen", " ".join(others))
+        return mine
+
+    def seen():
+        start = store.get("troupe/start").decode() if store.check(["troupe/start"]) else ""
+        store.set(f"{start}/{rank}", mine)
+        return start if store.check([f"{start}/seen"]) and mine in store.get(f"{start}/seen").decode() else None
+
+    return _await(store, seen, until, f"all {world_size} workers of this start of the group: rank 0 has not seen them within {seconds:g} s. "
+                  "Start all of them, and give each a rank of its own below the world_size")
+
+
 @contextlib.contextmanager
-def patient_stores(seconds):
+def patient_stores(seconds, world_size):
     """Stores that PyTorch opens meanwhile are there within the seconds, and wait for no workers."""
     usual = rendezvous._create_c10d_store
 
-    def create(host, port, rank, world_size, timeout, use_libuv=True):
+    def create(host, port, rank, _, timeout, use_libuv=True):
         is_of_agent = _is_of_agent(host, port)
         serves = rank == 0 and not is_of_agent
         until = time.monotonic() + seconds
@@ -84,8 +104,11 @@ def patient_stores(seconds):
                                   use_libuv=use_libuv),
             seconds, f"init_rpc: {host}:{port} does not answer as a store within {seconds:g} s. Is another program there? Give "
             "init_method (MASTER_ADDR, MASTER_PORT) the address of the store")
-        # The store of torchrun's agent outlives the processes that it starts again.
-        return dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store) if is_of_agent else store
+        if not is_of_agent:
+            return store
+        # Workers of a group without a fixed size need not come together.
+        start = _this_start(store, rank, world_size, until, seconds) if world_size else os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return dist.PrefixStore(start, store)
 
     rendezvous._create_c10d_store = create
     try:
@@ -103,22 +126,32 @@ def check_path(init_method):
                                "correct init_method")
 
 
-def get(store, key, until, what):
-    """The value of the key once it is set. Raises RuntimeError, which names what was awaited, or the worker that has failed."""
+def _await(store, find, until, what):
+    """What find() returns once that is not None. Raises RuntimeError, which names what was awaited, or the worker that has failed."""
     step = SHORTEST_STEP
     try:
-        while not store.check([key]):
+        while (found := find()) is None:
             check_failure(store)
             if time.monotonic() > until:
                 raise _Failed(f"init_rpc: waited in vain for {what}")
             time.sleep(step)
             step = min(2 * step, LONGEST_STEP)
-        return store.get(key).decode()
+        return found
     except _Failed:
         raise
     except RuntimeError as error:  # c10d's errors
         raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the store has "
                            f"ended: see its error ({error})") from None
+
+
+def get(store, key, until, what):
+    """The value of the key once it is set."""
+    return _await(store, lambda: store.get(key).decode() if store.check([key]) else None, until, what)
+
+
+def _missing(rank, world_size, seconds):
+    return (f"rank {rank}: expected {world_size} workers, and rank {rank} has not come within {seconds:g} s. Start that worker, or give "
+            "all workers the true world_size")
 
 
 @contextlib.contextmanager
@@ -176,9 +209,7 @@ def members_of_group(store, name, rank, world_size, timeout):
                            "worker a rank of its own, and each start of the group a store of its own")
     all_members = {}
     for other_rank in range(world_size):
-        other = _read(get(store, f"troupe/name/{other_rank}", until,
-                          f"rank {other_rank}: expected {world_size} workers, and rank {other_rank} has not come within {timeout:g} s. "
-                          "Start that worker, or give all workers the true world_size"))
+        other = _read(get(store, f"troupe/name/{other_rank}", until, _missing(other_rank, world_size, timeout)))
         _check_versions(mine, other)
         if other["world"] != world_size:
             raise RuntimeError(f"init_rpc: expected the same world_size in all workers. Worker '{name}' has {world_size}, worker "

@@ -271,7 +271,7 @@ def init_rpc(usual, name, backend, rank, world_size, options):
     if not isinstance(options, RpcOptions):
         return usual(name, backend, rank, world_size, options)  # which refuses them
     _meeting.check_path(options.init_method)
-    with _meeting.patient_stores(_patience(options)):
+    with _meeting.patient_stores(_patience(options), world_size):
         return usual(name, backend, rank, world_size, options)
 
 

@@ -38,6 +38,24 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
 print("sum", rpc.rpc_sync(f"worker{1 - rank}", torch.add, args=(1, 2)), flush=True)
 rpc.shutdown()
 """
+ON_TWO_HOSTS = """
+import os, signal
+import torch
+import torch.distributed.rpc as rpc
+import torchtroupe
+host, rank = os.environ["HOST"], int(os.environ["RANK"])
+begun = f"{os.path.dirname(__file__)}/{host}"
+is_first = not os.path.exists(begun)
+open(begun, "w").close()
+rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=2, rpc_backend_options=torchtroupe.RpcOptions())
+if is_first and host == "a":
+    signal.pause()  # until the agent ends this worker
+result = rpc.rpc_sync(f"worker{1 - rank}", torch.add, args=(1, 2))
+if is_first:
+    os._exit(1)
+print("sum", result, "restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
+rpc.shutdown()
+"""
 slow = threading.Event()
 
 
@@ -253,6 +271,27 @@ class group(unittest.TestCase):
             done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", program.name],
                                   capture_output=True, text=True, timeout=120)
         self.assertEqual((done.returncode, done.stdout.count("sum 3")), (0, 2), done.stdout + done.stderr)
+
+    def test_torchrun_starts_a_group_of_two_hosts_that_failed_on_one_of_them_once_more(self):
+        """The agent of the other host starts its workers again too, and does not count that."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/program.py", "w") as program:
+                program.write(ON_TWO_HOSTS)
+            store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--max-restarts=1",
+                       "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{store.port}", "--rdzv-conf=is_host=0", "--local-addr=127.0.0.1",
+                       program.name]
+            agents = [subprocess.Popen(command, env={**os.environ, "HOST": host}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                      for host in "ab"]
+            try:
+                told = "".join(each.communicate(timeout=180)[0] for each in agents)
+            finally:
+                for each in agents:
+                    each.terminate()
+                    each.wait()
+        self.assertEqual([each.returncode for each in agents], [0, 0], told)
+        self.assertIn("sum 3 restarts 0", told)
+        self.assertIn("sum 3 restarts 1", told)
 
     def test_workers_come_and_go_without_a_world_size(self):
         def body(rank, folder):

@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/autograd/functions/sendrpc_backward.h>
 
 #include <troupe/actors/node_access.hpp>
+#include <troupe/actors/nodes/node_link.hpp>
 #include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/passes/pass_start.hpp>
 #include <troupe/actors/services/message_clock.hpp>
@@ -29,6 +30,7 @@ namespace da = torch::distributed::autograd;
 using torch::autograd::edge_list;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
+using troupe::nodes::visit;
 
 namespace {
 
@@ -117,12 +119,16 @@ class torch_pass : public troupe::passes::guest_pass {
 
 std::size_t passes_now() noexcept { return running; }
 
+autograd_contexts::autograd_contexts(troupe::node& here, worker_id own,
+                                     std::function<std::optional<troupe::peer>(worker_id)> peer_of)
+    : here_(troupe::runtime_of(here).link()), own_(own), peer_of_(std::move(peer_of)) {}
+
 troupe::passes::guest_maker autograd_contexts::guest_of(std::int64_t context, troupe::context_id id) const {
   const auto node_of = [peer_of = peer_of_](worker_id worker) {
     const auto peer = peer_of(worker);
     return peer ? std::optional(peer->id()) : std::nullopt;
   };
-  return [=, here = here_.id(), own = own_]() -> std::shared_ptr<troupe::passes::guest_pass> {
+  return [=, here = here_->id(), own = own_]() -> std::shared_ptr<troupe::passes::guest_pass> {
     try {
       return std::make_shared<torch_pass>(da::DistAutogradContainer::getInstance().retrieveContext(context), id, here, own,
                                           node_of);
@@ -133,7 +139,8 @@ troupe::passes::guest_maker autograd_contexts::guest_of(std::int64_t context, tr
 }
 
 troupe::passes::open_context autograd_contexts::open(std::int64_t context) {
-  auto& contexts = troupe::services_of(here_).contexts;
+  const visit inside(*here_);
+  auto& contexts = inside->services().contexts;
   const std::lock_guard lock(mutex_);
   if (const auto known = entries_.find(context); known != entries_.end()) return contexts.find(known->second.id);
   if (worker_of(context) != own_) return {};
@@ -151,6 +158,7 @@ std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64
                                std::to_string(worker_of(context)) + " was released, or has not come to worker " +
                                std::to_string(own_) + " with a request");
   };
+  const visit inside(*here_);
   const auto opened = open(context);
   expect(opened.record != nullptr);
   const auto id = opened.record->id();
@@ -167,7 +175,7 @@ std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64
     else
       place = {troupe::engine::recording_from_now({}).from, ++here.made};
   }
-  return std::make_unique<scope_of_thread>(here_.id(), id, std::move(place), std::string(), bounds);
+  return std::make_unique<scope_of_thread>(here_->id(), id, std::move(place), std::string(), bounds);
 }
 
 void autograd_contexts::ended(std::int64_t context) {
@@ -182,13 +190,14 @@ void autograd_contexts::close(std::unique_lock<std::mutex>& lock, std::unordered
   const bool is_own = worker_of(which->first) == own_;
   entries_.erase(which);
   lock.unlock();
-  if (is_own) troupe::services_of(here_).contexts.close(id);
+  if (const visit inside(*here_); is_own && inside) inside->services().contexts.close(id);
 }
 
 void autograd_contexts::joined(std::int64_t context, troupe::context_id id) {
+  const visit inside(*here_);
   const std::lock_guard lock(mutex_);
-  if (!entries_.emplace(context, entry{id}).second) return;
-  if (const auto found = troupe::services_of(here_).contexts.find(id); found.record)
+  if (!inside || !entries_.emplace(context, entry{id}).second) return;
+  if (const auto found = inside->services().contexts.find(id); found.record)
     found.record->guests.set(guest_of(context, id), released_by_drop(context));
 }
 
@@ -213,12 +222,15 @@ std::optional<std::int64_t> autograd_contexts::number_of(troupe::context_id id) 
 }
 
 void autograd_contexts::note_recorded(troupe::context_id id) const {
-  if (const auto found = troupe::services_of(here_).contexts.find(id); found.record)
+  const visit inside(*here_);
+  if (!inside) return;
+  if (const auto found = inside->services().contexts.find(id); found.record)
     found.record->add({}, {}, {troupe::support::call_scope::recorded()});
 }
 
 troupe::future<troupe::done> autograd_contexts::start(std::int64_t context, edge_list roots, variable_list gradients,
                                                       bool keep_graph) {
+  const visit inside(*here_);
   const auto opened = open(context);
   if (!opened.record) throw std::runtime_error("autograd context " + std::to_string(context) + " was released");
   auto job = std::make_shared<troupe::contracts::backward_job>();
@@ -229,7 +241,7 @@ troupe::future<troupe::done> autograd_contexts::start(std::int64_t context, edge
   job->recorded.from = 0;  // everything that this thread has recorded
   job->deadline = no_limit;
   auto result = job->result;
-  troupe::passes::start_pass(troupe::services_of(here_), opened.record, opened.actor, job);
+  troupe::passes::start_pass(inside->services(), opened.record, opened.actor, job);
   return result;
 }
 
@@ -244,13 +256,12 @@ void autograd_contexts::backward(std::int64_t context, edge_list roots, variable
 }
 
 void autograd_contexts::ask_opener(std::int64_t context, edge_list roots, variable_list gradients, bool keep_graph) {
-  const auto opened = open(context);
+  const auto record = open(context).record;
   const auto opener = peer_of_(worker_of(context));
-  if (!opened.record || !opener) throw std::runtime_error("autograd context " + std::to_string(context) + " was released");
-  auto& parts = troupe::services_of(here_);
-  const troupe::message_id root{parts.clock.next_number(), here_.id()};
-  opened.record->add({troupe::engine::make_node<send_of_torch>(root, std::move(roots)), 0}, opener->id(),
-                     {troupe::support::call_scope::recorded()});
+  if (!record || !opener) throw std::runtime_error("autograd context " + std::to_string(context) + " was released");
+  const troupe::message_id root{visit(*here_)->services().clock.next_number(), here_->id()};
+  record->add({troupe::engine::make_node<send_of_torch>(root, std::move(roots)), 0}, opener->id(),
+              {troupe::support::call_scope::recorded()});
   const auto in_context = scope(context, {});
   const struct until_here {
     ~until_here() { contexts.ended(context); }

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include <torch/csrc/autograd/variable.h>
@@ -29,12 +28,12 @@ namespace torchtroupe {
 ///         the gradients of its roots to a send of its own, and asks the opener for the pass that begins there.
 ///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the requests
 ///         of this worker in it have ended. With troupe's context the other workers release that of PyTorch.
+///   UX-4  the node may end before: then no message leaves and no pass begins, and what is noted is dropped.
 class autograd_contexts : public std::enable_shared_from_this<autograd_contexts> {
  public:
   using worker_id = std::int16_t;
   /// `own`: the id of this worker. `peer_of`: the node of a worker; none if there is no such worker.
-  autograd_contexts(troupe::node& here, worker_id own, std::function<std::optional<troupe::peer>(worker_id)> peer_of)
-      : here_(here), own_(own), peer_of_(std::move(peer_of)) {}
+  autograd_contexts(troupe::node& here, worker_id own, std::function<std::optional<troupe::peer>(worker_id)> peer_of);
 
   autograd_contexts(const autograd_contexts&) = delete;
   autograd_contexts& operator=(const autograd_contexts&) = delete;
@@ -74,7 +73,7 @@ class autograd_contexts : public std::enable_shared_from_this<autograd_contexts>
   std::shared_ptr<void> released_by_drop(std::int64_t context);
   troupe::passes::guest_maker guest_of(std::int64_t context, troupe::context_id id) const;
 
-  troupe::node& here_;
+  const std::shared_ptr<troupe::nodes::node_link> here_;
   const worker_id own_;
   const std::function<std::optional<troupe::peer>(worker_id)> peer_of_;
   std::mutex mutex_;  // guards entries_

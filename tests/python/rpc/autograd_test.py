@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributed autograd on troupe's passes: what PyTorch's own suites (suite.py) do not ask."""
+import pathlib
+import threading
 import time
 import unittest
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+import torchtroupe
 import workers
 
 
@@ -53,6 +56,32 @@ class dies(torch.autograd.Function):
 
 def with_death(x):
     return dies.apply(x)
+
+
+begun, over = threading.Semaphore(0), threading.Event()  # of functions that outlive their node
+heard = []
+
+
+@torchtroupe.function("outlives")
+def outlives(x):
+    begun.release()
+    over.wait(60)
+    try:
+        rpc.rpc_sync("worker0", torch.add, args=(x, x))
+    except RuntimeError as error:
+        heard.append(str(error))
+    try:
+        torchtroupe.peer("worker0").call("nothing")
+    except ConnectionError as error:
+        heard.append(str(error))
+    return x * x
+
+
+def has_thread(name):
+    try:
+        return any(each.read_text().startswith(name) for each in pathlib.Path("/proc/self/task").glob("*/comm"))
+    except OSError:  # a thread has ended meanwhile
+        return True
 
 
 def leaf():
@@ -175,6 +204,32 @@ class passes(unittest.TestCase):
             return all(told)
 
         self.assertEqual(workers.run(3, body), [True] * 3)
+
+    def test_functions_may_outlive_their_node(self):  # UX-4
+        """Requests and calls by name that run on when their node has ended get errors, and harm nobody."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder, node=["--stop-limit=1"])
+            if rank == 0:
+                x, failed = torch.rand(3, requires_grad=True), []
+                with dist_autograd.context():
+                    request = rpc.rpc_async("worker1", outlives, args=(x,))
+                    for ask in (lambda: torchtroupe.peer("worker1").call("outlives", x), request.wait):
+                        try:
+                            ask()
+                        except (RuntimeError, ConnectionError) as error:
+                            failed.append(str(error))
+                rpc.shutdown(graceful=False)
+                return ["worker1" in each for each in failed]
+            both = begun.acquire(timeout=30) and begun.acquire(timeout=30)
+            rpc.shutdown(graceful=False)
+            over.set()
+            until = time.monotonic() + 30
+            while has_thread("troupe") and time.monotonic() < until:
+                time.sleep(0.01)
+            return both and not has_thread("troupe") and len(heard) == 4 or heard
+
+        self.assertEqual(workers.run(2, body), [[True, True], True])
 
     def test_contexts_leave_nothing(self):  # UX-3
         def body(rank, folder):

@@ -15,7 +15,6 @@
 
 #include <troupe/actors/calls/late_answer.hpp>
 #include <troupe/actors/node_access.hpp>
-#include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/texts.hpp>
@@ -178,6 +177,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
   const auto sent = sent_request::of_this_thread();
   began();
   std::optional<std::int64_t> joined;  // the autograd context that counts this request
+  std::function<void()> resume;
   try {
     const auto peer = peer_of(to.id_);
     if (!peer) throw std::runtime_error("worker '" + to.name_ + "' is unknown, or this worker has shut down");
@@ -189,10 +189,11 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     auto* const network = with_node([](troupe::node& node) { return &troupe::services_of(node).network; });
     const auto scope = scope_of(context);
     joined = context;
+    resume = waiting_thread::request();
     auto reply = peer->call(name_of_message, std::move(form.tensors), std::move(form.values), {},
                             timeout.count() > 0 ? std::optional(timeout) : std::nullopt);
     const auto self = shared_from_this();  // an end may run after close()
-    reply.then([self, future, timeout, context, resume = waiting_thread::request(), sent, network](const auto& done) {
+    reply.then([self, future, timeout, context, resume, sent, network](const auto& done) {
       std::function<void()> end = [self, future, timeout, context, resume, done] {
         self->complete(future, done, timeout);
         if (resume) resume();
@@ -206,6 +207,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     sent->not_sent();
     future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(why.what())));
     if (joined) contexts_->ended(*joined);
+    if (resume) resume();
     ended();
   }
   return future;
@@ -220,8 +222,7 @@ void agent::run(std::function<void()> end, const troupe::services::node_network&
     self->times_.note(name_of_message, troupe::support::steady_ns() - began);
   };
   auto here = [timed] {
-    auto* const observer = troupe::blocking_observer::current();
-    const waiting_thread told([observer] { observer->blocked(); }, [observer] { observer->resumed(); });
+    const waiting_thread told;
     timed();
   };
   auto elsewhere = [this, timed] { callbacks_.run(timed); };
@@ -288,8 +289,7 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
     contexts_->joined(troupe::get<std::int64_t>(call.values, name_of_context), call.context);
   const c10::InferenceMode computes(false);
   const c10::AutoGradMode records(true);
-  auto* const observer = troupe::blocking_observer::current();  // of this call: its worker is free while the call waits
-  const waiting_thread told([observer] { observer->blocked(); }, [observer] { observer->resumed(); });
+  const waiting_thread told;  // the worker of this call is free while the call waits
   future_ptr result;
   try {
     result = (*cb_)(*message, {});

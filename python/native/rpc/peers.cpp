@@ -19,7 +19,6 @@
 #include <troupe/actors/node_access.hpp>
 #include <troupe/actors/nodes/node_link.hpp>
 #include <troupe/actors/remote_object.hpp>
-#include <troupe/actors/support/blocking_observer.hpp>
 #include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/engine/gradient_table.hpp>
@@ -204,8 +203,7 @@ troupe::call_reply run_python(const std::shared_ptr<agent>& by, troupe::call_arg
                        .gradients = call.gradients,
                        .context = by->contexts().number_of(call.context)};
   const torch_context inside(message.context);
-  auto* const observer = troupe::blocking_observer::current();  // of this call: its worker is free while the call waits
-  const torchtroupe::waiting_thread told([observer] { observer->blocked(); }, [observer] { observer->resumed(); });
+  const torchtroupe::waiting_thread told;  // the worker of this call is free while the call waits
   const auto* const outer = std::exchange(running, &message);
   registered.run(&message);
   running = outer;

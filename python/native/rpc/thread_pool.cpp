@@ -2,48 +2,64 @@
 #include "rpc/thread_pool.hpp"
 
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <utility>
+
+#include <troupe/messages/errors.hpp>
 
 namespace torchtroupe {
 
-struct waiting_thread::account {
-  std::function<void()> blocked, resumed;
+struct waiting_thread::account final : troupe::blocking_observer {
+  std::function<void()> told_blocked, told_resumed;
   std::mutex mutex;
   std::size_t open = 0;
   bool over = false;
 
-  static std::shared_ptr<account>& current() {
-    static thread_local std::shared_ptr<account> of_thread;
-    return of_thread;
+  static std::shared_ptr<account>& of_thread() {
+    static thread_local std::shared_ptr<account> own;
+    return own;
   }
-  void begin() {
+  void blocked() override {
     const std::lock_guard lock(mutex);
-    if (++open == 1) blocked();
+    if (open == 0) told_blocked();
+    ++open;
   }
-  void end() {
+  void resumed() override {
     const std::lock_guard lock(mutex);
-    if (--open == 0 && !over) resumed();
+    if (--open == 0 && !over) told_resumed();
   }
 };
 
 waiting_thread::waiting_thread(std::function<void()> blocked, std::function<void()> resumed)
-    : account_(std::make_shared<account>()), outer_(std::exchange(account::current(), account_)) {
-  account_->blocked = std::move(blocked);
-  account_->resumed = std::move(resumed);
+    : account_(std::make_shared<account>()),
+      outer_(std::exchange(account::of_thread(), account_)),
+      outer_observer_(std::exchange(account::current(), account_.get())) {
+  account_->told_blocked = std::move(blocked);
+  account_->told_resumed = std::move(resumed);
 }
 
+waiting_thread::waiting_thread()
+    : waiting_thread([outer = account::current()] { outer->blocked(); }, [outer = account::current()] { outer->resumed(); }) {}
+
 waiting_thread::~waiting_thread() {
-  account::current() = std::move(outer_);
+  account::current() = outer_observer_;
+  account::of_thread() = std::move(outer_);
   const std::lock_guard lock(account_->mutex);
   account_->over = true;
-  if (account_->open > 0) account_->resumed();
+  if (account_->open > 0) account_->told_resumed();
 }
 
 std::function<void()> waiting_thread::request() {
-  auto of_thread = account::current();
-  if (!of_thread) return {};
-  of_thread->begin();
-  return [of_thread] { of_thread->end(); };
+  auto own = account::of_thread();
+  if (!own) return {};
+  own->blocked();
+  return [own] { own->resumed(); };
+}
+
+thread_pool::thread_pool(std::size_t most) : most_(most) {
+  const troupe::checked_lock lock(mutex_);
+  add_thread();
 }
 
 void thread_pool::run(std::function<void()> task) {
@@ -61,10 +77,23 @@ void thread_pool::run(std::function<void()> task) {
 // A thread that is woken counts as idle until it runs.
 void thread_pool::wake_thread() {
   if (!has_slot()) return;
-  if (tasks_.size() > idle_ && threads_.size() - blocked_ < most_)
+  if (tasks_.size() <= idle_ || threads_.size() - blocked_ >= most_) return wake_.notify_one();
+  try {
+    add_thread();
+  } catch (const troupe::error&) {
+    wake_.notify_one();  // a thread that does not wait takes the task, perhaps later (QK-3)
+  }
+}
+
+void thread_pool::add_thread() {
+  try {
     threads_.emplace_back([this] { serve(); });
-  else
-    wake_.notify_one();
+  } catch (const std::system_error& refused) {
+    throw troupe::error(troupe::errc::function_failed,
+                        "a worker gets no thread for callbacks beside the " + std::to_string(threads_.size()) + " that wait (" +
+                          refused.code().message() +
+                          "); nest fewer requests, or raise the limit on the process's threads or memory");
+  }
 }
 
 void thread_pool::serve() {
@@ -90,6 +119,7 @@ void thread_pool::serve() {
 
 void thread_pool::block() {
   const troupe::checked_lock lock(mutex_);
+  if (!stopped_ && threads_.size() == blocked_ + 1) add_thread();
   ++blocked_;
   if (!tasks_.empty() && !stopped_) wake_thread();
 }

@@ -174,7 +174,9 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     future->markCompleted(torch::distributed::autograd::CleanupAutogradContextResp().toMessage());
     return future;
   }
-  const auto sent = sent_request::of_this_thread();
+  // Python's garbage collector may send a deletion between a request of the thread and its wait.
+  const bool is_deletion = message->type() == rpc::MessageType::RREF_USER_DELETE;
+  const auto sent = is_deletion ? std::make_shared<sent_request>() : sent_request::of_this_thread();
   began();
   std::optional<std::int64_t> joined;  // the autograd context that counts this request
   std::function<void()> resume;

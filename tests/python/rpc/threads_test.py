@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The threads on which the backend TROUPE runs requests and callbacks."""
+import os
 import threading
+import time
 import unittest
 
 import torch
 import torch.distributed.rpc as rpc
+import torchtroupe.rpc
 import workers
 
 gate = threading.Event()
@@ -22,6 +25,13 @@ def wait_at_gate():
 
 def open_gate():
     gate.set()
+
+
+def wait_for_file(path):
+    until = time.monotonic() + 20
+    while not os.path.exists(path) and time.monotonic() < until:
+        time.sleep(0.01)
+    return os.path.exists(path)
 
 
 class threads(unittest.TestCase):
@@ -98,6 +108,33 @@ class threads(unittest.TestCase):
             return told
 
         self.assertEqual(workers.run(2, body), [True, True])
+
+    def test_a_dropped_rref_holds_up_no_other_answer(self):  # WA-1
+        """The garbage collector drops an RRef between a request and its wait, and the owner answers late."""
+
+        def body(rank, folder):
+            workers.start(rank, 3, folder, num_worker_threads=1)
+            told = True
+            if rank == 0:
+                rrefs = [rpc.remote("worker2", twice, args=(1,))]
+                rrefs[0].to_here()
+                held = rpc.rpc_async("worker2", wait_for_file, args=(folder + "/go",))
+                usual = torchtroupe.rpc._invoke_any
+
+                def invoke(*given):
+                    future = usual(*given)
+                    rrefs.clear()
+                    return future
+
+                torchtroupe.rpc._invoke_any = invoke
+                told = rpc.rpc_sync("worker1", twice, args=(2,))
+                torchtroupe.rpc._invoke_any = usual
+                open(folder + "/go", "w", encoding="utf-8").close()
+                told = held.wait() and told == 4
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(3, body), [True] * 3)
 
     def test_a_thread_keeps_what_is_local_to_it(self):  # KS-1
         """Requests of one thread find the same threading.local, as on any thread of Python."""

@@ -10,6 +10,7 @@ import typing
 
 import torch
 
+from . import _meeting
 from ._library import native
 
 PATIENCE = 60.0  # seconds to meet a node, unless given
@@ -241,7 +242,7 @@ def peer(name, address=None, timeout=PATIENCE):
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError(f'peer: expected "HOST:PORT" with a port from 1 to 65535, got "{address}"')
-        _check(native.torchtroupe_peer_join(host.encode(), int(port), timeout))
+        _meeting.in_thread(lambda: _check(native.torchtroupe_peer_join(host.encode(), int(port), timeout)))
     while True:
         left = until - time.monotonic()
         failed = native.torchtroupe_peer_find(name.encode(), max(0.001, min(left, LONGEST_STEP)))

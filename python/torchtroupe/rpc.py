@@ -27,6 +27,10 @@ LONGEST_START = 1800  # seconds, where requests have no limit
 LONGEST_STEP = 1.0  # seconds between two looks at Ctrl-C
 PATIENCE_WITH_MEMBERS = (0.5, 5)  # seconds for each member of a group without a fixed size: most are there or have ended
 
+_quick = ctypes.PyDLL(native._name)  # calls that take no time keep the interpreter's lock
+for _name in ("await_at_once", "raise_of_signal"):
+    getattr(_quick, "torchtroupe_rpc_" + _name).restype = None
+_quick.torchtroupe_rpc_await_at_once.argtypes = [ctypes.c_bool]
 _error = ctypes.c_char_p
 for _name, _types, _result in (
     ("open", (ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_double,
@@ -325,6 +329,32 @@ def _invoke_rpc(to, func, rpc_type, *others):
     return future
 
 
+def _is_main():
+    return threading.current_thread() is threading.main_thread()  # which hears of signals
+
+
+def _wait(future):
+    """As PyTorch's, which Ctrl-C ends."""
+    while not future.done() and _is_main() and not _wait_for(future, LONGEST_STEP):
+        continue
+    return _usual_wait(future)
+
+
+def _to_here(rref, *given, **named):
+    """As PyTorch's, which Ctrl-C ends if the value is another worker's."""
+    try:
+        _quick.torchtroupe_rpc_await_at_once(_is_main() and not rref.is_owner())
+        return _usual_to_here(rref, *given, **named)
+    except RuntimeError:
+        _quick.torchtroupe_rpc_raise_of_signal()
+        raise
+    finally:
+        _quick.torchtroupe_rpc_await_at_once(False)
+
+
+_wait_for, _ = torch._C._jit_get_operation("torchtroupe::wait")
+_usual_wait, torch._C.Future.wait = torch._C.Future.wait, _wait
+_usual_to_here, rpc.PyRRef.to_here = rpc.PyRRef.to_here, _to_here
 _invoke_any, api._invoke_rpc = api._invoke_rpc, _invoke_rpc
 _members = None  # of the group of this worker, if that group has no fixed size
 _usual_join, rpc.RpcAgent.join = rpc.RpcAgent.join, _join

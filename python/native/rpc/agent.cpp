@@ -38,6 +38,7 @@ constexpr std::size_t callbacks_at_once = 4;
 constexpr std::chrono::hours no_limit{24 * 7};  // the longest deadline of a node
 constexpr std::chrono::seconds patience_to_meet{2};
 constexpr std::chrono::seconds longest_end{10};  // for callbacks of the last requests, which have all failed
+constexpr std::chrono::seconds longest_step{1};  // between two looks at signals
 constexpr std::chrono::nanoseconds short_end = std::chrono::microseconds(500);
 
 /// Outside any context, with the depth of the calling thread: a request of PyTorch may take longer than the request that made
@@ -212,6 +213,9 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     if (resume) resume();
     ended();
   }
+  if (!is_deletion && std::exchange(sent_request::is_awaited_at_once(), false))
+    while (!sent_request::wait(longest_step))
+      if (!python_thread::handle_signals()) throw std::runtime_error("a signal has ended the wait");
   return future;
 }
 

@@ -13,6 +13,7 @@
 #include "c_api.hpp"
 #include "rpc/agent.hpp"
 #include "rpc/dist_engine.hpp"
+#include "rpc/python_thread.hpp"
 #include "rpc/sent_request.hpp"
 
 namespace {
@@ -86,6 +87,12 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_loss() {
 TORCHTROUPE_EXPORT bool torchtroupe_rpc_wait(double seconds) {
   return torchtroupe::sent_request::wait(std::chrono::duration<double>(seconds));
 }
+
+/// Lets the next request of the calling thread wait for its answer before it returns, and hear of signals meanwhile; or no more.
+TORCHTROUPE_EXPORT void torchtroupe_rpc_await_at_once(bool on) { torchtroupe::sent_request::is_awaited_at_once() = on; }
+
+/// Raises what the handler of a signal has raised in such a wait, if it has. Pre: the thread has the interpreter's lock.
+TORCHTROUPE_EXPORT void torchtroupe_rpc_raise_of_signal() { torchtroupe::python_thread::raise_of_signal(); }
 
 /// Frees Python's handle. With `ends`, ends the agent too.
 TORCHTROUPE_EXPORT const char* torchtroupe_rpc_drop(held_agent* of, bool ends) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/python/rpc/autograd_test.py
+// Tests: tests/python/rpc/autograd_test.py, tests/python/rpc/bad_input_test.py
 #pragma once
 
+#include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/autograd/context/context.h>
 #include <torch/csrc/distributed/autograd/engine/dist_engine.h>
 
 namespace torchtroupe {
 
-// libtorch shows these functions, but its headers say that they are private. The rules for private members leave out explicit
+// libtorch shows these members, but its headers say that they are private. The rules for private members leave out explicit
 // instantiations, so one can name them there, and a friend hands them on.
 struct accumulate_of_context {
   friend auto member_of(accumulate_of_context);
@@ -18,6 +19,12 @@ struct thread_of_function {
 struct check_of_roots {
   friend auto member_of(check_of_roots);
 };
+struct mutex_of_future {
+  friend auto member_of(mutex_of_future);
+};
+struct end_of_future {
+  friend auto member_of(end_of_future);
+};
 
 template <class Name, auto Member>
 struct shown_member {
@@ -26,5 +33,7 @@ struct shown_member {
 template struct shown_member<accumulate_of_context, &torch::distributed::autograd::DistAutogradContext::accumulateGrad>;
 template struct shown_member<thread_of_function, &torch::autograd::Node::thread_id_>;
 template struct shown_member<check_of_roots, &torch::distributed::autograd::DistEngine::validateRootsAndRetrieveEdges>;
+template struct shown_member<mutex_of_future, &c10::ivalue::Future::mutex_>;
+template struct shown_member<end_of_future, &c10::ivalue::Future::finished_cv_>;
 
 }  // namespace torchtroupe

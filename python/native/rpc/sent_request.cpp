@@ -13,6 +13,11 @@ thread_local std::shared_ptr<sent_request> last;
 
 }  // namespace
 
+bool& sent_request::is_awaited_at_once() {
+  static thread_local bool of_thread = false;
+  return of_thread;
+}
+
 std::shared_ptr<sent_request> sent_request::of_this_thread() { return last = std::make_shared<sent_request>(); }
 
 bool sent_request::hand_over(std::function<void()>& end) {

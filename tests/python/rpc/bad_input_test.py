@@ -12,6 +12,7 @@ import unittest
 
 import torch
 import torch.distributed.rpc as rpc
+import torchtroupe
 import workers
 from torchtroupe import RpcOptions, _meeting
 
@@ -57,6 +58,11 @@ def ended_by_ctrl_c(run, after=1, within=float("inf")):
     except KeyboardInterrupt:
         return time.monotonic() - began < within
     return "no Ctrl-C"
+
+
+def in_context(run):
+    with torch.distributed.autograd.context():
+        return run()
 
 
 class Start(unittest.TestCase):
@@ -200,7 +206,7 @@ class Calls(unittest.TestCase):
         self.first_told(lambda folder: rpc.rpc_sync("worker1", lambda: 1), "pickle", "<lambda>")
 
     def test_an_unpicklable_result_is_an_error(self):
-        self.first_told(lambda folder: rpc.rpc_sync("worker1", threading.Lock), "pickle", "lock")
+        self.first_told(lambda folder: rpc.rpc_sync("worker1", threading.Lock), "pickle", "lock", "name=worker1")
 
     def test_a_function_that_the_peer_lacks_is_an_error(self):
         def run(folder):
@@ -238,19 +244,38 @@ class End(unittest.TestCase):
 
         self.assertIn("RPC has not been initialized", workers.run(1, body)[0])
 
-    def test_ctrl_c_ends_a_request_that_waits(self):
+    def test_ctrl_c_ends_each_wait_for_an_answer(self):
+        waits = {
+            "rpc_sync": lambda args: rpc.rpc_sync("worker1", wait_for, args=args, timeout=0),
+            "wait": lambda args: rpc.rpc_async("worker1", wait_for, args=args, timeout=0).wait(),
+            "to_here": lambda args: rpc.remote("worker1", wait_for, args=args, timeout=0).to_here(timeout=0),
+            "to_here in a context": lambda args: in_context(lambda: rpc.remote("worker1", wait_for, args=args, timeout=0).to_here(timeout=0)),
+        }
+        for name, wait in waits.items():
+            def body(rank, folder):
+                workers.start(rank, 2, folder)
+                told = True
+                if rank == 0:
+                    told = ended_by_ctrl_c(lambda: wait((folder + "/ended",)), within=15)
+                    if told is True:
+                        told = rpc.rpc_sync("worker1", pid) > 0 and rpc.remote("worker1", pid).to_here() > 0
+                    touch(folder + "/ended")
+                rpc.shutdown()
+                return told
+
+            self.assertEqual(workers.run(2, body), [True, True], name)
+
+    def test_ctrl_c_ends_the_wait_for_a_node(self):
         def body(rank, folder):
-            workers.start(rank, 2, folder)
-            told = True
-            if rank == 0:
-                told = ended_by_ctrl_c(lambda: rpc.rpc_sync("worker1", wait_for, args=(folder + "/ended",), timeout=0), within=15)
-                if told is True:
-                    told = rpc.rpc_sync("worker1", pid) > 0
-                touch(folder + "/ended")
+            workers.start(rank, 1, folder)
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                address = "127.0.0.1:" + str(silent.getsockname()[1])
+                told = [ended_by_ctrl_c(lambda: torchtroupe.peer("nobody", address), within=15)]
+            told.append(ended_by_ctrl_c(lambda: torchtroupe.peer("nobody"), within=15))
             rpc.shutdown()
             return told
 
-        self.assertEqual(workers.run(2, body), [True, True])
+        self.assertEqual(workers.run(1, body), [[True, True]])
 
     def test_ctrl_c_ends_a_shutdown_that_waits_for_others(self):
         def body(rank, folder):

@@ -61,12 +61,18 @@ troupe::call_reply reply_of(c10::intrusive_ptr<rpc::Message> message, bool to_it
   return {std::move(form.tensors), std::move(form.values)};
 }
 
-troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself) {
-  if (done.hasError()) return reply_of(rpc::createExceptionResponse(done.tryRetrieveErrorMessage(), -1), to_itself);
+/// `by`: the worker whose function is done. Errors name it as those that the function itself has raised do.
+troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself, const rpc::WorkerInfo& by) {
+  const auto failed = [&](const std::string& why) {
+    const std::string begin = "On WorkerInfo(";
+    const auto name = begin + "id=" + std::to_string(by.id_) + ", name=" + by.name_ + "):\n";
+    return reply_of(rpc::createExceptionResponse(why.starts_with(begin) ? why : name + why, -1), to_itself);
+  };
+  if (done.hasError()) return failed(done.tryRetrieveErrorMessage());
   try {
     return reply_of(done.constValue().toCustomClass<rpc::Message>(), to_itself);
   } catch (const std::exception& why) {
-    return reply_of(rpc::createExceptionResponse(why.what(), -1), to_itself);
+    return failed(why.what());
   }
 }
 
@@ -306,13 +312,14 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   if (call.context) contexts_->note_recorded(call.context);
   if (result->completed()) {
     --serving_;
-    return reply_of(*result, to_itself);
+    return reply_of(*result, to_itself, workerInfo_);
   }
   late_answers::future later;
   const auto number = answers_->add(later);
   troupe::calls::answer_later(later);
-  result->addCallback(
-    [answers = answers_, number, to_itself](rpc::JitFuture& done) { answers->answer(number, reply_of(done, to_itself)); });
+  result->addCallback([answers = answers_, number, to_itself, by = workerInfo_](rpc::JitFuture& done) {
+    answers->answer(number, reply_of(done, to_itself, by));
+  });
   --serving_;
   return {};
 }

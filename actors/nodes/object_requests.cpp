@@ -20,7 +20,9 @@
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/objects/overwritable.hpp>
 #include <troupe/actors/passes/context_record.hpp>
+#include <troupe/actors/support/call_scope.hpp>
 #include <troupe/actors/support/refused_request.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/plain_text.hpp>
 
@@ -45,13 +47,20 @@ void refuse_if_down(node_services& here, node_id who) {
   if (known.is_down(who)) throw error(errc::peer_down, "node '" + known.name(who) + "' went down before its object was there");
 }
 
-/// Adds the object to the store for its owner. Refuses an owner that went down while its call waited: that owner would never
-/// drop the object.
+void refuse_if_late() {
+  const auto until = support::call_scope::current_bounds().until_ns;
+  if (until != 0 && support::steady_ns() > until)
+    throw error(errc::deadline_passed, "the caller has given up before its object was there");
+}
+
+/// Adds the object to the store for its owner. Refuses an owner that went down while its call waited, and one that waits no
+/// longer: that owner would never drop the object.
 template <class... Object>
 object_id give(node_services& here, node_id owner, Object... object) {
   const auto id = here.objects.add(owner, std::move(object)...);
   try {
     refuse_if_down(here, owner);
+    refuse_if_late();
   } catch (...) {
     here.objects.drop(id, owner);
     throw;

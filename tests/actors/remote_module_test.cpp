@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -16,6 +17,8 @@
 #include <actors/temporary_folder.hpp>
 #include <troupe/actors/objects/object_store.hpp>
 #include <troupe/actors/optimizer.hpp>
+#include <troupe/actors/support/call_scope.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -261,6 +264,21 @@ BOOST_AUTO_TEST_CASE(the_last_handle_drops_the_module) {  // RM-1
     second.reset();
   }
   cluster.settle();
+  BOOST_TEST(cluster.stage1.objects().size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_module_that_is_made_after_its_deadline_does_not_stay) {
+  linear_cluster cluster([](settings& with) {
+    if (with.name == "driver") with.deadline = std::chrono::milliseconds(500);
+  });
+  std::promise<void> gone;
+  add_module_type(cluster.stage1, "slow", [&](const attributes&) {
+    while (support::steady_ns() <= support::call_scope::current_bounds().until_ns) std::this_thread::yield();
+    return std::make_shared<noted_module>(gone);
+  });
+  BOOST_CHECK_EXCEPTION(cluster.driver.peer("stage1").create("slow"), error,
+                        [](const error& late) { return late.code() == errc::deadline_passed; });
+  BOOST_TEST((gone.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready));
   BOOST_TEST(cluster.stage1.objects().size() == 0u);
 }
 

@@ -66,6 +66,20 @@ def a_moment():
     return {"done": True}
 
 
+running, failed = threading.Semaphore(0), []
+
+
+@torchtroupe.function("asks on")
+def asks_on():
+    """Calls by name until that fails."""
+    try:
+        while True:
+            torchtroupe.peer("worker0", timeout=0.1).call("same", timeout=5)
+            running.release()
+    except ConnectionError as error:
+        failed.append(str(error))
+
+
 @torchtroupe.function("who")
 def who():
     return {"caller": torchtroupe.caller()}
@@ -198,6 +212,28 @@ class by_name(unittest.TestCase):
             return told
 
         self.assertEqual(workers.run(2, run), [[{"done": True}], []])
+
+    def test_calls_that_run_while_the_worker_ends_fail(self):  # AG-5
+        """Functions of a worker that ends make calls by name all the time: each gets one error, and the worker ends."""
+
+        def run(rank, folder):
+            workers.start(rank, 2, folder, heartbeat_ms=200)
+            if rank == 1:
+                for _ in range(40):
+                    running.acquire(timeout=30)
+                rpc.shutdown(graceful=False)
+                return len(failed) == 4 or failed
+            text = []
+            ask = lambda: text.append(text_of(lambda: torchtroupe.peer("worker1").call("asks on"), ConnectionError))
+            calls = [threading.Thread(target=ask) for _ in range(4)]
+            for each in calls:
+                each.start()
+            for each in calls:
+                each.join()
+            rpc.shutdown(graceful=False)
+            return all("worker1" in each or each == "no error" for each in text) and len(text) == 4 or text
+
+        self.assertEqual(workers.run(2, run), [True, True])
 
     def test_a_context_does_not_open_within_one_of_pytorch(self):
         def body():

@@ -115,8 +115,8 @@ void agent::start_node(troupe::settings options) {
     });
   };
   node_ = std::make_unique<troupe::node>(std::move(options));
-  workers_.emplace(workerInfo_.id_, worker{workerInfo_, node_->self()});
   contexts_ = std::make_shared<autograd_contexts>(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
+  keep(workerInfo_.name_, workerInfo_.id_, node_->self());
 }
 
 agent::~agent() { close(); }
@@ -128,7 +128,7 @@ void agent::add(const std::string& name, worker_id id, std::chrono::milliseconds
 }
 
 const agent::worker& agent::keep(const std::string& name, worker_id id, troupe::peer peer) const {
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   const auto known = workers_.find(id);
   if (known != workers_.end() && known->second.info.name_ == name && known->second.peer.id() == peer.id()) return known->second;
   if (known != workers_.end()) workers_.erase(known);
@@ -136,20 +136,20 @@ const agent::worker& agent::keep(const std::string& name, worker_id id, troupe::
 }
 
 void agent::startImpl() {
-  const std::lock_guard lock(counting_);
+  const troupe::checked_lock lock(counting_);
   started_ = true;
   counted_.notify_all();
 }
 
 void agent::await_start() {
-  std::unique_lock lock(counting_);
-  counted_.wait(lock, [this] { return started_ || closed_; });
+  troupe::checked_unique_lock lock(counting_);
+  counted_.wait(lock, [this]() TROUPE_REQUIRES(counting_) { return started_ || closed_; });
   if (closed_) throw troupe::error(troupe::errc::stopping, "worker '" + workerInfo_.name_ + "' is shutting down");
 }
 
 void agent::close() {
   {
-    const std::lock_guard lock(counting_);
+    const troupe::checked_lock lock(counting_);
     if (std::exchange(closed_, true)) return;
     counted_.notify_all();
   }
@@ -162,8 +162,8 @@ void agent::close() {
     if (late.code() != troupe::errc::deadline_passed) throw;  // the log says what still runs
   }
   {
-    std::unique_lock lock(counting_);
-    counted_.wait_for(lock, longest_end, [this] { return open_ == 0; });
+    troupe::checked_unique_lock lock(counting_);
+    counted_.wait_for(lock, longest_end, [this]() TROUPE_REQUIRES(counting_) { return open_ == 0; });
   }
   callbacks_.stop();
   const std::unique_lock alone(ending_);  // stop() has woken those who wait at the node
@@ -242,7 +242,7 @@ void agent::run(std::function<void()> end, const troupe::services::node_network&
 }
 
 std::optional<troupe::peer> agent::peer_of(worker_id id) const {
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   const auto found = workers_.find(id);
   return found == workers_.end() ? std::nullopt : std::optional(found->second.peer);
 }
@@ -280,13 +280,13 @@ void agent::complete(const future_ptr& future, const troupe::future<troupe::call
 }
 
 void agent::began() {
-  const std::lock_guard lock(counting_);
+  const troupe::checked_lock lock(counting_);
   ++open_;
   ++begun_;
 }
 
 void agent::ended() {
-  const std::lock_guard lock(counting_);
+  const troupe::checked_lock lock(counting_);
   --open_;
   counted_.notify_all();
 }
@@ -359,12 +359,12 @@ void agent::join(bool, float timeout_s) {
                                    : std::chrono::steady_clock::time_point::max();
   std::optional<troupe::peer> first;
   if (world_ > 0) {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     if (!workers_.empty()) first = workers_.begin()->second.peer;
   }
   for (std::int64_t round = 1;; ++round) {
-    std::unique_lock lock(counting_);
-    if (!counted_.wait_until(lock, until, [this] { return open_ == 0; }))
+    troupe::checked_unique_lock lock(counting_);
+    if (!counted_.wait_until(lock, until, [this]() TROUPE_REQUIRES(counting_) { return open_ == 0; }))
       throw std::runtime_error("shutdown: " + std::to_string(open_) + " requests of worker '" + workerInfo_.name_ +
                                "' have no response after " + std::to_string(timeout_s) + " s");
     const auto begun = std::exchange(begun_, 0);
@@ -388,7 +388,7 @@ const agent::worker* agent::find(const std::string& name) const {
 }
 
 bool agent::is_worker(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   return find(name) != nullptr;
 }
 
@@ -404,7 +404,7 @@ const agent::worker* agent::meet(const std::string& name) const try {
 
 const agent::worker_info& agent::getWorkerInfo(const std::string& name) const {
   {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     if (const auto* known = find(name)) return known->info;
   }
   const auto* met = world_ == 0 ? meet(name) : nullptr;
@@ -414,7 +414,7 @@ const agent::worker_info& agent::getWorkerInfo(const std::string& name) const {
 }
 
 const agent::worker_info& agent::getWorkerInfo(worker_id id) const {
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   const auto found = workers_.find(id);
   TORCH_CHECK(found != workers_.end(), "could not find destination ", id, ": worker '", workerInfo_.name_,
               "' knows no worker of this id");
@@ -426,17 +426,11 @@ std::vector<agent::worker_info> agent::getWorkerInfos() const {
     const std::shared_lock lock(ending_);
     return node_ ? node_->peers() : std::vector<std::string>();
   };
-  if (world_ == 0) {
-    for (const auto& name : peers()) {
-      std::unique_lock lock(mutex_);
-      if (find(name) == nullptr) {
-        lock.unlock();
-        meet(name);
-      }
-    }
-  }
+  if (world_ == 0)
+    for (const auto& name : peers())
+      if (!is_worker(name)) meet(name);
   const auto up = peers();
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   std::vector<worker_info> all;
   for (const auto& [id, each] : workers_)
     if (world_ > 0 || id == workerInfo_.id_ || std::find(up.begin(), up.end(), each.info.name_) != up.end())
@@ -451,7 +445,7 @@ std::unordered_map<std::string, std::string> agent::getMetrics() {
   all["agent.server_active_calls"] = std::to_string(static_cast<std::size_t>(serving_.load()) + answers_->size());
   all["agent.server_active_async_calls"] = std::to_string(answers_->size());
   {
-    const std::lock_guard lock(counting_);
+    const troupe::checked_lock lock(counting_);
     all["agent.client_active_calls"] = std::to_string(open_);
   }
   if (isGILProfilingEnabled()) {

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
@@ -21,6 +20,7 @@
 #include <troupe/actors/node.hpp>
 #include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/support/work_times.hpp>
+#include <troupe/messages/mutex.hpp>
 
 #include "rpc/autograd_contexts.hpp"
 #include "rpc/late_answers.hpp"
@@ -109,7 +109,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   void run(std::function<void()> end, const troupe::services::node_network& network);
   void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
                 std::chrono::milliseconds timeout) noexcept;
-  const worker* find(const std::string& name) const;
+  const worker* find(const std::string& name) const TROUPE_REQUIRES(mutex_);
   bool is_worker(const std::string& name) const;
   const worker* meet(const std::string& name) const;
   const worker& keep(const std::string& name, worker_id id, troupe::peer peer) const;
@@ -122,13 +122,14 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   std::unique_ptr<troupe::node> node_;
   mutable std::shared_mutex ending_;  // held by who uses node_; close() takes it alone
   std::shared_ptr<autograd_contexts> contexts_;
-  mutable std::mutex mutex_;  // guards workers_
-  mutable std::map<worker_id, worker> workers_;
-  std::mutex counting_;  // guards the members below
+  mutable troupe::checked_mutex mutex_;
+  mutable std::map<worker_id, worker> workers_ TROUPE_GUARDED_BY(mutex_);
+  troupe::checked_mutex counting_;
   std::condition_variable counted_;
-  std::size_t open_ = 0;     // requests of this worker without a response
-  std::uint64_t begun_ = 0;  // requests of this worker since the last round of join()
-  bool started_ = false, closed_ = false;
+  std::size_t open_ TROUPE_GUARDED_BY(counting_) = 0;     // requests of this worker without a response
+  std::uint64_t begun_ TROUPE_GUARDED_BY(counting_) = 0;  // requests of this worker since the last round of join()
+  bool started_ TROUPE_GUARDED_BY(counting_) = false;
+  bool closed_ TROUPE_GUARDED_BY(counting_) = false;
   std::atomic<std::int64_t> serving_{0};
   std::atomic<std::int64_t> gil_waits_{0}, gil_wait_us_{0};
   troupe::support::work_times times_;  // of the ends of requests

@@ -141,7 +141,7 @@ troupe::passes::guest_maker autograd_contexts::guest_of(std::int64_t context, tr
 troupe::passes::open_context autograd_contexts::open(std::int64_t context) {
   const visit inside(*here_);
   auto& contexts = inside->services().contexts;
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   if (const auto known = entries_.find(context); known != entries_.end()) return contexts.find(known->second.id);
   if (worker_of(context) != own_) return {};
   auto opened = contexts.open();
@@ -165,7 +165,7 @@ std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64
   using scope_of_thread = troupe::support::call_scope;
   troupe::program_place place;
   {
-    const std::lock_guard lock(mutex_);
+    const troupe::checked_lock lock(mutex_);
     const auto found = entries_.find(context);
     expect(found != entries_.end());
     auto& here = found->second;
@@ -179,23 +179,29 @@ std::unique_ptr<troupe::support::call_scope> autograd_contexts::scope(std::int64
 }
 
 void autograd_contexts::ended(std::int64_t context) {
-  std::unique_lock lock(mutex_);
-  const auto known = entries_.find(context);
-  if (known == entries_.end() || --known->second.open > 0 || !known->second.is_released) return;
-  close(lock, known);
+  std::optional<troupe::context_id> closed;
+  {
+    const troupe::checked_lock lock(mutex_);
+    const auto known = entries_.find(context);
+    if (known == entries_.end() || --known->second.open > 0 || !known->second.is_released) return;
+    closed = take_out(known);
+  }
+  close(closed);
 }
 
-void autograd_contexts::close(std::unique_lock<std::mutex>& lock, std::unordered_map<std::int64_t, entry>::iterator which) {
-  const auto id = which->second.id;
-  const bool is_own = worker_of(which->first) == own_;
+std::optional<troupe::context_id> autograd_contexts::take_out(std::unordered_map<std::int64_t, entry>::iterator which) {
+  const auto [context, gone] = *which;
   entries_.erase(which);
-  lock.unlock();
-  if (const visit inside(*here_); is_own && inside) inside->services().contexts.close(id);
+  return worker_of(context) == own_ ? std::optional(gone.id) : std::nullopt;
+}
+
+void autograd_contexts::close(std::optional<troupe::context_id> which) const {
+  if (const visit inside(*here_); which && inside) inside->services().contexts.close(*which);
 }
 
 void autograd_contexts::joined(std::int64_t context, troupe::context_id id) {
   const visit inside(*here_);
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   if (!inside || !entries_.emplace(context, entry{id}).second) return;
   if (const auto found = inside->services().contexts.find(id); found.record)
     found.record->guests.set(guest_of(context, id), released_by_drop(context));
@@ -216,7 +222,7 @@ std::shared_ptr<void> autograd_contexts::released_by_drop(std::int64_t context) 
 
 std::optional<std::int64_t> autograd_contexts::number_of(troupe::context_id id) {
   if (!id) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const troupe::checked_lock lock(mutex_);
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const auto& each) { return each.second.id == id; });
   return found == entries_.end() || found->second.is_released ? std::nullopt : std::optional(found->first);
 }
@@ -286,11 +292,15 @@ troupe::future<troupe::done> autograd_contexts::lead(std::int64_t context, troup
 }
 
 void autograd_contexts::release(std::int64_t context) {
-  std::unique_lock lock(mutex_);
-  const auto known = entries_.find(context);
-  if (known == entries_.end()) return;
-  known->second.is_released = true;
-  if (known->second.open == 0) close(lock, known);
+  std::optional<troupe::context_id> closed;
+  {
+    const troupe::checked_lock lock(mutex_);
+    const auto known = entries_.find(context);
+    if (known == entries_.end()) return;
+    known->second.is_released = true;
+    if (known->second.open == 0) closed = take_out(known);
+  }
+  close(closed);
 }
 
 }  // namespace torchtroupe

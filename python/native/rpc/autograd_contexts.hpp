@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -16,6 +15,7 @@
 #include <troupe/actors/passes/guest_pass.hpp>
 #include <troupe/actors/passes/open_contexts.hpp>
 #include <troupe/actors/support/call_scope.hpp>
+#include <troupe/messages/mutex.hpp>
 
 namespace torchtroupe {
 
@@ -69,15 +69,17 @@ class autograd_contexts : public std::enable_shared_from_this<autograd_contexts>
                                      torch::autograd::variable_list gradients, bool keep_graph);
   void ask_opener(std::int64_t context, torch::autograd::edge_list roots, torch::autograd::variable_list gradients,
                   bool keep_graph);
-  void close(std::unique_lock<std::mutex>& lock, std::unordered_map<std::int64_t, entry>::iterator which);
+  /// Returns what has to be closed then, without the lock.
+  std::optional<troupe::context_id> take_out(std::unordered_map<std::int64_t, entry>::iterator which) TROUPE_REQUIRES(mutex_);
+  void close(std::optional<troupe::context_id> which) const;
   std::shared_ptr<void> released_by_drop(std::int64_t context);
   troupe::passes::guest_maker guest_of(std::int64_t context, troupe::context_id id) const;
 
   const std::shared_ptr<troupe::nodes::node_link> here_;
   const worker_id own_;
   const std::function<std::optional<troupe::peer>(worker_id)> peer_of_;
-  std::mutex mutex_;  // guards entries_
-  std::unordered_map<std::int64_t, entry> entries_;
+  troupe::checked_mutex mutex_;
+  std::unordered_map<std::int64_t, entry> entries_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// The function of a node that starts a pass for another worker (UX-2).

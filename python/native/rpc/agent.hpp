@@ -36,7 +36,8 @@ namespace torchtroupe {
 ///         where the answer has come. Both run on a network thread while they are short (`settings::short_work`), else
 ///         requests on the call workers of the node and callbacks on threads of the agent. A long one holds up no other. A
 ///         request that has no response yet holds no worker.
-///   AG-2  a worker or thread that has sent a request and waits does not count as busy: nested requests never lack a thread.
+///   AG-2  a worker or thread that has sent a request, or waits for a future of troupe, does not count as busy (WY-1): nested
+///         requests never lack a thread.
 ///   AG-3  a request fails at its time-out with PyTorch's text, and at once when its worker is lost, with the name of that
 ///         worker.
 ///   AG-4  join() returns once no worker of the group has an open request, and throws if a worker is lost meanwhile. Without a

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 import warnings
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -25,6 +26,7 @@ from ._library import native
 SHORTEST_STEP = 0.05  # seconds between two tries
 LONGEST_START = 1800  # seconds, where requests have no limit
 LONGEST_STEP = 1.0  # seconds between two looks at Ctrl-C
+PATIENCE_WITH_RREFS = 1  # seconds for requests that tell owners of the end of RRefs
 PATIENCE_WITH_MEMBERS = (0.5, 5)  # seconds for each member of a group without a fixed size: most are there or have ended
 
 _quick = ctypes.PyDLL(native._name)  # calls that take no time keep the interpreter's lock
@@ -268,6 +270,11 @@ def _finalize_shutdown():
     _usual_end()
 
 
+def _give_back_rrefs():
+    """As PyTorch's, which waits for workers that have RRefs to values of this one: in a group without a fixed size they may stay."""
+    _usual_giving_back(timedelta(seconds=PATIENCE_WITH_RREFS)) if _members else _usual_giving_back()
+
+
 def init_rpc(usual, name, backend, rank, world_size, options):
     """`usual`: PyTorch's init_rpc."""
     if options is None:
@@ -357,6 +364,7 @@ _usual_wait, torch._C.Future.wait = torch._C.Future.wait, _wait
 _usual_to_here, rpc.PyRRef.to_here = rpc.PyRRef.to_here, _to_here
 _invoke_any, api._invoke_rpc = api._invoke_rpc, _invoke_rpc
 _members = None  # of the group of this worker, if that group has no fixed size
+_usual_giving_back, api._delete_all_user_and_unforked_owner_rrefs = api._delete_all_user_and_unforked_owner_rrefs, _give_back_rrefs
 _usual_join, rpc.RpcAgent.join = rpc.RpcAgent.join, _join
 _usual_end, api._finalize_shutdown = api._finalize_shutdown, _finalize_shutdown
 _named_worker_info, api._to_worker_info = api._to_worker_info, _to_worker_info

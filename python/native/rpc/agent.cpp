@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
+#include <random>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +22,7 @@
 #include <troupe/actors/support/texts.hpp>
 
 #include "rpc/message_form.hpp"
+#include "rpc/private_members.hpp"
 #include "rpc/python_callback.hpp"
 #include "rpc/python_thread.hpp"
 #include "rpc/sent_request.hpp"
@@ -32,6 +35,7 @@ namespace {
 
 constexpr const char* name_of_message = "torch.rpc";
 constexpr const char* name_of_context = "c";  // beside a message: its autograd context
+constexpr const char* name_of_sender = "w";   // beside a message in a group without a fixed size: the id of its worker
 constexpr const char* name_of_round = "torch.rpc.round";
 constexpr const char* name_of_who = "torch.rpc.who";
 constexpr std::size_t callbacks_at_once = 4;
@@ -76,6 +80,15 @@ troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself, const rp
   }
 }
 
+/// Contexts and RRefs that an earlier process of this worker has left on other workers keep their ids.
+void begin_new_ids(rpc::worker_id_t worker) {
+  const auto first = std::int64_t{std::random_device()()} << 15;  // of 48 bits
+  auto& contexts = torch::distributed::autograd::DistAutogradContainer::getInstance().*member_of(next_context{});
+  contexts = std::max(contexts.load(), (std::int64_t{worker} << 48) + first);
+  auto& references = *member_of(next_reference{});
+  references = std::max(references.load(), first);
+}
+
 std::chrono::milliseconds milliseconds_of(float seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * rpc::kSecToMsConversion));
 }
@@ -92,6 +105,7 @@ agent::agent(const std::string& name, worker_id id, std::size_t world, std::chro
 std::shared_ptr<agent> agent::open(troupe::settings options, const std::string& name, worker_id id, std::size_t world,
                                    std::chrono::milliseconds timeout) {
   const auto made = std::make_shared<agent>(name, id, world, timeout);
+  if (world == 0) begin_new_ids(id);
   made->start_node(std::move(options));
   return made;
 }
@@ -113,6 +127,7 @@ void agent::start_node(troupe::settings options) {
     node.on_peer_down([self](const std::string& peer, const std::string& why) {
       if (self->is_worker(peer)) self->settlement_.lost(peer, why);
     });
+    node.on_peer_up([self](const std::string& peer) { self->settlement_.found(peer); });
   };
   node_ = std::make_unique<troupe::node>(std::move(options));
   contexts_ = std::make_shared<autograd_contexts>(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
@@ -129,10 +144,14 @@ void agent::add(const std::string& name, worker_id id, std::chrono::milliseconds
 
 const agent::worker& agent::keep(const std::string& name, worker_id id, troupe::peer peer) const {
   const troupe::checked_lock lock(mutex_);
-  const auto known = workers_.find(id);
-  if (known != workers_.end() && known->second.info.name_ == name && known->second.peer.id() == peer.id()) return known->second;
-  if (known != workers_.end()) workers_.erase(known);
-  return workers_.emplace(id, worker{worker_info(name, id), std::move(peer)}).first->second;
+  for (auto each = workers_.begin(); each != workers_.end();) {
+    const auto next = std::next(each);
+    if ((each->first == id) != (each->second.info.name_ == name)) former_.push_back(workers_.extract(each));
+    each = next;
+  }
+  auto& kept = workers_.try_emplace(id, worker{worker_info(name, id), peer}).first->second;
+  kept.peer = std::move(peer);
+  return kept;
 }
 
 void agent::startImpl() {
@@ -195,6 +214,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
     if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ)
       context = torch::distributed::autograd::DistAutogradContainer::currentContextId();
     if (context) form.values.emplace(name_of_context, *context);
+    if (world_ == 0) form.values.emplace(name_of_sender, std::int64_t{workerInfo_.id_});
     auto* const network = with_node([](troupe::node& node) { return &troupe::services_of(node).network; });
     const auto scope = scope_of(context);
     joined = context;
@@ -242,6 +262,7 @@ void agent::run(std::function<void()> end, const troupe::services::node_network&
 }
 
 std::optional<troupe::peer> agent::peer_of(worker_id id) const {
+  meet_if_unknown(id);
   const troupe::checked_lock lock(mutex_);
   const auto found = workers_.find(id);
   return found == workers_.end() ? std::nullopt : std::optional(found->second.peer);
@@ -295,6 +316,7 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   await_start();
   python_thread::keep();
   const bool to_itself = call.caller == call.here.id();
+  if (world_ == 0) note_caller(call);
   auto message = from_form(std::move(call.tensors), call.values);
   ++serving_;
   if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ && call.context)
@@ -322,6 +344,20 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   });
   --serving_;
   return {};
+}
+
+/// The caller's tensors and RRefs name workers by their ids.
+void agent::note_caller(const troupe::call_arguments& call) {
+  const auto told = call.values.find(name_of_sender);
+  if (told == call.values.end()) return;
+  const auto id = static_cast<worker_id>(troupe::get<std::int64_t>(call.values, name_of_sender));
+  {
+    const troupe::checked_lock lock(mutex_);
+    const auto known = workers_.find(id);
+    if (id == workerInfo_.id_ || (known != workers_.end() && known->second.peer.id() == call.caller)) return;
+  }
+  const auto name = call.here.name_of(call.caller);
+  keep(name, id, troupe::peer(call.here, name, call.caller));
 }
 
 template <class Value, class Reply>
@@ -392,6 +428,22 @@ bool agent::is_worker(const std::string& name) const {
   return find(name) != nullptr;
 }
 
+/// The worker of this name; null if there is none. In a group without a fixed size, a worker that was started again is another
+/// node.
+const agent::worker* agent::look_up(const std::string& name) const {
+  std::optional<troupe::node_id> up;
+  if (world_ == 0) {
+    const std::shared_lock lock(ending_);
+    if (node_) up = troupe::services_of(*node_).directory.find(name);
+  }
+  {
+    const troupe::checked_lock lock(mutex_);
+    const auto* known = find(name);
+    if (world_ > 0 || (known != nullptr && (!up || *up == known->peer.id()))) return known;
+  }
+  return meet(name);
+}
+
 /// Asks a node for the id of its worker. Null if there is no node of this name within the patience.
 const agent::worker* agent::meet(const std::string& name) const try {
   auto peer = with_node([&](troupe::node& node) { return node.peer(name, patience_to_meet); });
@@ -403,17 +455,14 @@ const agent::worker* agent::meet(const std::string& name) const try {
 }
 
 const agent::worker_info& agent::getWorkerInfo(const std::string& name) const {
-  {
-    const troupe::checked_lock lock(mutex_);
-    if (const auto* known = find(name)) return known->info;
-  }
-  const auto* met = world_ == 0 ? meet(name) : nullptr;
-  TORCH_CHECK(met != nullptr, "could not find destination ", name, ": worker '", workerInfo_.name_,
+  const auto* const found = look_up(name);
+  TORCH_CHECK(found != nullptr, "could not find destination ", name, ": worker '", workerInfo_.name_,
               "' knows no worker of this name");
-  return met->info;
+  return found->info;
 }
 
 const agent::worker_info& agent::getWorkerInfo(worker_id id) const {
+  meet_if_unknown(id);
   const troupe::checked_lock lock(mutex_);
   const auto found = workers_.find(id);
   TORCH_CHECK(found != workers_.end(), "could not find destination ", id, ": worker '", workerInfo_.name_,
@@ -421,14 +470,27 @@ const agent::worker_info& agent::getWorkerInfo(worker_id id) const {
   return found->second.info;
 }
 
+std::vector<std::string> agent::peers() const {
+  const std::shared_lock lock(ending_);
+  return node_ ? node_->peers() : std::vector<std::string>();
+}
+
+/// Asks all peers who they are, in a group without a fixed size.
+void agent::meet_all() const {
+  if (world_ > 0) return;
+  for (const auto& name : peers()) look_up(name);
+}
+
+void agent::meet_if_unknown(worker_id id) const {
+  {
+    const troupe::checked_lock lock(mutex_);
+    if (workers_.contains(id)) return;
+  }
+  meet_all();
+}
+
 std::vector<agent::worker_info> agent::getWorkerInfos() const {
-  const auto peers = [this]() -> std::vector<std::string> {
-    const std::shared_lock lock(ending_);
-    return node_ ? node_->peers() : std::vector<std::string>();
-  };
-  if (world_ == 0)
-    for (const auto& name : peers())
-      if (!is_worker(name)) meet(name);
+  meet_all();
   const auto up = peers();
   const troupe::checked_lock lock(mutex_);
   std::vector<worker_info> all;

@@ -43,6 +43,8 @@ namespace torchtroupe {
 ///   AG-4  join() returns once no worker of the group has an open request, and throws if a worker is lost meanwhile. Without a
 ///         fixed group (world 0), join() waits for the requests of this worker alone.
 ///   AG-5  after shutdown() no thread of the agent runs and no future is open, whether the agent was started or not.
+///   AG-6  without a fixed group, a worker knows the workers that call it. A worker that was started again is called under its
+///         name, and contexts and RRefs of the one before it have other ids than its own.
 class agent final : public torch::distributed::rpc::RpcAgent, public std::enable_shared_from_this<agent> {
  public:
   using worker_id = torch::distributed::rpc::worker_id_t;
@@ -112,6 +114,11 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
                 std::chrono::milliseconds timeout) noexcept;
   const worker* find(const std::string& name) const TROUPE_REQUIRES(mutex_);
   bool is_worker(const std::string& name) const;
+  void note_caller(const troupe::call_arguments& call);
+  std::vector<std::string> peers() const;
+  void meet_all() const;
+  void meet_if_unknown(worker_id id) const;
+  const worker* look_up(const std::string& name) const;
   const worker* meet(const std::string& name) const;
   const worker& keep(const std::string& name, worker_id id, troupe::peer peer) const;
 
@@ -125,6 +132,8 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   std::shared_ptr<autograd_contexts> contexts_;
   mutable troupe::checked_mutex mutex_;
   mutable std::map<worker_id, worker> workers_ TROUPE_GUARDED_BY(mutex_);
+  /// Others may still read their infos.
+  mutable std::vector<std::map<worker_id, worker>::node_type> former_ TROUPE_GUARDED_BY(mutex_);
   troupe::checked_mutex counting_;
   std::condition_variable counted_;
   std::size_t open_ TROUPE_GUARDED_BY(counting_) = 0;     // requests of this worker without a response

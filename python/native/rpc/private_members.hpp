@@ -3,8 +3,10 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <torch/csrc/distributed/autograd/context/container.h>
 #include <torch/csrc/distributed/autograd/context/context.h>
 #include <torch/csrc/distributed/autograd/engine/dist_engine.h>
+#include <torch/csrc/distributed/rpc/rref_context.h>
 
 namespace torchtroupe {
 
@@ -25,6 +27,12 @@ struct mutex_of_future {
 struct end_of_future {
   friend auto member_of(end_of_future);
 };
+struct next_context {
+  friend auto member_of(next_context);
+};
+struct next_reference {
+  friend auto member_of(next_reference);
+};
 
 template <class Name, auto Member>
 struct shown_member {
@@ -35,5 +43,7 @@ template struct shown_member<thread_of_function, &torch::autograd::Node::thread_
 template struct shown_member<check_of_roots, &torch::distributed::autograd::DistEngine::validateRootsAndRetrieveEdges>;
 template struct shown_member<mutex_of_future, &c10::ivalue::Future::mutex_>;
 template struct shown_member<end_of_future, &c10::ivalue::Future::finished_cv_>;
+template struct shown_member<next_context, &torch::distributed::autograd::DistAutogradContainer::next_context_id_>;
+template struct shown_member<next_reference, &torch::distributed::rpc::RRefContext::nextLocalId_>;
 
 }  // namespace torchtroupe

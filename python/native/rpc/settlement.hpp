@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <troupe/actors/future.hpp>
@@ -19,7 +20,7 @@ namespace torchtroupe {
 /// ended. The worker then tells how many requests it began after the last round. If all workers together began none, no request
 /// is open. One worker has the settlement, and the others ask it.
 ///   RS-1  a round ends for all workers at once, with the same sum, when each worker has entered it.
-///   RS-2  when a worker is lost, the open rounds and all later ones fail with its name.
+///   RS-2  when a worker is lost, the open rounds fail with its name, and so do later ones until it is found again.
 class settlement {
  public:
   using outcome = troupe::future<std::uint64_t>;  // of a round: the sum
@@ -46,8 +47,7 @@ class settlement {
 
   void lost(const std::string& worker, const std::string& why) {
     troupe::checked_unique_lock lock(mutex_);
-    if (!lost_.empty()) return;
-    lost_ = "worker '" + worker + "' is lost (" + why + "), so the group can't end together";
+    lost_.emplace_back(worker, "worker '" + worker + "' is lost (" + why + "), so the group can't end together");
     const auto failed = std::exchange(rounds_, {});
     const auto reason = error_of_loss();
     lock.unlock();
@@ -55,10 +55,15 @@ class settlement {
       for (auto open : each.waiting) open.set_error(reason);
   }
 
-  /// Why no more round can end; empty if no worker is lost.
+  void found(const std::string& worker) {
+    const troupe::checked_lock lock(mutex_);
+    std::erase_if(lost_, [&](const auto& each) { return each.first == worker; });
+  }
+
+  /// Why no round can end now; empty if no worker is lost.
   std::string loss() {
     const troupe::checked_lock lock(mutex_);
-    return lost_;
+    return lost_.empty() ? std::string() : lost_.front().second;
   }
 
  private:
@@ -67,13 +72,14 @@ class settlement {
     std::set<std::string> entered;
     std::vector<outcome> waiting;
   };
-  troupe::error error_of_loss() const TROUPE_REQUIRES(mutex_) { return {troupe::errc::peer_down, lost_}; }
+  troupe::error error_of_loss() const TROUPE_REQUIRES(mutex_) { return {troupe::errc::peer_down, lost_.front().second}; }
 
   const std::size_t workers_;
   std::mutex telling_;  // locked while workers are told of the end of a round
   troupe::checked_mutex mutex_;
   std::map<std::uint64_t, round> rounds_ TROUPE_GUARDED_BY(mutex_);
-  std::string lost_ TROUPE_GUARDED_BY(mutex_);
+  /// Workers, the first lost one first, and why no round can end.
+  std::vector<std::pair<std::string, std::string>> lost_ TROUPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace torchtroupe

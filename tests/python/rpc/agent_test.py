@@ -10,6 +10,7 @@ import time
 import unittest
 
 import torch
+import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import workers
 
@@ -57,6 +58,10 @@ print("sum", result, "restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], flush
 rpc.shutdown()
 """
 slow = threading.Event()
+
+
+def value_of(there):
+    return there.to_here()
 
 
 def wait_long():
@@ -311,6 +316,28 @@ class group(unittest.TestCase):
             return told
 
         self.each(workers.run(2, body), 42)
+
+    def test_workers_without_a_world_size_find_each_other_by_id(self):  # AG-6
+        """Worker 1 has not asked for worker 0, which calls it, nor worker 2 for worker 1, whose value it gets."""
+
+        def body(rank, folder):
+            workers.start(rank, None, folder)
+            if rank == 0:
+                while len(rpc.api._get_current_rpc_agent().get_worker_infos()) < 3:
+                    pass
+                x = torch.rand(3, requires_grad=True)
+                with dist_autograd.context() as context:
+                    dist_autograd.backward(context, [rpc.rpc_sync("worker1", torch.mul, args=(x, x)).sum()])
+                    assert torch.equal(dist_autograd.get_gradients(context)[x], 2 * x.detach())
+                told = rpc.rpc_sync("worker2", value_of, args=(rpc.remote("worker1", twice, args=(21,)),))
+                for other in "worker1", "worker2":
+                    rpc.rpc_sync(other, wait_no_more)
+            else:
+                told = wait_long() or 42
+            rpc.shutdown()
+            return told
+
+        self.each(workers.run(3, body), 42)
 
     def test_forty_workers_start(self):
         def body(rank, folder):

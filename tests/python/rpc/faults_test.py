@@ -154,7 +154,7 @@ class faults(hosts.Hosts):
         self.assertRegex(by_third[1], "^call of 'torch.rpc' on node 'worker0' failed: it is down")
 
     def frozen(self, heartbeat_ms, until):
-        """What comes of a call and a pass that began while a worker was frozen. `until` gets both, and ends the freeze. All go on."""
+        """What comes of a call and a pass that began while a worker was frozen. `until` gets both, and ends the freeze."""
 
         def body(rank, folder):
             self.start(rank, 2, folder, heartbeat_ms=heartbeat_ms, rpc_timeout=2 * SECONDS)

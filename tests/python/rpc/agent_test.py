@@ -48,7 +48,8 @@ host, rank = os.environ["HOST"], int(os.environ["RANK"])
 begun = f"{os.path.dirname(__file__)}/{host}"
 is_first = not os.path.exists(begun)
 open(begun, "w").close()
-rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=2, rpc_backend_options=torchtroupe.RpcOptions())
+options = torchtroupe.RpcOptions(rpc_timeout=120)
+rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=2, rpc_backend_options=options)
 if is_first and host == "a":
     signal.pause()  # until the agent ends this worker
 result = rpc.rpc_sync(f"worker{1 - rank}", torch.add, args=(1, 2))
@@ -289,7 +290,7 @@ class group(unittest.TestCase):
             agents = [subprocess.Popen(command, env={**os.environ, "HOST": host}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                       for host in "ab"]
             try:
-                told = "".join(each.communicate(timeout=180)[0] for each in agents)
+                told = "".join(each.communicate(timeout=300)[0] for each in agents)
             finally:
                 for each in agents:
                     each.terminate()

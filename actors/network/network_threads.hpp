@@ -74,7 +74,7 @@ class network_threads {
   watched_connections& watched() noexcept { return leader_.watched; }
 
   /// Makes this thread run the job once the thread has stopped leading, or makes the job wait for its turn. False: the job was not
-  /// taken, because this thread does not lead, another job runs, or the loop takes no more jobs.
+  /// taken, because this thread does not lead, the loop takes no more jobs, or a job runs behind which this one may not wait.
   bool run_soon(event_loop& of, job work);
   /// Refuses further jobs of the loop, and returns when none of its jobs runs or waits. Not to be called from a job.
   void finish_jobs(event_loop& of);

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 import uuid
+import warnings
 from datetime import timedelta
 
 import torch
@@ -107,6 +108,9 @@ def patient_stores(seconds, world_size):
         if not is_of_agent:
             return store
         # Workers of a group without a fixed size need not come together.
+        if not world_size and int(os.environ.get("GROUP_WORLD_SIZE", "1")) > 1:
+            warnings.warn("init_rpc: torchrun counts restarts on each host by itself, so workers of two hosts may miss each other after a "
+                          "restart. Give world_size, or an init_method with a store of your own")
         start = _this_start(store, rank, world_size, until, seconds) if world_size else os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return dist.PrefixStore(start, store)
 

@@ -130,7 +130,15 @@ def _handle_of(tensor):
     return None if tensor is None else tensor._cdata
 
 
+def _listed(tensors):
+    """The tensors themselves, which have to live while their handles are used. A tensor would give its rows."""
+    if isinstance(tensors, torch.Tensor):
+        raise TypeError("expected several tensors, as in [weight], got one tensor")
+    return list(tensors)
+
+
 def _fill(message, tensors, values):
+    tensors = _listed(tensors)
     handles = (_handle * max(1, len(tensors)))(*(_handle_of(each) for each in tensors))
     raw = _write(values)
     _quick.torchtroupe_message_fill(message, len(tensors), handles, raw, len(raw))
@@ -242,7 +250,8 @@ def peer(name, address=None, timeout=PATIENCE):
         host, _, port = address.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError(f'peer: expected "HOST:PORT" with a port from 1 to 65535, got "{address}"')
-        _meeting.in_thread(lambda: _check(native.torchtroupe_peer_join(host.encode(), int(port), timeout)))
+        join = lambda: _check(native.torchtroupe_peer_join(host.encode(), int(port), timeout))
+        _meeting.in_thread(join) if threading.get_ident() == threading.main_thread().ident else join()  # the main thread hears of Ctrl-C
     while True:
         left = until - time.monotonic()
         failed = native.torchtroupe_peer_find(name.encode(), max(0.001, min(left, LONGEST_STEP)))
@@ -299,6 +308,7 @@ def caller():
 def gradients(leaves):
     """In a function that another node calls: what the passes of the call's context have left for each of these leaves of this worker. None
     for a leaf that no pass has reached."""
+    leaves = _listed(leaves)
     handles = [_handle_of(each) for each in leaves]
     return _tensors(lambda to: native.torchtroupe_gradients(len(handles), (_handle * max(1, len(handles)))(*handles), to))
 
@@ -324,6 +334,7 @@ class context:
 
     def backward(self, *roots, gradients=None, retain_graph=False, create_graph=False, timeout=0.0):
         """Runs a pass over all nodes. Gradients gather in the context. With create_graph, they have a graph over all nodes."""
+        gradients = None if gradients is None else _listed(gradients)
         if gradients is not None and len(gradients) != len(roots):
             raise ValueError(f"expected a gradient for each of {len(roots)} roots, got {len(gradients)}")
         pairs = [_handle_of(each) for pair in zip(roots, gradients or [None] * len(roots)) for each in pair]

@@ -337,7 +337,7 @@ def _invoke_rpc(to, func, rpc_type, *others):
 
 
 def _is_main():
-    return threading.current_thread() is threading.main_thread()  # which hears of signals
+    return threading.get_ident() == threading.main_thread().ident  # which hears of signals
 
 
 def _wait(future):

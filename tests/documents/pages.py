@@ -26,7 +26,7 @@ OF_HOSTS = ["SECURITY.md", "docs/how_to.md", "docs/split_learning.md", "docs/thr
 # The blocks that nothing runs, by their first words.
 NOT_RUN = {
     "cp -r out/bench": "`make bench` takes an hour; bench_report_test compares two runs",
-    "pip install ./python": "it compiles everything; `make test-wheel` installs the wheel",
+    "pip install torchtroupe": "it compiles everything; `make test-wheel` installs the wheel",
     "make bundle": "check.sh asks for a GPU; bundle_works_elsewhere makes, unpacks and checks the archive without one",
 }
 # What a page finds on the host `here`: what serves there, and a command that ends when all is ready.

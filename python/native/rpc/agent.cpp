@@ -80,11 +80,12 @@ troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself, const rp
   }
 }
 
-/// Contexts and RRefs that an earlier process of this worker has left on other workers keep their ids.
+/// Contexts, messages and RRefs that an earlier process of this worker has left on other workers keep their ids.
 void begin_new_ids(rpc::worker_id_t worker) {
   const auto first = std::int64_t{std::random_device()()} << 15;  // of 48 bits
-  auto& contexts = torch::distributed::autograd::DistAutogradContainer::getInstance().*member_of(next_context{});
-  contexts = std::max(contexts.load(), (std::int64_t{worker} << 48) + first);
+  auto& of_autograd = torch::distributed::autograd::DistAutogradContainer::getInstance();
+  for (auto* const next : {&(of_autograd.*member_of(next_context{})), &(of_autograd.*member_of(next_message{}))})
+    *next = std::max(next->load(), (std::int64_t{worker} << 48) + first);
   auto& references = *member_of(next_reference{});
   references = std::max(references.load(), first);
 }
@@ -207,12 +208,15 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
   std::optional<std::int64_t> joined;  // the autograd context that counts this request
   std::function<void()> resume;
   try {
+    meet_if_unknown(to.id_);
     const auto peer = peer_of(to.id_);
     if (!peer) throw std::runtime_error("worker '" + to.name_ + "' is unknown, or this worker has shut down");
     auto form = to_form(*message, to.id_ == workerInfo_.id_);
     std::optional<std::int64_t> context;
-    if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ)
-      context = torch::distributed::autograd::DistAutogradContainer::currentContextId();
+    using autograd = torch::distributed::autograd::DistAutogradContainer;
+    if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ ||
+        (message->type() == rpc::MessageType::RUN_WITH_PROFILING_REQ && autograd::getInstance().hasValidContext()))
+      context = autograd::currentContextId();
     if (context) form.values.emplace(name_of_context, *context);
     if (world_ == 0) form.values.emplace(name_of_sender, std::int64_t{workerInfo_.id_});
     auto* const network = with_node([](troupe::node& node) { return &troupe::services_of(node).network; });
@@ -262,7 +266,6 @@ void agent::run(std::function<void()> end, const troupe::services::node_network&
 }
 
 std::optional<troupe::peer> agent::peer_of(worker_id id) const {
-  meet_if_unknown(id);
   const troupe::checked_lock lock(mutex_);
   const auto found = workers_.find(id);
   return found == workers_.end() ? std::nullopt : std::optional(found->second.peer);
@@ -319,8 +322,9 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   if (world_ == 0) note_caller(call);
   auto message = from_form(std::move(call.tensors), call.values);
   ++serving_;
-  if (message->type() == rpc::MessageType::FORWARD_AUTOGRAD_REQ && call.context)
-    contexts_->joined(troupe::get<std::int64_t>(call.values, name_of_context), call.context);
+  const bool joins = call.context && call.values.contains(name_of_context);
+  const auto context = joins ? troupe::get<std::int64_t>(call.values, name_of_context) : 0;
+  if (joins) contexts_->joined(context, call.context);
   const c10::InferenceMode computes(false);
   const c10::AutoGradMode records(true);
   const waiting_thread told;  // the worker of this call is free while the call waits
@@ -331,6 +335,7 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
     result = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
     result->setError(std::current_exception());
   }
+  if (joins) contexts_->tidy(context);
   if (call.context) contexts_->note_recorded(call.context);
   if (result->completed()) {
     --serving_;
@@ -357,6 +362,7 @@ void agent::note_caller(const troupe::call_arguments& call) {
     if (id == workerInfo_.id_ || (known != workers_.end() && known->second.peer.id() == call.caller)) return;
   }
   const auto name = call.here.name_of(call.caller);
+  if (troupe::services_of(call.here).directory.find(name) != call.caller) return;  // was started again meanwhile
   keep(name, id, troupe::peer(call.here, name, call.caller));
 }
 
@@ -449,6 +455,7 @@ const agent::worker* agent::meet(const std::string& name) const try {
   auto peer = with_node([&](troupe::node& node) { return node.peer(name, patience_to_meet); });
   const auto told = peer.call(name_of_who, {}, {}, {}, patience_to_meet).get();
   const auto id = static_cast<worker_id>(troupe::get<std::int64_t>(told.values, "id"));
+  if (id == workerInfo_.id_ && name != workerInfo_.name_) return nullptr;
   return &keep(name, id, std::move(peer));
 } catch (const troupe::error&) {
   return nullptr;
@@ -482,6 +489,7 @@ void agent::meet_all() const {
 }
 
 void agent::meet_if_unknown(worker_id id) const {
+  if (autograd_contexts::releases_here()) return;  // a network thread, perhaps
   {
     const troupe::checked_lock lock(mutex_);
     if (workers_.contains(id)) return;

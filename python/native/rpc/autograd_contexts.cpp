@@ -62,6 +62,26 @@ struct in_context {
   da::ThreadLocalDistAutogradContext scope;
 };
 
+/// PyTorch's context; null if PyTorch has released it.
+da::ContextPtr find_in_torch(std::int64_t context) try {
+  return da::DistAutogradContainer::getInstance().retrieveContext(context);
+} catch (const std::exception&) {
+  return nullptr;
+}
+
+void release_in_torch(std::int64_t context) {
+  python_thread::keep();                      // the graph may hold objects of Python
+  const auto graph = find_in_torch(context);  // freed last, without the lock of PyTorch's table
+  if (!graph) return;
+  autograd_contexts::releases_here() = true;
+  try {
+    da::DistAutogradContainer::getInstance().releaseContextIfPresent(context);
+  } catch (const std::exception& why) {
+    LOG(ERROR) << "autograd context " << context << " is not released: " << why.what();
+  }
+  autograd_contexts::releases_here() = false;
+}
+
 class torch_pass : public troupe::passes::guest_pass {
  public:
   using node_finder = std::function<std::optional<troupe::node_id>(autograd_contexts::worker_id)>;
@@ -129,12 +149,8 @@ troupe::passes::guest_maker autograd_contexts::guest_of(std::int64_t context, tr
     return peer ? std::optional(peer->id()) : std::nullopt;
   };
   return [=, here = here_->id(), own = own_]() -> std::shared_ptr<troupe::passes::guest_pass> {
-    try {
-      return std::make_shared<torch_pass>(da::DistAutogradContainer::getInstance().retrieveContext(context), id, here, own,
-                                          node_of);
-    } catch (const std::exception&) {
-      return nullptr;  // PyTorch has released the context
-    }
+    auto found = find_in_torch(context);
+    return found ? std::make_shared<torch_pass>(std::move(found), id, here, own, node_of) : nullptr;
   };
 }
 
@@ -201,21 +217,30 @@ void autograd_contexts::close(std::optional<troupe::context_id> which) const {
 
 void autograd_contexts::joined(std::int64_t context, troupe::context_id id) {
   const visit inside(*here_);
+  if (!inside) return;
+  const auto found = inside->services().contexts.find(id);
+  if (!found.record) throw inside->services().contexts.unknown(id);
   const troupe::checked_lock lock(mutex_);
-  if (!inside || !entries_.emplace(context, entry{id}).second) return;
-  if (const auto found = inside->services().contexts.find(id); found.record)
-    found.record->guests.set(guest_of(context, id), released_by_drop(context));
+  if (entries_.emplace(context, entry{id}).second) found.record->guests.set(guest_of(context, id), released_by_drop(context));
+}
+
+void autograd_contexts::tidy(std::int64_t context) {
+  {
+    const troupe::checked_lock lock(mutex_);
+    if (entries_.contains(context)) return;
+  }
+  release_in_torch(context);
+}
+
+bool& autograd_contexts::releases_here() {
+  static thread_local bool of_thread = false;
+  return of_thread;
 }
 
 /// What releases PyTorch's context when it is dropped.
 std::shared_ptr<void> autograd_contexts::released_by_drop(std::int64_t context) {
   return {nullptr, [context, all = weak_from_this()](void*) {
-            try {
-              python_thread::keep();  // the graph may hold objects of Python
-              da::DistAutogradContainer::getInstance().releaseContextIfPresent(context);
-            } catch (const std::exception& why) {
-              LOG(ERROR) << "autograd context " << context << " is not released: " << why.what();
-            }
+            release_in_torch(context);
             if (const auto here = all.lock()) here->release(context);
           }};
 }

@@ -28,7 +28,7 @@ namespace torchtroupe {
 ///         the gradients of its roots to a send of its own, and asks the opener for the pass that begins there.
 ///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the requests
 ///         of this worker in it have ended. With troupe's context the other workers release that of PyTorch.
-///   UX-4  the node may end before: then no message leaves and no pass begins, and what is noted is dropped.
+///   UX-4  the node may end before: then no message leaves, no pass begins, and nothing more is noted.
 class autograd_contexts : public std::enable_shared_from_this<autograd_contexts> {
  public:
   using worker_id = std::int16_t;
@@ -42,7 +42,8 @@ class autograd_contexts : public std::enable_shared_from_this<autograd_contexts>
   std::unique_ptr<troupe::support::call_scope> scope(std::int64_t context, troupe::support::call_bounds bounds);
   /// A request in the context has ended.
   void ended(std::int64_t context);
-  /// A message of the context has come, in a call of the context `id` of troupe.
+  /// A message of the context has come, in a call of the context `id` of troupe. Throws troupe::error (unknown_context) if that
+  /// context was released meanwhile.
   void joined(std::int64_t context, troupe::context_id id);
   /// The context of PyTorch beside a context of troupe; none if this worker knows of none.
   std::optional<std::int64_t> number_of(troupe::context_id id);
@@ -56,6 +57,10 @@ class autograd_contexts : public std::enable_shared_from_this<autograd_contexts>
   troupe::future<troupe::done> lead(std::int64_t context, troupe::message_id root, std::vector<at::Tensor> gradients,
                                     bool keep_graph);
   void release(std::int64_t context);
+  /// A message of the context was served. If the context was released meanwhile, releases what PyTorch has of it since.
+  void tidy(std::int64_t context);
+  /// Whether the calling thread releases a context of PyTorch.
+  static bool& releases_here();
 
  private:
   struct entry {

@@ -30,6 +30,9 @@ struct end_of_future {
 struct next_context {
   friend auto member_of(next_context);
 };
+struct next_message {
+  friend auto member_of(next_message);
+};
 struct next_reference {
   friend auto member_of(next_reference);
 };
@@ -44,6 +47,7 @@ template struct shown_member<check_of_roots, &torch::distributed::autograd::Dist
 template struct shown_member<mutex_of_future, &c10::ivalue::Future::mutex_>;
 template struct shown_member<end_of_future, &c10::ivalue::Future::finished_cv_>;
 template struct shown_member<next_context, &torch::distributed::autograd::DistAutogradContainer::next_context_id_>;
+template struct shown_member<next_message, &torch::distributed::autograd::DistAutogradContainer::next_autograd_message_id_>;
 template struct shown_member<next_reference, &torch::distributed::rpc::RRefContext::nextLocalId_>;
 
 }  // namespace torchtroupe

@@ -28,6 +28,7 @@ from torch import nn
 from torchtroupe.rpc import RpcOptions
 
 DEADLINE = 30.0  # seconds, of each request
+MOST_WEIGHTS = 4  # versions that are kept for one client
 
 
 class Layer(nn.Module):
@@ -60,8 +61,9 @@ class Transformer(nn.Module):
 
 
 class Server:
-    """The model and its optimizer, for any number of clients at once. The optimizer changes the weights in place, unless the graph of
-    another client's forward pass needs them: then the model gets copies first."""
+    """The model and its optimizer, for any number of clients at once, each with one context at a time. The optimizer changes the weights
+    in place, unless the graph of another client's last forward pass may need them: then the model gets copies first. A client that only
+    reads calls under torch.no_grad(): nothing is kept for it."""
 
     def __init__(self):
         torch.manual_seed(0)
@@ -86,11 +88,15 @@ class Server:
                 used = self.used.setdefault(client, [])
                 if not used or used[-1] is not self.weights:
                     used.append(self.weights)
+                    del used[:-MOST_WEIGHTS]
             return self.model(tokens)
 
     def step(self, client, gradients_of):
         with self.changes:
-            found = [gradients_of(weights) for weights in self.used.pop(client, [])]
+            if client not in self.used:
+                raise RuntimeError(f"step: expected a forward pass of '{client}' since its last step, and there was none")
+            found = [gradients_of(weights) for weights in self.used[client]]
+            del self.used[client]
             if any(used[-1] is self.weights for used in self.used.values()):
                 self.copy_weights()
             for each, *gradients in zip(self.weights, *found):
@@ -259,14 +265,16 @@ def compare(rounds=9, steps=20):
                 os.kill(each.pid, how)
 
         found, losses = {backend: [] for backend in WAYS}, {}
-        for number in range(rounds + 1):  # the first one warms up
-            for backend in list(WAYS)[::1 if number % 2 else -1]:
-                let_tensorpipe(signal.SIGSTOP if backend == "TROUPE" else signal.SIGCONT)
-                seconds, losses[backend] = _seconds_of(orders[backend], steps)
-                found[backend].append(seconds / steps)
-            if len(set(losses.values())) > 1:
-                raise RuntimeError(f"expected the same loss of both ways, got {losses}")
-        let_tensorpipe(signal.SIGCONT)
+        try:
+            for number in range(rounds + 1):  # the first one warms up
+                for backend in list(WAYS)[::1 if number % 2 else -1]:
+                    let_tensorpipe(signal.SIGSTOP if backend == "TROUPE" else signal.SIGCONT)
+                    seconds, losses[backend] = _seconds_of(orders[backend], steps)
+                    found[backend].append(seconds / steps)
+                if len(set(losses.values())) > 1:
+                    raise RuntimeError(f"expected the same loss of both ways, got {losses}")
+        finally:
+            let_tensorpipe(signal.SIGCONT)  # a process that is stopped does not end
         for backend in WAYS:
             orders[backend].send(0)
         for each in running["TROUPE"] + running["TENSORPIPE"]:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The backend TROUPE of torch.distributed.rpc: what PyTorch's own suites (suite.py) do not ask."""
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -92,6 +94,15 @@ def answer_all():
 
 
 class group(unittest.TestCase):
+    def test_the_program_of_the_page(self):
+        page = (pathlib.Path(__file__).parents[3] / "docs/python.md").read_text(encoding="utf-8")
+        program, = (each for each in re.findall("^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE) if "rpc.shutdown()" in each)
+        with tempfile.TemporaryDirectory() as folder:
+            program = program.replace("tcp://127.0.0.1:29500", f"file://{folder}/store")
+            running = [subprocess.Popen([sys.executable, "-c", program, str(rank)], stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
+            told = [each.communicate(timeout=120)[0] for each in running]
+        self.assertEqual(([each.returncode for each in running], told), ([0, 0], ["tensor([2., 2., 2.])\n", ""]))
+
     def each(self, told, expected):
         self.assertEqual(told, [expected] * len(told))
 

@@ -165,12 +165,17 @@ class faults(hosts.Hosts):
                 with dist_autograd.context() as context, ThreadPoolExecutor() as threads:
                     loss = sum_of_layer(x, "worker1")
                     os.kill(frozen, signal.SIGSTOP)
-                    call = rpc.rpc_async("worker1", torch.add, args=(1, 2))
-                    run = threads.submit(dist_autograd.backward, context, [loss])
-                    until(call, run)
-                    os.kill(frozen, signal.SIGCONT)
+                    try:
+                        call = rpc.rpc_async("worker1", torch.add, args=(1, 2))
+                        run = threads.submit(dist_autograd.backward, context, [loss])
+                        until(call, run)
+                    finally:
+                        os.kill(frozen, signal.SIGCONT)
                     told = [text_of(call.wait), text_of(run.result)]
                 self.assertTrue(until_right(is_right, "worker1"))
+                rpc.rpc_sync("worker1", end)
+            else:
+                work_on()
             rpc.shutdown()
             return told
 

@@ -26,8 +26,9 @@ def weighted(x):
 
 @torchtroupe.function("left here")
 def left_here():
-    found, none = torchtroupe.gradients([weight, torch.ones(1, requires_grad=True)])
+    found, none = torchtroupe.gradients(each for each in (weight, torch.ones(1, requires_grad=True)))
     assert none is None and torchtroupe.gradients([]) == ()
+    assert "expected several tensors" in text_of(lambda: torchtroupe.gradients(weight), TypeError)
     return found
 
 
@@ -74,7 +75,7 @@ def asks_on():
     """Calls by name until that fails."""
     try:
         while True:
-            torchtroupe.peer("worker0", timeout=0.1).call("same", timeout=5)
+            torchtroupe.peer("worker0", timeout=0.1).call("same")
             running.release()
     except ConnectionError as error:
         failed.append(str(error))

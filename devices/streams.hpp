@@ -31,10 +31,10 @@ namespace troupe::devices {
 ///         the work of the function. They do not wait for later work of the lane on the same stream.
 ///   SO-8  if a leaf's gradient is made on one stream and accumulated on another, the process prints one warning. libtorch
 ///         prints the same warning (at::Context::setWarnOnAccumulateGradStreamMismatch).
-///   SO-9  with libtorch 2.13 or newer, in a graph capture: no stream of the capture waits for a stream outside of it. A function
-///         whose stream is outside runs on the stream of its gradient if at::Context::overrideStaleCaptureStream() is on. If it is
-///         off, a function on the default stream throws, and so does a leaf on another stream than the caller's. libtorch does the
-///         same, for leaves from 2.14 on, and also warns that it skips a wait at the end of the pass.
+///   SO-9  with libtorch 2.13 or newer, in a graph capture: no stream of the capture waits for a stream outside of it. A
+///         function whose stream is outside runs on the stream of its gradient if at::Context::overrideStaleCaptureStream() is
+///         on. If it is off, a function on the default stream throws, and so does a leaf on another stream than the caller's.
+///         libtorch does the same, for leaves from 2.14 on, and also warns that it skips a wait at the end of the pass.
 ///   SO-10  is_on_this_stream() says yes only if no other stream makes or reads the sum.
 class streams final : public engine::stream_order {
  public:
@@ -56,8 +56,8 @@ class streams final : public engine::stream_order {
  private:
   using event = std::shared_ptr<c10::Event>;
 
-  // The state of one input of a function. `moved_to`, of the first input, is the stream on which the function runs in place of its
-  // own (SO-9). `used_on` is the stream that uses the input's gradient. If another stream made the
+  // The state of one input of a function. `moved_to`, of the first input, is the stream on which the function runs in place of
+  // its own (SO-9). `used_on` is the stream that uses the input's gradient. If another stream made the
   // gradient, `used_on` has to wait for the event `made`. Otherwise both are empty.
   struct arrival {
     event made;

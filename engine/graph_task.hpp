@@ -40,8 +40,8 @@ class plan;
 ///          returned is delivered like a defined one.
 ///   GT-11  in a pass with an outlet (graph_task_settings::emit_to), hooks and a user's functions run inside a graph task of
 ///          libtorch. Callbacks that these hooks and functions queue with libtorch's Engine::queue_callback() run at the end of
-///          the pass on this node. While callbacks wait, or a recv has post-hooks, which may queue some, the outlet is told that
-///          more may follow.
+///          the pass on this node. While callbacks wait, or a recv has post-hooks, which may queue some, the outlet is told
+///          that more may follow.
 ///   GT-12  in a pass with an outlet, gradients that have reached leaves are added before a user's function, or a function with
 ///          hooks, begins. This holds with workers too.
 ///   GT-13  open_sums() gives only sums to which the running function may add in place: nothing else refers to the memory, and
@@ -102,8 +102,8 @@ class graph_task {
   torch::autograd::Node* running() const noexcept;
 
   /// Returns, for each edge of the running function, the sum of the gradients that have reached the input so far; undefined if
-  /// GT-13 does not hold, or if the pass is distributed or creates a graph. The function may add its own gradient to the sum, and
-  /// return none for that edge.
+  /// GT-13 does not hold, or if the pass is distributed or creates a graph. The function may add its own gradient to the sum,
+  /// and return none for that edge.
   std::vector<at::Tensor> open_sums();
 
   /// Returns the functions of the task, numbered. Their `missing` counts change while functions run.

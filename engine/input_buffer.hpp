@@ -5,8 +5,8 @@
 
 namespace troupe::engine {
 
-/// Whether a sum may be made in the memory of `tensor`: nothing else refers to it. An object of Python that no program can reach any
-/// more does not count.
+/// Whether a sum may be made in the memory of `tensor`: nothing else refers to it. An object of Python that no program can
+/// reach any more does not count.
 bool is_ours_to_change(const at::Tensor& tensor);
 
 /// Adds `value` to `buffer`, the sum of an input. Operands and their order are those of libtorch's input buffers, so the bits

@@ -53,8 +53,8 @@ class stream_order {
   /// waits for `value` first.
   virtual void add(const plan::vertex& consumer, std::uint32_t slot, at::Tensor& value, const std::function<void()>& sum) = 0;
 
-  /// Whether all work on `buffer`, the sum of an input of `consumer`, is on the stream that is current now, which is that of the
-  /// entered function, and nothing else refers to its memory.
+  /// Whether all work on `buffer`, the sum of an input of `consumer`, is on the stream that is current now, which is that of
+  /// the entered function, and nothing else refers to its memory.
   virtual bool is_on_this_stream(const plan::vertex& consumer, std::uint32_t slot, const at::Tensor& buffer) const = 0;
 
   /// To be called for each tensor that the caller of the pass gets. The entered function has made or received the tensor.

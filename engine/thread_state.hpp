@@ -23,8 +23,8 @@ namespace troupe::engine {
 
 /// Restores libtorch's thread-local state to what it was at construction. libtorch sets the whole state around each function,
 /// which takes longer than all else that troupe does for a function. The keeper checks for changes instead. The containers of
-/// the state (TH-5) hold: modes, default hooks of saved tensors or the reason that disables these hooks, hooks of the creation of
-/// functions, layers of functorch, observers, the group of graph execution.
+/// the state (TH-5) hold: modes, default hooks of saved tensors or the reason that disables these hooks, hooks of the creation
+/// of functions, layers of functorch, observers, the group of graph execution.
 ///   TH-1  restore() checks for changes of: grad, inference and forward grad mode, multithreading, view replay, whether
 ///         autocast is on, dispatch keys and modes, modes of torch functions, default hooks of saved tensors, hooks of
 ///         the creation of functions, layers of functorch, observers (record functions). If one of these has changed, restore()

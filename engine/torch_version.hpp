@@ -3,8 +3,8 @@
 
 #include <torch/headeronly/version.h>
 
-/// What differs between the versions of libtorch that troupe is built with (cmake/libtorch.txt). No other file asks for a version.
-/// libtroupe_preload.so is built without libtorch, so this header has macros alone; torch_compat.hpp has the names.
+/// What differs between the versions of libtorch that troupe is built with (cmake/libtorch.txt). No other file asks for a
+/// version. libtroupe_preload.so is built without libtorch, so this header has macros alone; torch_compat.hpp has the names.
 
 /// A graph holds a function by c10::intrusive_ptr. Before, std::shared_ptr held it.
 #define TROUPE_TORCH_HAS_INTRUSIVE_NODES (TORCH_VERSION_MINOR >= 13)

@@ -80,8 +80,8 @@ struct known_peer {
   bool is_connected = true;  // whether the connection to `gateway` is open
   std::int64_t lost_ns = 0;  // since when the peer is unreachable
   bool has_hung_up = false;  // whether the connection has ended since the peer was up, without this node's doing
-  // News up to this number were compared when the two nodes greeted each other, except news of the end of a member: such a member
-  // does not count in a digest.
+  // News up to this number were compared when the two nodes greeted each other, except news of the end of a member: such a
+  // member does not count in a digest.
   std::uint64_t last_news = 0;
   redialling dial;
   signs_of_life signs;

@@ -32,8 +32,8 @@ namespace troupe::network {
 ///         look. It leads at once if a third thread posts to a loop, or if the job waits for a future. Posts of the job itself
 ///         wait until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
-///         wait are sent elsewhere. Jobs that take turns are sent elsewhere once the job before them has run for `longest_turn` or
-///         waits for a future; until then, further jobs that take turns may join them.
+///         wait are sent elsewhere. Jobs that take turns are sent elsewhere once the job before them has run for `longest_turn`
+///         or waits for a future; until then, further jobs that take turns may join them.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
 ///   NT-5  once the future that serve() has returned is ready, the network threads do not use the event loop any more.
 ///   NT-6  both threads start in the constructor, which can report that the system gives no thread. serve() could not report
@@ -73,8 +73,9 @@ class network_threads {
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return leader_.watched; }
 
-  /// Makes this thread run the job once the thread has stopped leading, or makes the job wait for its turn. False: the job was not
-  /// taken, because this thread does not lead, the loop takes no more jobs, or a job runs behind which this one may not wait.
+  /// Makes this thread run the job once the thread has stopped leading, or makes the job wait for its turn. False: the job was
+  /// not taken, because this thread does not lead, the loop takes no more jobs, or a job runs behind which this one may not
+  /// wait.
   bool run_soon(event_loop& of, job work);
   /// Refuses further jobs of the loop, and returns when none of its jobs runs or waits. Not to be called from a job.
   void finish_jobs(event_loop& of);

@@ -47,8 +47,8 @@ torch::autograd::variable_list run_substituted(torch::autograd::Engine& engine, 
 node_pointer current_function(node_pointer libtorchs);
 
 /// Returns the sums to which the running function may add in place (GT-13), one for each of its edges. `libtorchs` is as for
-/// current_function(). Outside a pass of troupe's engine, the result is `libtorchs_buffers`, the answer of libtorch. From then on
-/// until the function ends, it can run no nested pass: run_substituted() throws, as libtorch's engine does.
+/// current_function(). Outside a pass of troupe's engine, the result is `libtorchs_buffers`, the answer of libtorch. From then
+/// on until the function ends, it can run no nested pass: run_substituted() throws, as libtorch's engine does.
 torch::autograd::variable_list gradient_buffers(const node_pointer& libtorchs,
                                                 torch::autograd::variable_list libtorchs_buffers);
 

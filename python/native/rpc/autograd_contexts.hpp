@@ -26,8 +26,8 @@ namespace torchtroupe {
 ///         nodes learn who takes part.
 ///   UX-2  a pass begins on the worker that opened the context. Another worker that is asked for a pass (RRef.backward) hands
 ///         the gradients of its roots to a send of its own, and asks the opener for the pass that begins there.
-///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the requests
-///         of this worker in it have ended. With troupe's context the other workers release that of PyTorch.
+///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the
+///         requests of this worker in it have ended. With troupe's context the other workers release that of PyTorch.
 ///   UX-4  the node may end before: then no message leaves, no pass begins, and nothing more is noted.
 class autograd_contexts : public std::enable_shared_from_this<autograd_contexts> {
  public:

@@ -83,12 +83,14 @@ TORCHTROUPE_EXPORT const char* torchtroupe_rpc_loss() {
   return text.empty() ? nullptr : text.c_str();
 }
 
-/// Waits for the answer to the last request of the calling thread (WA-1), for so many seconds at most. Returns whether it has come.
+/// Waits for the answer to the last request of the calling thread (WA-1), for so many seconds at most. Returns whether it has
+/// come.
 TORCHTROUPE_EXPORT bool torchtroupe_rpc_wait(double seconds) {
   return torchtroupe::sent_request::wait(std::chrono::duration<double>(seconds));
 }
 
-/// Lets the next request of the calling thread wait for its answer before it returns, and hear of signals meanwhile; or no more.
+/// Lets the next request of the calling thread wait for its answer before it returns, and hear of signals meanwhile; or no
+/// more.
 TORCHTROUPE_EXPORT void torchtroupe_rpc_await_at_once(bool on) { torchtroupe::sent_request::is_awaited_at_once() = on; }
 
 /// Raises what the handler of a signal has raised in such a wait, if it has. Pre: the thread has the interpreter's lock.

@@ -21,7 +21,8 @@ class sent_request {
   /// Waits for the end of the last request of the calling thread, for `patience` at most. Returns false if that is over, and
   /// may then be called again.
   static bool wait(std::chrono::duration<double> patience);
-  /// Whether the calling thread waits for its next request, deletions of RRefs aside, as soon as that is sent. Then agent::send() waits, and hears of signals.
+  /// Whether the calling thread waits for its next request as soon as that is sent. Deletions of RRefs do not count. Then
+  /// agent::send() waits, and hears of signals.
   static bool& is_awaited_at_once();
 
   /// Takes `end` if the thread waits.

@@ -16,8 +16,8 @@
 namespace torchtroupe {
 
 /// What a thread that runs Python tells its pool: a thread that has sent a request probably waits for the answer. So its slot
-/// is free from its first open request or wait for a future of troupe until the last of these has ended, or until its work ends.
-/// Nested requests never lack a thread.
+/// is free from its first open request or wait for a future of troupe until the last of these has ended, or until its work
+/// ends. Nested requests never lack a thread.
 ///   WY-1  `blocked` and `resumed` are called by turns, and `blocked` first. After the end of the work, neither is called.
 class waiting_thread {
  public:
@@ -39,11 +39,11 @@ class waiting_thread {
   troupe::blocking_observer* outer_observer_;
 };
 
-/// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait. Call workers of the node would not
-/// do: requests that wait for callbacks may hold them all.
-///   QK-1  a task starts at once if fewer than `most` tasks compute: tasks that wait (waiting_thread) do not count. A task whose
-///         wait ends goes on at once, so more than `most` may compute for a while. Tasks that come together start at most `most`
-///         threads.
+/// Runs tasks on threads of its own: the callbacks of futures, which may run Python and wait. Call workers of the node would
+/// not do: requests that wait for callbacks may hold them all.
+///   QK-1  a task starts at once if fewer than `most` tasks compute: tasks that wait (waiting_thread) do not count. A task
+///         whose wait ends goes on at once, so more than `most` may compute for a while. Tasks that come together start at most
+///         `most` threads.
 ///   QK-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
 ///         gives them.
 ///   QK-3  one thread at least does not wait, so each task starts at last. If the system gives no further thread, tasks start

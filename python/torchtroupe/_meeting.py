@@ -27,6 +27,11 @@ rendezvous = importlib.import_module("torch.distributed.rendezvous")  # a functi
 VERSIONS = {"torch": ".".join(torch.__version__.split(".")[:2]), "torchtroupe": version}
 
 
+def is_main():
+    """Whether this is the thread that hears of signals."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
 def in_thread(run, seconds=math.inf, late=""):
     """run() on another thread, so that Ctrl-C ends the wait. Raises RuntimeError(late) after the seconds."""
     told = []

@@ -251,7 +251,7 @@ def peer(name, address=None, timeout=PATIENCE):
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError(f'peer: expected "HOST:PORT" with a port from 1 to 65535, got "{address}"')
         join = lambda: _check(native.torchtroupe_peer_join(host.encode(), int(port), timeout))
-        _meeting.in_thread(join) if threading.get_ident() == threading.main_thread().ident else join()  # the main thread hears of Ctrl-C
+        _meeting.in_thread(join) if _meeting.is_main() else join()
     while True:
         left = until - time.monotonic()
         failed = native.torchtroupe_peer_find(name.encode(), max(0.001, min(left, LONGEST_STEP)))

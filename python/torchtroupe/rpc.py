@@ -336,13 +336,9 @@ def _invoke_rpc(to, func, rpc_type, *others):
     return future
 
 
-def _is_main():
-    return threading.get_ident() == threading.main_thread().ident  # which hears of signals
-
-
 def _wait(future):
     """As PyTorch's, which Ctrl-C ends."""
-    while not future.done() and _is_main() and not _wait_for(future, LONGEST_STEP):
+    while not future.done() and _meeting.is_main() and not _wait_for(future, LONGEST_STEP):
         continue
     return _usual_wait(future)
 
@@ -350,7 +346,7 @@ def _wait(future):
 def _to_here(rref, *given, **named):
     """As PyTorch's, which Ctrl-C ends if the value is another worker's."""
     try:
-        _quick.torchtroupe_rpc_await_at_once(_is_main() and not rref.is_owner())
+        _quick.torchtroupe_rpc_await_at_once(_meeting.is_main() and not rref.is_owner())
         return _usual_to_here(rref, *given, **named)
     except RuntimeError:
         _quick.torchtroupe_rpc_raise_of_signal()

@@ -262,7 +262,8 @@ node_pointer current_function(node_pointer libtorchs) {
 
 variable_list gradient_buffers(const node_pointer& libtorchs, variable_list libtorchs_buffers) {
   graph_task* const task = task_of(libtorchs);
-  return task == nullptr ? libtorchs_buffers : task->open_sums();
+  if (task != nullptr) libtorchs_buffers = task->open_sums();
+  return libtorchs_buffers;
 }
 
 pass_counts passes_so_far() noexcept {

@@ -2,6 +2,7 @@
 #include <troupe/messages/arriving_tensors.hpp>
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -10,7 +11,6 @@
 #include <caf/execution_unit.hpp>
 
 #include <troupe/messages/foreign_memory.hpp>
-#include <troupe/messages/messages.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
@@ -35,11 +35,28 @@ void arriving_tensors::limit_sender(std::uint64_t bytes, std::size_t transfers) 
   most_transfers_ = transfers;
 }
 
-std::optional<error> arriving_tensors::read(const tensor_offer& offer, const memory_mark& given) {
+void arriving_tensors::take_offers(node_id sender, std::uint64_t process, const memory_mark& drawn) {
+  checked_lock lock(mutex_);
+  marks_[sender.value] = {drawn, process};
+}
+
+bool arriving_tensors::read_at_once(const tensor_offer& offer) {
+  return offer.offset == 0 && offer.bytes == offer.total && offer.bytes <= most_read_at_once && !read(offer);
+}
+
+std::optional<error> arriving_tensors::read(const tensor_offer& offer) {
   const key which{offer.from.value, offer.transfer};
   c10::Storage elements;
+  memory_mark given;
   {
     checked_lock lock(mutex_);
+    const auto drawn = marks_.find(offer.from.value);
+    if (drawn == marks_.end() || drawn->second.process != offer.process) {
+      end(which);
+      return error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
+                                    std::to_string(offer.process) + ", which has no mark");
+    }
+    given = drawn->second.mark;
     arrival* found = nullptr;
     const char* why = offer.bytes <= most_offered ? find_target(which, {offer.total, offer.offset, offer.bytes}, found)
                                                   : refuse(which, "a piece that is offered is too large");
@@ -128,6 +145,7 @@ c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::u
 
 void arriving_tensors::drop(node_id from) {
   checked_lock lock(mutex_);
+  marks_.erase(from.value);
   for (auto each = arrivals_.lower_bound({from.value, 0}); each != arrivals_.end() && each->first.first == from.value;)
     each = end(each);
 }

@@ -12,24 +12,22 @@
 #include <caf/span.hpp>
 
 #include <troupe/messages/errors.hpp>
-#include <troupe/messages/ids.hpp>
+#include <troupe/messages/messages.hpp>
 #include <troupe/messages/mutex.hpp>
 #include <troupe/messages/tensor_memory.hpp>
 
 namespace troupe {
 
-struct memory_mark;
-struct tensor_offer;
-struct tensor_piece;
-
 /// Stores the elements of large tensors, which arrive in pieces ahead of the messages that have the tensors. Reading a
-/// tensor_piece calls add() with its elements. read() adds the elements that a tensor_offer names. Reading the message with the
-/// tensors calls take(), which removes the elements. Any thread may call any function.
+/// tensor_piece calls add() with its elements. read() adds the elements that a tensor_offer names; reading a small offer calls
+/// read_at_once(). Reading the message with the tensors calls take(), which removes the elements. Any thread may call any
+/// function.
 ///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
 ///   AT-2  take() hands out the elements of a transfer only if all have come, from the first byte to the last, without a gap.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
 ///   AT-4  limit_sender() limits how many bytes and transfers of one sender wait to be taken. The transfers of a sender
 ///         announce at most `announced_factor` times the bytes of this limit. A piece beyond a limit ends its transfer.
+///   AT-5  offers are read only of a sender that got a mark (take_offers), and only out of the process that got it.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. A transfer takes at least one
@@ -54,14 +52,22 @@ class arriving_tensors {
   /// this much memory.
   static constexpr std::uint64_t most_offered = std::uint64_t{16} << 20;
 
+  /// Copying so many bytes takes less than settings::short_work, so a network thread may do it.
+  static constexpr std::uint64_t most_read_at_once = std::uint64_t{1} << 20;
+
+  /// Lets this object read offers of the sender, out of the process that got this mark. The mark before counts no more.
+  void take_offers(node_id sender, std::uint64_t process, const memory_mark& drawn);
+
   /// Reads an offered piece out of the sender's memory, on this thread and without blocking other threads. Returns no error on
   /// success; `refused` if nothing can be read from that process; `malformed_message` if the offer is wrong.
-  std::optional<error> read(const tensor_offer& offer, const memory_mark& given);
+  std::optional<error> read(const tensor_offer& offer);
+  /// Reads the offer if it has a whole transfer of at most most_read_at_once bytes. False if the offer is not read.
+  bool read_at_once(const tensor_offer& offer);
 
   /// Ends a transfer and returns its elements. Returns an empty storage if the transfer is not complete or has another size.
   c10::Storage take(node_id from, std::uint64_t transfer, std::uint64_t bytes);
 
-  /// Drops all transfers from a node that is gone.
+  /// Drops the mark and all transfers of a node that is gone.
   void drop(node_id from);
 
   /// Returns the number of bytes that have come and were not taken.
@@ -80,6 +86,10 @@ class arriving_tensors {
     std::size_t transfers = 0;
   };
   using key = std::pair<std::uint64_t, std::uint64_t>;  // sender and number of the transfer
+  struct drawn_mark {
+    memory_mark mark;
+    std::uint64_t process;
+  };
   struct extent {
     std::uint64_t total;
     std::uint64_t offset;
@@ -100,7 +110,8 @@ class arriving_tensors {
   mutable checked_mutex mutex_;
   tensor_memory memory_ TROUPE_GUARDED_BY(mutex_);
   std::map<key, arrival> arrivals_ TROUPE_GUARDED_BY(mutex_);
-  std::map<std::uint64_t, account> waiting_ TROUPE_GUARDED_BY(mutex_);  // by sender; only of senders with open transfers
+  std::map<std::uint64_t, drawn_mark> marks_ TROUPE_GUARDED_BY(mutex_);  // by sender
+  std::map<std::uint64_t, account> waiting_ TROUPE_GUARDED_BY(mutex_);   // by sender; only of senders with open transfers
   std::uint64_t most_of_sender_ TROUPE_GUARDED_BY(mutex_) = std::uint64_t{8} << 30;
   std::size_t most_transfers_ TROUPE_GUARDED_BY(mutex_) = most_transfers;
 };

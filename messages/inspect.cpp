@@ -243,6 +243,9 @@ caf::error read(caf::deserializer& any_source, T& x) {
     if (const auto* bad = arriving != nullptr ? arriving->add(x, source->remainder().first(payload))
                                               : "this actor system takes no tensors in pieces")
       return malformed<T>(bad);
+  } else if constexpr (std::same_as<T, tensor_offer>) {
+    auto* arriving = arriving_at(*source);
+    x.is_read = arriving != nullptr && arriving->read_at_once(x);
   }
   source->skip(payload - claimed);
   return caf::none;

@@ -49,6 +49,9 @@ struct request_mark {
 /// and its offers name their address (see foreign_memory).
 struct memory_mark {
   std::array<std::uint64_t, 4> words{};
+  /// The reader reads a transfer of at most this many bytes before the message behind its offer, if one offer has the whole
+  /// transfer. So that message need not wait for the answer to the offer.
+  std::uint64_t read_at_once = 0;
 };
 
 /// A piece whose elements the receiver reads out of the sender's memory. The elements stay there until the offer is answered.
@@ -62,6 +65,7 @@ struct tensor_offer {
   std::uint64_t address = 0;  // address of the elements of this piece
   std::uint64_t process = 0;  // process number of the sender
   std::uint64_t mark = 0;     // address of the receiver's mark in the sender's memory
+  bool is_read = false;       // whether reading this message has read the elements; not written
 };
 
 /// Tensors that join the graphs of two nodes. The tensors travel detached; `requires_grad` says which of them the receiver

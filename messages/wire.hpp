@@ -370,7 +370,11 @@ void fields(auto& a, is<request_mark> auto& x) {
   a(x.process, &h::process, &h::set_process);
 }
 
-void fields(auto& a, is<memory_mark> auto& x) { a(x.words, &wire::MemoryMark::words, &wire::MemoryMark::mutable_words); }
+void fields(auto& a, is<memory_mark> auto& x) {
+  using h = wire::MemoryMark;
+  a(x.words, &h::words, &h::mutable_words);
+  a(x.read_at_once, &h::read_at_once, &h::set_read_at_once);
+}
 
 void fields(auto& a, is<tensor_offer> auto& x) {
   using h = wire::TensorOffer;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/direct_memory.hpp>
 
-#include <sys/random.h>
 #include <cstdint>
 #include <utility>
 
@@ -19,7 +18,7 @@ void direct_memory::keep(node_id reader, const memory_mark& drawn) {
   *kept->second = drawn;
 }
 
-void direct_memory::refused(node_id reader) {
+void direct_memory::forget(node_id reader) {
   const auto kept = readers_.extract(reader);
   if (!kept) return;
   free_.push_back(kept.mapped());
@@ -31,22 +30,6 @@ void direct_memory::complete(tensor_offer& offer, node_id reader) const {
   TROUPE_EXPECT(kept != readers_.end());
   offer.process = this_process();
   offer.mark = reinterpret_cast<std::uintptr_t>(kept->second->words.data());
-}
-
-const memory_mark* direct_memory::draw(node_id sender, std::uint64_t process) {
-  memory_mark result;
-  if (::getrandom(result.words.data(), sizeof result.words, 0) != sizeof result.words) return nullptr;
-  return &(drawn_[sender] = {result, process}).mark;
-}
-
-const direct_memory::drawn_mark* direct_memory::drawn(node_id sender) const {
-  const auto found = drawn_.find(sender);
-  return found == drawn_.end() ? nullptr : &found->second;
-}
-
-void direct_memory::forget(node_id peer) {
-  refused(peer);
-  drawn_.erase(peer);
 }
 
 }  // namespace troupe::transfers

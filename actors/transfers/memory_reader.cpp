@@ -21,7 +21,7 @@ contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actor
   const auto make = [here](const contracts::memory_reader_actor&) {
     return std::tuple{[here](contracts::incoming_offer_ptr& job) {
       try {
-        job->failure = here.network.arriving->read(job->offer, job->given);
+        job->failure = here.network.arriving->read(job->offer);
       } catch (const std::exception& reason) {  // for example no memory for the tensor
         job->failure = error(errc::function_failed, reason.what());
       }

@@ -2,6 +2,7 @@
 #include <troupe/actors/transfers/shipments.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe::transfers {
@@ -32,11 +33,13 @@ void shipments::take(const shipment_begun& what) {
 
 void shipments::take(const mark_drawn& what) {
   const auto at = receivers_.find(what.by);
-  if (at != receivers_.end() && at->second.reads == memory::asked) at->second.reads = memory::reads;
+  if (at == receivers_.end() || at->second.reads != memory::asked) return;
+  at->second.reads = memory::reads;
+  at->second.at_once = what.at_once;
 }
 
-/// A refused piece is not sent again. The receiver then can't read the message to which the transfer belongs: a call fails, and
-/// a pass fails at its deadline at the latest.
+/// A refused piece is not sent again, nor is a refused offer whose message has left. The receiver then can't read the message to
+/// which the transfer belongs: a call fails, and a pass fails at its deadline at the latest.
 void shipments::take(const piece_answered& what) {
   const auto found = receivers_.find(what.by);
   if (found == receivers_.end()) return;
@@ -57,16 +60,22 @@ void shipments::take(const offer_answered& what) {
     const auto* of = std::get_if<queued_transfer>(&each);
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
-  const auto entry = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
-  if (entry == at.queue.end()) return;
-  auto& of = std::get<queued_transfer>(*entry);
+  const bool is_alone = at.offered.erase(what.transfer) > 0;  // no message waits for it
+  const auto entry = is_alone ? at.queue.end() : std::find_if(at.queue.begin(), at.queue.end(), is_offered);
+  if (!is_alone && entry == at.queue.end()) return;
   --at.offers;
-  --of.offered;
+  if (!is_alone) --std::get<queued_transfer>(*entry).offered;
+  if (what.how == answer::taken) at.has_read = true;
   if (what.how == answer::unreadable) {
     at.reads = memory::can_not;
     for (auto& each : at.queue)
       if (auto* other = std::get_if<queued_transfer>(&each); other != nullptr && other->how == way::offers) refuse(*other);
   }
+  if (is_alone) {
+    out_.emplace_back(let_go{what.transfer});
+    return send_on(what.by, at);
+  }
+  auto& of = std::get<queued_transfer>(*entry);
   if (what.how != answer::taken || of.how == way::refused) {
     refuse(of);
   } else if (of.all_left() && of.offered == 0) {
@@ -79,6 +88,7 @@ void shipments::take(const offer_answered& what) {
 void shipments::take(const receiver_down& what) {
   const auto gone = receivers_.extract(what.who);
   if (!gone) return;
+  for (const auto number : gone.mapped().offered) out_.emplace_back(let_go{number});
   for (const auto& each : gone.mapped().queue) {
     if (const auto* of = std::get_if<queued_transfer>(&each))
       out_.emplace_back(let_go{of->what.number});
@@ -101,10 +111,16 @@ void shipments::send_on(node_id to, receiver& at) {
 
 /// Lets the next message, piece or offer leave. False if nothing may leave now.
 bool shipments::send_next(node_id to, receiver& at) {
-  if (at.queue.empty()) return false;
-  if (const auto* ready = std::get_if<message>(&at.queue.front())) {
+  const auto holds = [&](const auto& each) {
+    const auto* of = std::get_if<queued_transfer>(&each);
+    return of == nullptr || !is_read_first(at, *of);
+  };
+  const auto first = std::find_if(at.queue.begin(), at.queue.end(), holds);
+  if (first == at.queue.end()) return false;
+  if (const auto* ready = std::get_if<message>(&*first)) {
     out_.emplace_back(send_message{ready->number});
-    at.queue.pop_front();
+    for (auto each = at.queue.begin(); each != first; ++each) at.offered.insert(std::get<queued_transfer>(*each).what.number);
+    at.queue.erase(at.queue.begin(), std::next(first));
     return true;
   }
   for (auto next = at.queue.begin(); next != at.queue.end(); ++next) {
@@ -130,6 +146,11 @@ bool shipments::send_next(node_id to, receiver& at) {
     return true;
   }
   return false;
+}
+
+/// Whether the receiver reads the transfer, which was offered, before it reads the next message.
+bool shipments::is_read_first(const receiver& at, const queued_transfer& of) {
+  return of.how == way::offers && of.all_left() && at.has_read && of.what.bytes <= std::min(at.at_once, offer_bytes);
 }
 
 transfer_section shipments::cut(node_id to, queued_transfer& of, std::uint64_t most_bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/transfer_desk.hpp>
 
+#include <sys/random.h>
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -116,7 +117,7 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
     [this, to, id](const memory_mark& drawn) {
       if (!asked_.answered(to, id)) return;  // the node went down meanwhile
       direct_.keep(to, drawn);
-      take(mark_drawn{to});
+      take(mark_drawn{to, drawn.read_at_once});
     },
     [this, to, id](const caf::error&) { asked_.answered(to, id); });
 }
@@ -142,7 +143,7 @@ void transfer_desk::carry_out(const send_offer& what) {
   ask(what.to, gateway, std::move(offer), [this, to = what.to, number = what.transfer](const caf::error& why, std::int64_t) {
     using answer = offer_answered::answer;
     const bool is_unreadable = why == errc::refused;
-    if (is_unreadable) direct_.refused(to);
+    if (is_unreadable) direct_.forget(to);
     take(offer_answered{to, number, is_unreadable ? answer::unreadable : why ? answer::refused : answer::taken});
   });
 }
@@ -179,20 +180,19 @@ caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) cons
 
 caf::result<memory_mark> transfer_desk::draw_mark(const request_mark& from) {
   if (auto why = why_not_read(from.from, from.process)) return why;
-  const auto* drawn = direct_.draw(from.from, from.process);
-  if (drawn == nullptr) return make_error(errc::refused, "no mark, because the system gives no random numbers");
-  return *drawn;
+  memory_mark drawn{{}, arriving_tensors::most_read_at_once};
+  if (::getrandom(drawn.words.data(), sizeof drawn.words, 0) != sizeof drawn.words)
+    return make_error(errc::refused, "no mark, because the system gives no random numbers");
+  here_.network.arriving->take_offers(from.from, from.process, drawn);
+  return drawn;
 }
 
 caf::result<void> transfer_desk::read(const tensor_offer& offer) {
-  TROUPE_EXPECT(here_.network.arriving != nullptr);
-  const auto* given = direct_.drawn(offer.from);
-  if (given == nullptr || given->process != offer.process) {
-    here_.network.arriving->add({offer.from, offer.transfer, 0, 0, {}}, {});  // drops the pieces of the transfer that have come
-    return make_error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
-                                       std::to_string(offer.process) + ", which has no mark");
+  if (offer.is_read) {
+    note_read(offer);
+    return caf::unit;
   }
-  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, given->mark, {}, {}});
+  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, {}});
   auto promise = job->promise = self_->response_promise();
   try {
     if (!reader_.read(std::move(job)))
@@ -205,15 +205,18 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
 }
 
 void transfer_desk::was_read(contracts::incoming_offer& job) {
-  const auto from = job.offer.from;
   reader_.was_read();
-  if (here_.directory.is_down(from)) here_.network.arriving->drop(from);
   if (job.failure) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;
   }
-  here_.directory.traffic.read(from, job.offer.bytes);
+  note_read(job.offer);
   job.promise.deliver(caf::unit);
+}
+
+void transfer_desk::note_read(const tensor_offer& offer) {
+  if (here_.directory.is_down(offer.from)) here_.network.arriving->drop(offer.from);
+  here_.directory.traffic.read(offer.from, offer.bytes);
 }
 
 void transfer_desk::wish(const contracts::capacity_wish_ptr& what) {

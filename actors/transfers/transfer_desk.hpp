@@ -51,7 +51,7 @@ class transfer_desk {
   /// there. Returns the time of the arrival by the clock of this process, in nanoseconds (see piece_window).
   std::int64_t came(const tensor_piece& piece);
   caf::result<memory_mark> draw_mark(const request_mark& from);
-  /// Gives the offer to the memory reader. was_read() answers the offer later.
+  /// Answers the offer if its elements were read with it. Otherwise the memory reader gets it, and was_read() answers it later.
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
 
@@ -73,6 +73,7 @@ class transfer_desk {
   void carry_out(const drop_message& what) { messages_.erase(what.message); }
   void carry_out(const let_go& what) { elements_.erase(what.transfer); }
   caf::error why_not_read(node_id from, std::uint64_t process) const;
+  void note_read(const tensor_offer& offer);
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;

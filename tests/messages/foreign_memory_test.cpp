@@ -144,11 +144,12 @@ BOOST_AUTO_TEST_CASE(the_memory_of_any_other_process_is_refused) {  // FM-1, FM-
 
 BOOST_AUTO_TEST_CASE(what_is_offered_in_order_is_the_elements) {  // AT-2
   arriving_tensors all;
+  all.take_offers(sender, memory.process, given);
   const std::uint64_t total = 30 * one_page + 17;
   for (const auto& [offset, size] :
        {std::pair{std::uint64_t{0}, one_page}, {one_page, 29 * one_page}, {30 * one_page, std::uint64_t{17}}}) {
     BOOST_TEST(!all.take(another, 1, total));
-    BOOST_TEST(!all.read(offer(offset, size, total), given));
+    BOOST_TEST(!all.read(offer(offset, size, total)));
     BOOST_TEST(all.bytes() == offset + size);
   }
   const auto came = all.take(sender, 1, total);
@@ -182,28 +183,63 @@ BOOST_AUTO_TEST_CASE(an_offer_that_does_not_fit_or_is_not_there_ends_its_transfe
     {changed([](auto& x) { x.address = 0; }), errc::malformed_message, "holds a part only"},
     {changed([](auto& x) { x.address = ~std::uint64_t{0} - 10; }), errc::malformed_message, "holds a part only"},
     {changed([](auto& x) { x.mark += 8; }), errc::refused, "the mark"},
-    {changed([](auto& x) { x.process = this_process(); }), errc::refused, "no other process"},
+    {changed([](auto& x) { x.process = this_process(); }), errc::refused, "has no mark"},  // AT-5
   };
   for (const auto& each : bad) {
     arriving_tensors all;
-    BOOST_TEST(!all.read(offer(0, one_page), given));
+    all.take_offers(sender, memory.process, given);
+    BOOST_TEST(!all.read(offer(0, one_page)));
     BOOST_TEST(all.bytes() == one_page);
-    check(all.read(each.offer, given), each.code, each.text, each.text);
+    check(all.read(each.offer), each.code, each.text, each.text);
     BOOST_TEST(all.bytes() == 0u, each.text);
-    check(all.read(offer(one_page, one_page), given), errc::malformed_message, "does not go on", each.text);
+    check(all.read(offer(one_page, one_page)), errc::malformed_message, "does not go on", each.text);
   }
+}
+
+BOOST_AUTO_TEST_CASE(offers_are_read_only_of_the_process_that_got_the_mark) {  // AT-5
+  arriving_tensors all;
+  const auto no_mark = [&](const char* what) { check(all.read(offer(0, one_page)), errc::refused, "has no mark", what); };
+  no_mark("before any mark");
+  all.take_offers(another, memory.process, given);
+  no_mark("the mark of another node");
+  all.take_offers(sender, memory.process + 1, given);
+  no_mark("the mark of another process");
+  all.take_offers(sender, memory.process, given);
+  BOOST_TEST(!all.read(offer(0, one_page)));
+  auto newer = given;
+  ++newer.words[0];
+  all.take_offers(sender, memory.process, newer);
+  check(all.read(offer(0, one_page)), errc::refused, "the mark that it was given", "the mark before the last one");
+  all.take_offers(sender, memory.process, given);
+  all.drop(sender);
+  no_mark("a node that is gone");
+}
+
+BOOST_AUTO_TEST_CASE(reading_a_small_offer_reads_its_elements) {
+  const auto is_read = [&](const tensor_offer& sent, bool takes = true) {
+    arriving_tensors all;
+    if (takes) all.take_offers(sender, memory.process, given);
+    return std::pair{all.read_at_once(sent), all.bytes()};
+  };
+  const std::pair nothing{false, std::uint64_t{0}};
+  BOOST_TEST((is_read(offer(0, bytes)) == std::pair{true, std::uint64_t{bytes}}));
+  BOOST_TEST((is_read(offer(0, bytes), false) == nothing));
+  BOOST_TEST((is_read(offer(0, one_page)) == nothing));  // a part of a transfer
+  constexpr auto too_large = arriving_tensors::most_read_at_once + 1;
+  BOOST_TEST((is_read(offer(0, too_large, too_large)) == nothing));
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_takes_no_more_memory_than_is_read) {  // AT-1
   arriving_tensors all;
+  all.take_offers(sender, memory.process, given);
   const auto before = test::resident_kib();
   for (std::uint64_t number = 0; number < 10; ++number) {
     auto large = offer(0, one_page, std::uint64_t{3} << 30);
     large.transfer = number;
-    BOOST_TEST(!all.read(large, given));
+    BOOST_TEST(!all.read(large));
     large.transfer += 100;
     large.bytes = arriving_tensors::most_offered;  // only the first pages are mapped
-    BOOST_TEST(all.read(large, given).has_value());
+    BOOST_TEST(all.read(large).has_value());
   }
   BOOST_TEST(all.bytes() == 10 * one_page);
   BOOST_TEST(test::resident_kib() - before < 8192);
@@ -211,20 +247,21 @@ BOOST_AUTO_TEST_CASE(an_offer_takes_no_more_memory_than_is_read) {  // AT-1
 
 BOOST_AUTO_TEST_CASE(a_transfer_that_ends_or_begins_anew_while_it_is_read_leaves_nothing) {  // AT-2, AT-3
   arriving_tensors all;
+  all.take_offers(sender, memory.process, given);
   const auto whole = offer(0, bytes - one_page, bytes - one_page);
   auto other = whole;
   other.address += 1;
   std::atomic<bool> done{false};
   std::thread disturbing([&] {
     while (!done) {
-      all.drop(sender);
-      (void)all.read(other, given);
+      all.add({sender, 1, 0, 0, {}}, {});
+      (void)all.read(other);
     }
   });
   int ended = 0;
   int came = 0;
   for (int i = 0; i < 2000; ++i) {
-    ended += all.read(whole, given) ? 1 : 0;
+    ended += all.read(whole) ? 1 : 0;
     if (const auto taken = all.take(sender, 1, whole.total)) {
       ++came;
       const auto last =

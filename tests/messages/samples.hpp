@@ -204,6 +204,8 @@ void fill(generator& random, T& x) {
     x.id.value |= 1;  // 0 is no node
   } else if constexpr (std::same_as<T, tensor_piece>) {
     x = whole_transfer(random, x.from, x.transfer);
+  } else if constexpr (std::same_as<T, tensor_offer>) {
+    x.is_read = false;  // not written
   } else if constexpr (std::same_as<T, weight_share>) {
     x.weight = {static_cast<std::uint32_t>(random() % 3), static_cast<std::uint32_t>(3 + random() % 100)};
     x.weight.resize(1 + random() % 2);

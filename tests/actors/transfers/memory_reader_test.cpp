@@ -39,9 +39,9 @@ struct fixture : test::lone_services {
 
   /// The offer that comes back to the gateway, or null.
   contracts::incoming_offer_ptr read(const tensor_offer& offer) {
+    arriving.take_offers(sender, offer.process, mark);
     auto job = std::make_shared<contracts::incoming_offer>();
     job->offer = offer;
-    job->given = mark;
     caf::anon_send(reader, std::move(job));
     contracts::incoming_offer_ptr back;
     gateway->receive([&](const contracts::incoming_offer_ptr& came) { back = came; }, caf::after(test::patience) >> [] {});
@@ -98,7 +98,7 @@ BOOST_FIXTURE_TEST_CASE(give_every_offer_back_read_or_with_a_failure, fixture) {
 
 BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixture) {  // MY-1
   const auto offer = [this] {
-    return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), mark, {}, {}});
+    return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}});
   };
   transfers::lazy_memory_reader unused(services);
   BOOST_TEST(!unused.stop());
@@ -121,7 +121,7 @@ BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  //
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 2; ++i)
       BOOST_TEST(all.read(
-        std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), mark, {}, {}})));
+        std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}})));
     all.was_read();
     BOOST_TEST(made.count() == 1U);  // an offer has not returned
     all.was_read();

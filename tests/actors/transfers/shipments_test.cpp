@@ -143,6 +143,37 @@ BOOST_AUTO_TEST_CASE(a_message_follows_what_was_offered_when_that_is_taken) {  /
   BOOST_TEST(here.all.is_idle());
 }
 
+BOOST_AUTO_TEST_CASE(a_message_follows_at_once_what_the_receiver_reads_at_once) {  // OP-1, OP-3
+  shipping_node here;
+  here.ship({}, 100, true);
+  here.on(mark_drawn{there, 2 * piece});
+  BOOST_TEST(here.ship({{1, piece}}, 2) == "1@0+0 ");  // the receiver has taken no offer yet
+  BOOST_TEST(here.answered(1) == "-1 m2 ");
+  BOOST_TEST(here.ship({{3, piece}, {4, 2 * piece}}, 5) == "3@0+0 4@0+0 m5 ");
+  BOOST_TEST(here.ship({{6, 2 * piece + 1}, {7, piece}}, 8) == "6@0+0 7@0+0 ");  // 6 is too large
+  BOOST_TEST(here.ship({{9, piece}}, 10) == "");                                 // four offers have no answer
+  BOOST_TEST(here.answered(3) == "-3 9@0+0 ");
+  BOOST_TEST(here.answered(6) == "-6 m8 m10 ");
+  BOOST_TEST(here.answered(4) == "-4 ");
+  BOOST_TEST(here.answered(7, answer::refused) == "-7 ");  // its message has left
+  BOOST_TEST(!here.all.is_idle());
+  BOOST_TEST(here.answered(9, answer::unreadable) == "-9 ");
+  BOOST_TEST(here.all.is_idle());
+  BOOST_TEST(here.ship({{11, piece}}, 12) == "11:0+1 -11 m12 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_reads_much_at_once_is_offered_no_more_than_fits_in_one_offer) {
+  shipping_node here;
+  here.ship({}, 100, true);
+  here.on(mark_drawn{there, 100 * offer});
+  here.ship({{1, piece}}, 2);
+  here.answered(1);
+  BOOST_TEST(here.ship({{3, 2 * offer}}, 4) == "3@0+1 3@1+1 ");
+  BOOST_TEST(here.ship({{5, offer}}, 6) == "5@0+1 ");
+  BOOST_TEST(here.answered(3) == "");
+  BOOST_TEST(here.answered(3) == "-3 m4 m6 ");
+}
+
 BOOST_AUTO_TEST_CASE(a_transfer_that_began_goes_on_as_it_began) {
   shipping_node here;
   BOOST_TEST(here.ship({{1, 6 * piece}, {2, 2 * piece}}, 3, true) == "mark? 1:0+1 1:1+1 1:2+1 1:3+1 ");
@@ -189,6 +220,13 @@ BOOST_AUTO_TEST_CASE(what_waits_for_a_node_that_goes_down_is_dropped) {  // OP-5
   const auto late = here.pieces.front();
   here.on(receiver_down{there});
   BOOST_TEST(here.on(piece_answered{there, late, 5}) == "");
+  here.ship({}, 6, true);
+  here.on(mark_drawn{there, offer});
+  here.ship({{7, piece}}, 8);
+  here.answered(7);
+  here.ship({{9, piece}, {10, 2 * offer}}, 11);
+  BOOST_TEST(here.on(receiver_down{there}) == "-9 -10 drop11 ");
+  BOOST_TEST(here.answered(9) == "");
 }
 
 namespace {
@@ -204,6 +242,8 @@ struct drawn_shipments {
     std::vector<transfer_section> offers;                       // without an answer
     bool was_asked = false;
     bool may_offer = false;
+    bool has_read = false;
+    std::uint64_t at_once = 0;
   };
 
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
@@ -240,7 +280,14 @@ struct drawn_shipments {
     auto& at = receivers[to.at(what.message)];
     BOOST_REQUIRE(!at.messages.empty() && at.messages.front() == what.message);
     at.messages.pop_front();
-    for (const auto number : at.ahead.at(what.message)) BOOST_REQUIRE(!held.contains(number));
+    for (const auto number : at.ahead.at(what.message)) {
+      const auto is_of = [&](const transfer_section& each) { return each.transfer == number; };
+      const auto offered = std::find_if(at.offers.begin(), at.offers.end(), is_of);
+      const bool is_read_first = offered != at.offers.end() && at.has_read && offered->bytes == offered->total &&
+                                 offered->total <= at.at_once && offered->total <= offer;
+      BOOST_REQUIRE(is_read_first || !held.contains(number));
+      if (is_read_first) has_left.insert(number);
+    }
     ++messages_left;
   }
   void note(const drop_message& what) {
@@ -253,7 +300,7 @@ struct drawn_shipments {
     const auto& at = receivers[owner.at(what.transfer)];
     const auto is_of = [&](const transfer_section& each) { return each.transfer == what.transfer; };
     BOOST_REQUIRE(std::none_of(at.offers.begin(), at.offers.end(), is_of));  // OP-3
-    BOOST_REQUIRE(sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer));
+    BOOST_REQUIRE(has_left.contains(what.transfer) || sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer));
   }
 
   void ship() {
@@ -288,6 +335,7 @@ struct drawn_shipments {
     at.offers.erase(which);
     const auto how = below(10) == 0 ? answer::unreadable : below(8) == 0 ? answer::refused : answer::taken;
     if (how == answer::unreadable) at.may_offer = false;
+    if (how == answer::taken) at.has_read = true;
     if (how == answer::unreadable)
       for (auto& [number, node] : owner)
         if (node == who) {  // what is in offers begins anew
@@ -318,8 +366,12 @@ struct drawn_shipments {
       case 1:
         return ship();
       case 2:
-        if (at.was_asked && has_drawn.insert(who).second) at.may_offer = true;
-        return on(mark_drawn{who});  // also unasked, or twice
+        if (at.was_asked && has_drawn.insert(who).second) {
+          at.may_offer = true;
+          at.at_once = below(2) * below(2 * offer);
+          return on(mark_drawn{who, at.at_once});
+        }
+        return on(mark_drawn{who, 5});  // unasked, or twice
       case 3:
         if (below(10) == 0) {
           go_down(who, at);
@@ -360,6 +412,7 @@ struct drawn_shipments {
   std::map<std::uint64_t, std::uint64_t> sent;   // bytes in pieces, in their order
   std::map<std::uint64_t, std::uint64_t> taken;  // bytes in offers
   std::set<std::uint64_t> held;
+  std::set<std::uint64_t> has_left;  // transfers for which their message did not wait
   std::set<std::uint64_t> refused;
   std::set<node_id> has_drawn;
 };
@@ -370,6 +423,7 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
                      *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5
   std::uint64_t left = 0;
   std::uint64_t offered = 0;
+  std::uint64_t at_once = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
       drawn_shipments all(seed);
@@ -377,10 +431,12 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
       all.settle();
       left += all.messages_left;
       offered += all.offers_left;
+      at_once += all.has_left.size();
     }
   }
   BOOST_TEST(left > 10'000U);
   BOOST_TEST(offered > 10'000U);
+  BOOST_TEST(at_once > 1'000U);
 }
 
 namespace {

@@ -39,7 +39,7 @@ struct refusing_receiver : troupe::test::lone_services {
     const auto made = system.spawn([this](caf::event_based_actor*) -> caf::behavior {
       return {
         [this](const troupe::request_mark&) {
-          return troupe::memory_mark{{++marks, 0, 0, 0}};
+          return troupe::memory_mark{{++marks, 0, 0, 0}, read_at_once};
         },
         [this](const troupe::tensor_offer& offer) -> caf::result<void> {
           ++offers;
@@ -82,6 +82,7 @@ struct refusing_receiver : troupe::test::lone_services {
   std::uint64_t mark_of_offer = 0;
   std::uint64_t marks = 0;
   bool takes_offers = false;
+  std::uint64_t read_at_once = 0;
   int offers = 0;
   int pieces = 0;
 };
@@ -130,6 +131,30 @@ BOOST_FIXTURE_TEST_CASE(a_mark_of_a_node_that_went_down_meanwhile_counts_no_more
   BOOST_TEST(marks == 2U);
   BOOST_TEST(offers == 1);
   BOOST_TEST(mark_of_offer == 2U);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_message_waits_for_no_offer_that_its_receiver_reads_at_once, refusing_receiver) {  // OP-1
+  takes_offers = true;
+  for (const std::uint64_t announced : {0U, 1U << 20}) {
+    read_at_once = announced;
+    with_desk([&](desk_of_sender& desk) { desk.went_down(refusing); });
+    services.directory.add(who, receiver, announced + 1);
+    for (int i = 0; i < 3; ++i) {
+      troupe::sent_ahead ahead;
+      const auto before = offers;
+      bool left = false;
+      bool left_at_once = false;
+      with_desk([&](desk_of_sender& desk) {
+        desk.ship(refusing, {at::empty({1 << 20}, at::kByte)}, ahead, [&] { left = true; });
+        left_at_once = left;
+      });
+      run();
+      BOOST_TEST(left);
+      BOOST_TEST(offers - before == (i > 0 ? 1 : 0));
+      // Pieces, then an offer that tells whether the node can read, then an offer right before its message.
+      BOOST_TEST(left_at_once == (i == 0 || (i == 2 && announced > 0)));
+    }
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receiver) {  // OP-3

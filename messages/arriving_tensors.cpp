@@ -23,9 +23,9 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
     return elements.size() == 0 ? nullptr : "a piece that calls a transfer off brings elements";
   }
   arrival* found = nullptr;
-  if (const char* why = find_target(which, {about.total, about.offset, elements.size()}, found)) return why;
+  if (const char* why = begin(which, {about.total, about.offset, elements.size()}, found)) return why;
   std::memcpy(static_cast<char*>(found->elements.mutable_data()) + about.offset, elements.data(), elements.size());
-  came(which, *found, elements.size());
+  found->came += elements.size();
   return nullptr;
 }
 
@@ -41,39 +41,40 @@ void arriving_tensors::take_offers(node_id sender, std::uint64_t process, const 
 }
 
 bool arriving_tensors::read_at_once(const tensor_offer& offer) {
-  return offer.offset == 0 && offer.bytes == offer.total && offer.bytes <= most_read_at_once && !read(offer);
+  reading to;
+  return offer.offset == 0 && offer.bytes == offer.total && offer.bytes <= most_read_at_once && !prepare(offer, to) &&
+         !read(offer, to);
 }
 
-std::optional<error> arriving_tensors::read(const tensor_offer& offer) {
+std::optional<error> arriving_tensors::prepare(const tensor_offer& offer, reading& to) {
   const key which{offer.from.value, offer.transfer};
-  c10::Storage elements;
-  memory_mark given;
-  {
-    checked_lock lock(mutex_);
-    const auto drawn = marks_.find(offer.from.value);
-    if (drawn == marks_.end() || drawn->second.process != offer.process) {
-      end(which);
-      return error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
-                                    std::to_string(offer.process) + ", which has no mark");
-    }
-    given = drawn->second.mark;
-    arrival* found = nullptr;
-    const char* why = offer.bytes <= most_offered ? find_target(which, {offer.total, offer.offset, offer.bytes}, found)
-                                                  : refuse(which, "a piece that is offered is too large");
-    if (why != nullptr) return error(errc::malformed_message, why);
-    elements = found->elements;
-  }
-  const foreign_memory memory{offer.process, offer.mark};
-  auto failed = memory.read(given, offer.address, static_cast<char*>(elements.mutable_data()) + offer.offset, offer.bytes);
   checked_lock lock(mutex_);
-  const auto found = arrivals_.find(which);
-  const bool same =
-    found != arrivals_.end() && found->second.elements.is_alias_of(elements) && found->second.came == offer.offset;
+  const auto drawn = marks_.find(offer.from.value);
+  if (drawn == marks_.end() || drawn->second.process != offer.process) {
+    end(which);
+    return error(errc::refused, "an offer from node " + to_string(offer.from) + " of the memory of process " +
+                                  std::to_string(offer.process) + ", which has no mark");
+  }
+  arrival* found = nullptr;
+  const char* why = offer.bytes <= most_offered ? begin(which, {offer.total, offer.offset, offer.bytes}, found)
+                                                : refuse(which, "a piece that is offered is too large");
+  if (why != nullptr) return error(errc::malformed_message, why);
+  to = {found->elements, drawn->second.mark};
+  return std::nullopt;
+}
+
+std::optional<error> arriving_tensors::read(const tensor_offer& offer, const reading& to) {
+  const foreign_memory memory{offer.process, offer.mark};
+  auto failed =
+    memory.read(to.given, offer.address, static_cast<char*>(to.elements.mutable_data()) + offer.offset, offer.bytes);
+  checked_lock lock(mutex_);
+  const auto found = arrivals_.find({offer.from.value, offer.transfer});
+  const bool same = found != arrivals_.end() && found->second.elements.is_alias_of(to.elements);
   if (!same && !failed) return error(errc::malformed_message, "a transfer ended while it was read");
   if (same && failed)
     end(found);
   else if (same)
-    came(which, found->second, offer.bytes);
+    found->second.came += offer.bytes;
   return failed;
 }
 
@@ -82,14 +83,9 @@ const char* arriving_tensors::refuse(const key& which, const char* why) {
   return why;
 }
 
-void arriving_tensors::came(const key& which, arrival& what, std::uint64_t bytes) {
-  what.came += bytes;
-  waiting_.at(which.first).came += bytes;
-}
-
 arriving_tensors::found_arrival arriving_tensors::end(found_arrival which) {
   const auto sender = waiting_.find(which->first.first);
-  sender->second.came -= which->second.came;
+  sender->second.begun -= which->second.begun;
   sender->second.announced -= which->second.total;
   if (--sender->second.transfers == 0) waiting_.erase(sender);
   return arrivals_.erase(which);
@@ -102,14 +98,14 @@ void arriving_tensors::end(const key& which) {
 /// Whether the limits of a sender allow one more piece. A piece with offset 0 begins a transfer, so it needs space for a
 /// transfer too.
 bool arriving_tensors::may_come(const account& sender, const extent& piece) const {
-  if (sender.came > most_of_sender_ || piece.bytes > most_of_sender_ - sender.came) return false;
+  if (sender.begun > most_of_sender_ || piece.bytes > most_of_sender_ - sender.begun) return false;
   if (piece.offset > 0) return true;
   const auto most_announced = announced_factor * most_of_sender_;
   return sender.transfers < most_transfers_ && sender.announced <= most_announced &&
          piece.total <= most_announced - sender.announced;
 }
 
-const char* arriving_tensors::find_target(const key& which, const extent& piece, arrival*& target) {
+const char* arriving_tensors::begin(const key& which, const extent& piece, arrival*& target) {
   if (piece.total < least_bytes || piece.total > max_payload_bytes)
     return refuse(which, "a piece is of a tensor that is too small to come in pieces, or too large to travel");
   if (piece.offset > piece.total || piece.bytes > piece.total - piece.offset)
@@ -123,13 +119,15 @@ const char* arriving_tensors::find_target(const key& which, const extent& piece,
   if (piece.offset == 0) {
     auto elements = memory_.make(piece.total);  // first, because it may throw
     auto& of = waiting_[which.first];
-    arrivals_[which] = {std::move(elements), piece.total, 0};
+    arrivals_[which] = {std::move(elements), piece.total, 0, 0};
     of.announced += piece.total;
     ++of.transfers;
   }
   const auto found = arrivals_.find(which);
-  if (found == arrivals_.end() || found->second.total != piece.total || found->second.came != piece.offset)
+  if (found == arrivals_.end() || found->second.total != piece.total || found->second.begun != piece.offset)
     return refuse(which, "a piece does not go on where the one before it ended");
+  found->second.begun += piece.bytes;
+  waiting_.at(which.first).begun += piece.bytes;
   target = &found->second;
   return nullptr;
 }

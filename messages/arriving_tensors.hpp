@@ -58,10 +58,19 @@ class arriving_tensors {
   /// Lets this object read offers of the sender, out of the process that got this mark. The mark before counts no more.
   void take_offers(node_id sender, std::uint64_t process, const memory_mark& drawn);
 
-  /// Reads an offered piece out of the sender's memory, on this thread and without blocking other threads. Returns no error on
-  /// success; `refused` if nothing can be read from that process; `malformed_message` if the offer is wrong.
-  std::optional<error> read(const tensor_offer& offer);
-  /// Reads the offer if it has a whole transfer of at most most_read_at_once bytes. False if the offer is not read.
+  /// Where an offered piece goes, and what proves it.
+  struct reading {
+    c10::Storage elements;
+    memory_mark given;
+  };
+  /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. Returns no error on success;
+  /// `refused` if the sender got no mark; `malformed_message` if the offer is wrong.
+  std::optional<error> prepare(const tensor_offer& offer, reading& to);
+  /// Reads an offered piece that was prepared, on this thread and without blocking other threads. The pieces of a transfer may be
+  /// read in any order, and at the same time. Returns no error on success; `refused` if nothing can be read from that process;
+  /// `malformed_message` if the elements are not there, or the transfer has ended.
+  std::optional<error> read(const tensor_offer& offer, const reading& to);
+  /// Prepares and reads the offer if it has a whole transfer of at most most_read_at_once bytes. False if the offer is not read.
   bool read_at_once(const tensor_offer& offer);
 
   /// Ends a transfer and returns its elements. Returns an empty storage if the transfer is not complete or has another size.
@@ -77,11 +86,12 @@ class arriving_tensors {
   struct arrival {
     c10::Storage elements;
     std::uint64_t total = 0;
+    std::uint64_t begun = 0;  // bytes of the pieces that have come, or are read
     std::uint64_t came = 0;
   };
   /// Sums over the transfers of one sender that were not taken yet.
   struct account {
-    std::uint64_t came = 0;
+    std::uint64_t begun = 0;
     std::uint64_t announced = 0;
     std::size_t transfers = 0;
   };
@@ -96,14 +106,13 @@ class arriving_tensors {
     std::uint64_t bytes;
   };
 
-  // Finds the arrival that a piece belongs to. Returns null, or why the piece is refused. If the piece is refused, nothing of
-  // the transfer is kept.
-  const char* find_target(const key& which, const extent& piece, arrival*& target) TROUPE_REQUIRES(mutex_);
+  // Finds the arrival that a piece belongs to, and begins the piece. Returns null, or why the piece is refused. If the piece is
+  // refused, nothing of the transfer is kept.
+  const char* begin(const key& which, const extent& piece, arrival*& target) TROUPE_REQUIRES(mutex_);
   const char* refuse(const key& which, const char* why) TROUPE_REQUIRES(mutex_);
   bool may_come(const account& sender, const extent& piece) const TROUPE_REQUIRES(mutex_);
 
   using found_arrival = std::map<key, arrival>::iterator;
-  void came(const key& which, arrival& what, std::uint64_t bytes) TROUPE_REQUIRES(mutex_);
   found_arrival end(found_arrival which) TROUPE_REQUIRES(mutex_);
   void end(const key& which) TROUPE_REQUIRES(mutex_);
 

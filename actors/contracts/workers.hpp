@@ -13,6 +13,7 @@
 
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
@@ -59,12 +60,13 @@ using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 /// An offer whose elements the memory reader has to read out of the memory of another process.
 struct incoming_offer {
   tensor_offer offer;
+  arriving_tensors::reading to;
   caf::response_promise promise;  // to be delivered only by `gateway`
   std::optional<error> failure;
 };
 using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 
-/// The thread that reads offered elements, one offer after another. So the network thread copies none of the elements.
+/// A thread that reads offered elements, one offer after another. So the network thread copies only small ones.
 ///   MR-1  every offer is returned to `gateway`, either read or with a failure.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
 

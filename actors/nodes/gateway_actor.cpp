@@ -32,7 +32,7 @@ namespace {
 struct gateway_desks {
   gateway_desks(support::desk_actor self, node_services& services, const contracts::membership_actor& membership)
       : directory(services.directory),
-        transfers(self, services, services.memory_reader),
+        transfers(self, services, services.memory_readers),
         contexts(
           self, services, services.contexts,
           [&rights = services.rights](node_id who, const context_id& id) { return rights.takes_part(who, id); },

@@ -346,7 +346,7 @@ void node_runtime::end_actors() {
   };
   for (const auto& context : services_.contexts.stop()) end(context);
   for (const auto& worker : services_.workers.stop()) end(worker);
-  end(services_.memory_reader.stop());
+  for (const auto& each : services_.memory_readers.stop()) end(each);
   for (const auto& actor : services_.published.stop()) end(actor);
   end(membership);
   end(gateway);

@@ -138,7 +138,7 @@ struct node_services {
   calls::outgoing_calls calls{*this, contexts};
   calls::call_workers workers;
   const calls::peer_rights rights{*this, directory, objects, contexts};
-  transfers::lazy_memory_reader memory_reader{*this};
+  transfers::lazy_memory_readers memory_readers{*this};
   published_actors published;
   peer_news news{log};
   support::service_end end;

@@ -192,10 +192,11 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
     note_read(offer);
     return caf::unit;
   }
-  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, {}});
+  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, {}, {}});
+  if (const auto why = here_.network.arriving->prepare(offer, job->to)) return make_error(why->code(), why->what());
   auto promise = job->promise = self_->response_promise();
   try {
-    if (!reader_.read(std::move(job)))
+    if (!readers_.read(std::move(job)))
       promise.deliver(make_error(errc::stopping, "node '" + here_.self.name() + "' is stopping"));
   } catch (const std::system_error& none) {
     promise.deliver(
@@ -205,7 +206,7 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
 }
 
 void transfer_desk::was_read(contracts::incoming_offer& job) {
-  reader_.was_read();
+  readers_.was_read();
   if (job.failure) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;

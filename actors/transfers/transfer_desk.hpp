@@ -31,8 +31,8 @@ class transfer_desk {
   using used_services =
     uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
 
-  transfer_desk(support::desk_actor self, const used_services& here, lazy_memory_reader& reader)
-      : self_(self), here_(here), reader_(reader) {}
+  transfer_desk(support::desk_actor self, const used_services& here, lazy_memory_readers& readers)
+      : self_(self), here_(here), readers_(readers) {}
 
   /// Whether some of these tensors are large and have to leave ahead of their message.
   bool goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const;
@@ -51,7 +51,7 @@ class transfer_desk {
   /// there. Returns the time of the arrival by the clock of this process, in nanoseconds (see piece_window).
   std::int64_t came(const tensor_piece& piece);
   caf::result<memory_mark> draw_mark(const request_mark& from);
-  /// Answers the offer if its elements were read with it. Otherwise the memory reader gets it, and was_read() answers it later.
+  /// Answers the offer if its elements were read with it. Otherwise a memory reader gets it, and was_read() answers it later.
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
 
@@ -78,7 +78,7 @@ class transfer_desk {
 
   support::desk_actor self_;
   const used_services here_;
-  lazy_memory_reader& reader_;
+  lazy_memory_readers& readers_;
   shipments shipments_;
   std::unordered_map<std::uint64_t, at::Tensor> elements_;             // of transfers, by number
   std::unordered_map<std::uint64_t, std::function<void()>> messages_;  // messages that follow transfers, by number

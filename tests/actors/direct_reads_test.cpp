@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   BOOST_TEST(troupe::services_of(cluster.driver())
                .network.arriving->add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) == nullptr);
   caf::anon_send(troupe::services_of(cluster.driver()).actors.gateway,
-                 std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{from, 5}, {}, {}}));
+                 std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{from, 5}, {}, {}, {}}));
   BOOST_TEST(cluster.nothing_arrives());
 }
 

@@ -96,6 +96,12 @@ struct other_process {
   foreign_memory memory;
 };
 
+std::optional<error> read(arriving_tensors& all, const tensor_offer& offer) {
+  arriving_tensors::reading to;
+  auto failed = all.prepare(offer, to);
+  return failed ? failed : all.read(offer, to);
+}
+
 bool counts_up(const void* elements, std::uint64_t from, std::uint64_t size) {
   const auto* at = static_cast<const unsigned char*>(elements);
   for (std::uint64_t i = 0; i < size; ++i)
@@ -149,13 +155,34 @@ BOOST_AUTO_TEST_CASE(what_is_offered_in_order_is_the_elements) {  // AT-2
   for (const auto& [offset, size] :
        {std::pair{std::uint64_t{0}, one_page}, {one_page, 29 * one_page}, {30 * one_page, std::uint64_t{17}}}) {
     BOOST_TEST(!all.take(another, 1, total));
-    BOOST_TEST(!all.read(offer(offset, size, total)));
+    BOOST_TEST(!read(all, offer(offset, size, total)));
     BOOST_TEST(all.bytes() == offset + size);
   }
   const auto came = all.take(sender, 1, total);
   BOOST_REQUIRE(came);
   BOOST_TEST(counts_up(came.data(), 0, total));
   BOOST_TEST(all.bytes() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(pieces_may_be_read_in_any_order) {  // AT-2
+  arriving_tensors all;
+  all.take_offers(sender, memory.process, given);
+  constexpr std::uint64_t total = 3 * one_page;
+  std::array<tensor_offer, 3> offers;
+  std::array<arriving_tensors::reading, 3> to;
+  for (std::size_t i = 0; i < 3; ++i) {
+    offers[i] = offer(i * one_page, one_page, total);
+    BOOST_TEST(!all.prepare(offers[i], to[i]));
+    BOOST_TEST(all.bytes() == 0u);
+  }
+  for (const std::size_t i : {2, 0, 1}) BOOST_TEST(!all.read(offers[i], to[i]));
+  const auto came = all.take(sender, 1, total);
+  BOOST_REQUIRE(came);
+  BOOST_TEST(counts_up(came.data(), 0, total));
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(!all.prepare(offers[i], to[i]));
+  BOOST_TEST(!all.read(offers[2], to[2]));
+  BOOST_TEST(!all.take(sender, 1, total));  // the bytes before the last piece have not come
+  check(all.read(offers[0], to[0]), errc::malformed_message, "ended while it was read", "a piece of a transfer that was taken");
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_that_does_not_fit_or_is_not_there_ends_its_transfer) {  // AT-3
@@ -188,28 +215,28 @@ BOOST_AUTO_TEST_CASE(an_offer_that_does_not_fit_or_is_not_there_ends_its_transfe
   for (const auto& each : bad) {
     arriving_tensors all;
     all.take_offers(sender, memory.process, given);
-    BOOST_TEST(!all.read(offer(0, one_page)));
+    BOOST_TEST(!read(all, offer(0, one_page)));
     BOOST_TEST(all.bytes() == one_page);
-    check(all.read(each.offer), each.code, each.text, each.text);
+    check(read(all, each.offer), each.code, each.text, each.text);
     BOOST_TEST(all.bytes() == 0u, each.text);
-    check(all.read(offer(one_page, one_page)), errc::malformed_message, "does not go on", each.text);
+    check(read(all, offer(one_page, one_page)), errc::malformed_message, "does not go on", each.text);
   }
 }
 
 BOOST_AUTO_TEST_CASE(offers_are_read_only_of_the_process_that_got_the_mark) {  // AT-5
   arriving_tensors all;
-  const auto no_mark = [&](const char* what) { check(all.read(offer(0, one_page)), errc::refused, "has no mark", what); };
+  const auto no_mark = [&](const char* what) { check(read(all, offer(0, one_page)), errc::refused, "has no mark", what); };
   no_mark("before any mark");
   all.take_offers(another, memory.process, given);
   no_mark("the mark of another node");
   all.take_offers(sender, memory.process + 1, given);
   no_mark("the mark of another process");
   all.take_offers(sender, memory.process, given);
-  BOOST_TEST(!all.read(offer(0, one_page)));
+  BOOST_TEST(!read(all, offer(0, one_page)));
   auto newer = given;
   ++newer.words[0];
   all.take_offers(sender, memory.process, newer);
-  check(all.read(offer(0, one_page)), errc::refused, "the mark that it was given", "the mark before the last one");
+  check(read(all, offer(0, one_page)), errc::refused, "the mark that it was given", "the mark before the last one");
   all.take_offers(sender, memory.process, given);
   all.drop(sender);
   no_mark("a node that is gone");
@@ -236,10 +263,10 @@ BOOST_AUTO_TEST_CASE(an_offer_takes_no_more_memory_than_is_read) {  // AT-1
   for (std::uint64_t number = 0; number < 10; ++number) {
     auto large = offer(0, one_page, std::uint64_t{3} << 30);
     large.transfer = number;
-    BOOST_TEST(!all.read(large));
+    BOOST_TEST(!read(all, large));
     large.transfer += 100;
     large.bytes = arriving_tensors::most_offered;  // only the first pages are mapped
-    BOOST_TEST(all.read(large).has_value());
+    BOOST_TEST(read(all, large).has_value());
   }
   BOOST_TEST(all.bytes() == 10 * one_page);
   BOOST_TEST(test::resident_kib() - before < 8192);
@@ -255,13 +282,13 @@ BOOST_AUTO_TEST_CASE(a_transfer_that_ends_or_begins_anew_while_it_is_read_leaves
   std::thread disturbing([&] {
     while (!done) {
       all.add({sender, 1, 0, 0, {}}, {});
-      (void)all.read(other);
+      (void)read(all, other);
     }
   });
   int ended = 0;
   int came = 0;
   for (int i = 0; i < 2000; ++i) {
-    ended += all.read(whole) ? 1 : 0;
+    ended += read(all, whole) ? 1 : 0;
     if (const auto taken = all.take(sender, 1, whole.total)) {
       ++came;
       const auto last =

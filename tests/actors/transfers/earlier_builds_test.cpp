@@ -39,7 +39,7 @@ struct two_builds : troupe::test::lone_services {
     services.directory.add(who, receiver<caf::strong_actor_ptr>(answer), ++period);
     int taken = 0;
     system.spawn([&](caf::stateful_actor<sender_state>* self) {
-      self->state.desk.emplace(self, services, services.memory_reader).when_taken(there, [&] { ++taken; });
+      self->state.desk.emplace(self, services, services.memory_readers).when_taken(there, [&] { ++taken; });
     });
     run();
     return taken;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ATen.h>
 #include <caf/after.hpp>
 #include <caf/send.hpp>
 
@@ -42,6 +43,8 @@ struct fixture : test::lone_services {
     arriving.take_offers(sender, offer.process, mark);
     auto job = std::make_shared<contracts::incoming_offer>();
     job->offer = offer;
+    job->failure = arriving.prepare(offer, job->to);
+    if (job->failure) return job;
     caf::anon_send(reader, std::move(job));
     contracts::incoming_offer_ptr back;
     gateway->receive([&](const contracts::incoming_offer_ptr& came) { back = came; }, caf::after(test::patience) >> [] {});
@@ -59,6 +62,7 @@ struct fixture : test::lone_services {
   }
 
   const memory_mark mark{{1, 2, 3, 4}};
+  const arriving_tensors::reading somewhere{at::empty({page}, at::kByte).storage(), mark};
   std::vector<char> elements = std::vector<char>(page, 'x');
   contracts::memory_reader_actor reader = transfers::spawn_memory_reader(services);
 };
@@ -98,32 +102,37 @@ BOOST_FIXTURE_TEST_CASE(give_every_offer_back_read_or_with_a_failure, fixture) {
 
 BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixture) {  // MY-1
   const auto offer = [this] {
-    return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}});
+    return std::make_shared<contracts::incoming_offer>(
+      contracts::incoming_offer{offer_of(this_process(), page), somewhere, {}, {}});
   };
-  transfers::lazy_memory_reader unused(services);
-  BOOST_TEST(!unused.stop());
+  transfers::lazy_memory_readers unused(services);
+  BOOST_TEST(unused.stop().empty());
   BOOST_TEST(!unused.read(offer()));
-  transfers::lazy_memory_reader used(services);
+  transfers::lazy_memory_readers used(services);
   const test::new_threads made;
   BOOST_TEST(used.read(offer()));
   BOOST_TEST(made.count() == 1U);
+  BOOST_TEST(used.read(offer()));  // the first one has not returned
+  BOOST_TEST(made.count() == 2U);
   BOOST_TEST(used.read(offer()));
-  BOOST_TEST(made.count() == 1U);
-  caf::anon_send_exit(used.stop(), caf::exit_reason::user_shutdown);
+  BOOST_TEST(made.count() == 2U);
+  const auto all = used.stop();
+  BOOST_TEST(all.size() == 2U);
+  for (const auto& each : all) caf::anon_send_exit(each, caf::exit_reason::user_shutdown);
   BOOST_TEST(!used.read(offer()));
-  take_back(2);
+  take_back(3);
 }
 
 BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  // MY-1
   services.deadlines.start();
-  transfers::lazy_memory_reader all(services, std::chrono::milliseconds(1));
+  transfers::lazy_memory_readers all(services, std::chrono::milliseconds(1));
   const test::new_threads made;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 2; ++i)
-      BOOST_TEST(all.read(
-        std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}})));
+      BOOST_TEST(all.read(std::make_shared<contracts::incoming_offer>(
+        contracts::incoming_offer{offer_of(this_process(), page), somewhere, {}, {}})));
     all.was_read();
-    BOOST_TEST(made.count() == 1U);  // an offer has not returned
+    BOOST_TEST(made.count() == 2U);  // an offer has not returned
     all.was_read();
     BOOST_TEST(test::becomes_true([&] { return made.count() == 0U; }));
     take_back(2);

@@ -66,7 +66,7 @@ struct refusing_receiver : troupe::test::lone_services {
   void with_desk(F run_it) {
     if (!sender)
       sender = system.spawn([this](caf::stateful_actor<offering_state>* self) -> caf::behavior {
-        self->state.desk.emplace(self, services, services.memory_reader);
+        self->state.desk.emplace(self, services, services.memory_readers);
         return {[self](std::function<void(troupe::transfers::transfer_desk&)>& what) { what(*self->state.desk); },
                 [self](troupe::support::capacity_atom, const troupe::contracts::capacity_wish_ptr& what) {
                   self->state.desk->wish(what);

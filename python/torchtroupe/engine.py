@@ -35,11 +35,15 @@ def _call(function, *arguments):
         raise RuntimeError("torchtroupe: " + error.decode())
 
 
-def install():
+def install(reuse_memory=True):
     """Runs the backward passes of this process, those that C++ code starts included, on troupe's engine from now on. Passes that
-    run on other threads at this moment finish on the engine on which they began. A second call may follow at any time."""
+    run on other threads at this moment finish on the engine on which they began. A second call may follow at any time.
+
+    `reuse_memory`: tensors of the CPU of at most 64 KiB are made out of memory that the same thread has freed, at most 8 MiB a
+    thread. Say False when you look for errors of memory, or if the memory counts more than 5 % of a step. An allocator that the
+    program has set in C++ stays."""
     dynamo = sys.modules.get("torch._dynamo.compiled_autograd")
-    _call(native.torchtroupe_install_engine, bool(getattr(dynamo, "compiled_autograd_enabled", False)))
+    _call(native.torchtroupe_install_engine, bool(getattr(dynamo, "compiled_autograd_enabled", False)), bool(reuse_memory))
     _short_backward.install()
     if os.environ.get("TROUPE_REPORT"):
         atexit.unregister(_print_report)

@@ -287,6 +287,78 @@ class EngineTest(unittest.TestCase):
             assert weight.grad.tolist() == [3, 3, 3] and torchtroupe.report().passes == 3
             """)
 
+    def test_small_tensors_reuse_the_memory_that_their_thread_has_freed(self):  # SM-1, SM-2
+        self.passes("""
+            import ctypes, gc, threading, torch, torchtroupe
+            class Mallinfo(ctypes.Structure):
+                _fields_ = [(name, ctypes.c_size_t) for name in "arena free fast mapped_blocks mapped unused fast_bytes used rest top".split()]
+            mallinfo = ctypes.CDLL(None).mallinfo2
+            mallinfo.restype = Mallinfo
+            gc.disable()
+            torch.empty(8)
+            def kept(count, size, free=lambda tensors: tensors.clear()):
+                # bytes that freeing `count` tensors of `size` bytes does not give back to the system's allocator
+                before = mallinfo().used
+                tensors = [torch.empty(size, dtype=torch.uint8) for _ in range(count)]
+                made = mallinfo().used - before
+                assert made > count * size * (0 if size > 65536 else 0.9), made
+                free(tensors)
+                return mallinfo().used - before
+            def free_elsewhere(tensors):
+                thread = threading.Thread(target=tensors.clear)
+                thread.start()
+                thread.join()
+            small, mib = 1 << 14, 1 << 20
+            assert kept(1000, small) < mib / 2
+            torchtroupe.install(reuse_memory=False)
+            assert kept(1000, small) < mib / 2
+            torchtroupe.install()
+            assert kept(1000, small, free_elsewhere) < mib / 2, "a thread that has ended keeps blocks"
+            assert kept(1000, 65537 * 2) < mib / 2, "large tensors are the system's"
+            # the same blocks again: tensors of this size take none of the system's memory
+            assert 7 * mib < kept(1000, small) <= 8.2 * mib, "16 MB were freed"
+            before = mallinfo().used
+            some = [torch.full((small // 4,), float(i)) for i in range(400)]
+            assert mallinfo().used - before < mib
+            assert all(bool((each == i).all()) for i, each in enumerate(some))
+            assert len({each.data_ptr() for each in some}) == 400 and not any(each.data_ptr() % 64 for each in some)
+            torchtroupe.uninstall()
+            del some
+            assert kept(1000, small) < mib / 2
+            """)
+
+    def test_an_allocator_of_the_program_stays(self):  # SM-3
+        self.passes("""
+            import ctypes, torch, torchtroupe
+            c10 = ctypes.CDLL("libc10.so")
+            mobile, now = c10._ZN3c1028GetDefaultMobileCPUAllocatorEv, c10._ZN3c1015GetCPUAllocatorEv
+            mobile.restype = now.restype = ctypes.c_void_p
+            libtorchs = now()
+            torchtroupe.install()
+            assert now() != libtorchs
+            torchtroupe.uninstall()
+            assert now() == libtorchs
+            c10._ZN3c1015SetCPUAllocatorEPNS_9AllocatorEh(ctypes.c_void_p(mobile()), ctypes.c_uint8(0))
+            torchtroupe.install()
+            assert now() == mobile()
+            torchtroupe.uninstall()
+            assert now() == mobile()
+            """)
+
+    def test_the_profiler_counts_the_memory_of_small_tensors(self):  # SM-4
+        self.passes("""
+            import torch, torchtroupe
+            def counted():
+                with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as found:
+                    kept = [torch.empty(1000) for _ in range(10)]
+                return sum(each.self_cpu_memory_usage for each in found.key_averages() if each.key == "aten::empty")
+            expected = counted()
+            assert expected >= 40000
+            torchtroupe.install()
+            for _ in range(2):
+                assert counted() == expected, (counted(), expected)
+            """)
+
     def test_a_forked_child_goes_on_with_the_engine(self):
         self.passes("""
             import os, torch, torchtroupe

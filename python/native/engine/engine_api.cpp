@@ -10,14 +10,23 @@
 
 #include "c_api.hpp"
 #include "engine/python_passes.hpp"
+#include "engine/small_memory.hpp"
 
 using torchtroupe::text_of_error;
 
-TORCHTROUPE_EXPORT const char* torchtroupe_install_engine(int compiled) {
-  return text_of_error([&] { torchtroupe::take_python_passes(compiled != 0); });
+TORCHTROUPE_EXPORT const char* torchtroupe_install_engine(int compiled, int reuse_memory) {
+  return text_of_error([&] {
+    torchtroupe::take_python_passes(compiled != 0);
+    torchtroupe::reuse_memory(reuse_memory != 0);
+  });
 }
 
-TORCHTROUPE_EXPORT const char* torchtroupe_uninstall_engine() { return text_of_error(torchtroupe::return_python_passes); }
+TORCHTROUPE_EXPORT const char* torchtroupe_uninstall_engine() {
+  return text_of_error([] {
+    torchtroupe::return_python_passes();
+    torchtroupe::reuse_memory(false);
+  });
+}
 
 /// Passes on troupe's engine, nanoseconds in them, and passes left to libtorch's engine in the order of left_because.
 TORCHTROUPE_EXPORT const char* torchtroupe_engine_report(std::uint64_t* counts, std::size_t length) {

@@ -181,6 +181,7 @@ void agent::close() {
   } catch (const troupe::error& late) {
     if (late.code() != troupe::errc::deadline_passed) throw;  // the log says what still runs
   }
+  contexts_->release_all();
   {
     troupe::checked_unique_lock lock(counting_);
     counted_.wait_for(lock, longest_end, [this]() TROUPE_REQUIRES(counting_) { return open_ == 0; });

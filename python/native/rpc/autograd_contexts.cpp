@@ -70,9 +70,9 @@ da::ContextPtr find_in_torch(std::int64_t context) try {
 }
 
 void release_in_torch(std::int64_t context) {
-  python_thread::keep();                      // the graph may hold objects of Python
   const auto graph = find_in_torch(context);  // freed last, without the lock of PyTorch's table
   if (!graph) return;
+  python_thread::keep();  // the graph may hold objects of Python
   autograd_contexts::releases_here() = true;
   try {
     da::DistAutogradContainer::getInstance().releaseContextIfPresent(context);
@@ -199,10 +199,13 @@ void autograd_contexts::ended(std::int64_t context) {
   {
     const troupe::checked_lock lock(mutex_);
     const auto known = entries_.find(context);
-    if (known == entries_.end() || --known->second.open > 0 || !known->second.is_released) return;
-    closed = take_out(known);
+    if (known != entries_.end()) {
+      if (--known->second.open > 0 || !known->second.is_released) return;
+      closed = take_out(known);
+    }
   }
   close(closed);
+  release_in_torch(context);  // the answer has perhaps made it again
 }
 
 std::optional<troupe::context_id> autograd_contexts::take_out(std::unordered_map<std::int64_t, entry>::iterator which) {
@@ -240,8 +243,10 @@ bool& autograd_contexts::releases_here() {
 /// What releases PyTorch's context when it is dropped.
 std::shared_ptr<void> autograd_contexts::released_by_drop(std::int64_t context) {
   return {nullptr, [context, all = weak_from_this()](void*) {
+            const auto here = all.lock();
+            if (here && !visit(*here->here_)) return;  // release_all() follows
             release_in_torch(context);
-            if (const auto here = all.lock()) here->release(context);
+            if (here) here->release(context);
           }};
 }
 
@@ -326,6 +331,19 @@ void autograd_contexts::release(std::int64_t context) {
     if (known->second.open == 0) closed = take_out(known);
   }
   close(closed);
+}
+
+void autograd_contexts::release_all() {
+  std::vector<std::int64_t> all;
+  {
+    const troupe::checked_lock lock(mutex_);
+    std::erase_if(entries_, [&](const auto& each) {
+      const bool is_of_other = worker_of(each.first) != own_;
+      if (is_of_other) all.push_back(each.first);
+      return is_of_other;
+    });
+  }
+  for (const auto each : all) release_in_torch(each);
 }
 
 }  // namespace torchtroupe

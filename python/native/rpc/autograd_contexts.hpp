@@ -27,8 +27,10 @@ namespace torchtroupe {
 ///   UX-2  a pass begins on the worker that opened the context. Another worker that is asked for a pass (RRef.backward) hands
 ///         the gradients of its roots to a send of its own, and asks the opener for the pass that begins there.
 ///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the
-///         requests of this worker in it have ended. With troupe's context the other workers release that of PyTorch.
-///   UX-4  the node may end before: then no message leaves, no pass begins, and nothing more is noted.
+///         requests of this worker in it have ended. With troupe's context the other workers release that of PyTorch. What a
+///         late answer makes of a released context is released again.
+///   UX-4  the node may end before: then no message leaves, no pass begins, and nothing more is noted. Contexts of other workers
+///         that are left are released by release_all().
 class autograd_contexts : public std::enable_shared_from_this<autograd_contexts> {
  public:
   using worker_id = std::int16_t;
@@ -57,6 +59,8 @@ class autograd_contexts : public std::enable_shared_from_this<autograd_contexts>
   troupe::future<troupe::done> lead(std::int64_t context, troupe::message_id root, std::vector<at::Tensor> gradients,
                                     bool keep_graph);
   void release(std::int64_t context);
+  /// For the node's end: releases the contexts of other workers. The thread may wait for Python.
+  void release_all();
   /// A message of the context was served. If the context was released meanwhile, releases what PyTorch has of it since.
   void tidy(std::int64_t context);
   /// Whether the calling thread releases a context of PyTorch.

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributed autograd on troupe's passes: what PyTorch's own suites (suite.py) do not ask."""
+import contextlib
+import os
 import pathlib
 import threading
 import time
@@ -75,6 +77,49 @@ def outlives(x):
     except ConnectionError as error:
         heard.append(str(error))
     return x * x
+
+
+gate, freed_by = threading.Event(), []
+
+
+def late(x):
+    gate.wait(60)
+    return x * x
+
+
+def open_gate():
+    gate.set()
+
+
+def have_no_context(seconds=10):
+    """Whether PyTorch has no context of distributed autograd within so many seconds."""
+    until = time.monotonic() + seconds
+    while int(dist_autograd._get_debug_info()["num_autograd_contexts"]) > 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    return int(dist_autograd._get_debug_info()["num_autograd_contexts"]) == 0
+
+
+class notes_its_end:
+    def __del__(self):
+        freed_by.append(threading.get_native_id())
+
+
+class with_note(torch.autograd.Function):
+    """The graph holds an object of Python that notes which thread frees it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.note = notes_its_end()
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def noted(x):
+    begun.release()
+    return with_note.apply(x)
 
 
 def has_thread(name):
@@ -230,6 +275,42 @@ class passes(unittest.TestCase):
             return both and not has_thread("troupe") and len(heard) == 4 or heard
 
         self.assertEqual(workers.run(2, body), [[True, True], True])
+
+    def test_the_thread_that_ends_a_node_frees_graphs(self):  # UX-4
+        """To free objects of Python takes the interpreter's lock, and the network thread must not wait for it."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            if rank == 1:
+                told = begun.acquire(timeout=30)
+                rpc.shutdown(graceful=False)
+                with open(f"{folder}/ended", "w", encoding="utf-8"):
+                    pass
+                return told and (freed_by == [threading.get_native_id()] or freed_by)
+            with dist_autograd.context(), contextlib.suppress(RuntimeError):
+                rpc.rpc_sync("worker1", noted, args=(torch.rand(3, requires_grad=True),))
+                until = time.monotonic() + 60
+                while not os.path.exists(f"{folder}/ended") and time.monotonic() < until:
+                    time.sleep(0.01)
+            rpc.shutdown(graceful=False)
+            return True
+
+        self.assertEqual(workers.run(2, body), [True] * 2)
+
+    def test_an_answer_after_the_release_leaves_nothing(self):  # UX-3
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = True
+            if rank == 0:
+                with dist_autograd.context():
+                    answer = rpc.rpc_async("worker1", late, args=(torch.rand(3, requires_grad=True),))
+                rpc.rpc_sync("worker1", open_gate)
+                answer.wait()
+                told = have_no_context()
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True] * 2)
 
     def test_contexts_leave_nothing(self):  # UX-3
         def body(rank, folder):

@@ -66,7 +66,7 @@ troupe::call_reply reply_of(c10::intrusive_ptr<rpc::Message> message, bool to_it
 }
 
 /// `by`: the worker whose function is done. Errors name it as those that the function itself has raised do.
-troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself, const rpc::WorkerInfo& by) {
+troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself, const rpc::WorkerInfo& by, early_deletions& deletions) {
   const auto failed = [&](const std::string& why) {
     const std::string begin = "On WorkerInfo(";
     const auto name = begin + "id=" + std::to_string(by.id_) + ", name=" + by.name_ + "):\n";
@@ -74,7 +74,9 @@ troupe::call_reply reply_of(const rpc::JitFuture& done, bool to_itself, const rp
   };
   if (done.hasError()) return failed(done.tryRetrieveErrorMessage());
   try {
-    return reply_of(done.constValue().toCustomClass<rpc::Message>(), to_itself);
+    auto answer = done.constValue().toCustomClass<rpc::Message>();
+    deletions.carry_out(*answer);
+    return reply_of(std::move(answer), to_itself);
   } catch (const std::exception& why) {
     return failed(why.what());
   }
@@ -331,6 +333,7 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   const waiting_thread told;  // the worker of this call is free while the call waits
   future_ptr result;
   try {
+    deletions_->note(*message);
     result = (*cb_)(*message, {});
   } catch (const std::exception&) {
     result = c10::make_intrusive<rpc::JitFuture>(at::AnyClassType::get());
@@ -340,13 +343,13 @@ troupe::call_reply agent::serve(troupe::call_arguments& call) {
   if (call.context) contexts_->note_recorded(call.context);
   if (result->completed()) {
     --serving_;
-    return reply_of(*result, to_itself, workerInfo_);
+    return reply_of(*result, to_itself, workerInfo_, *deletions_);
   }
   late_answers::future later;
   const auto number = answers_->add(later);
   troupe::calls::answer_later(later);
-  result->addCallback([answers = answers_, number, to_itself, by = workerInfo_](rpc::JitFuture& done) {
-    answers->answer(number, reply_of(done, to_itself, by));
+  result->addCallback([answers = answers_, number, to_itself, by = workerInfo_, deletions = deletions_](rpc::JitFuture& done) {
+    answers->answer(number, reply_of(done, to_itself, by, *deletions));
   });
   --serving_;
   return {};

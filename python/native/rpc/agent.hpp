@@ -23,6 +23,7 @@
 #include <troupe/messages/mutex.hpp>
 
 #include "rpc/autograd_contexts.hpp"
+#include "rpc/early_deletions.hpp"
 #include "rpc/late_answers.hpp"
 #include "rpc/settlement.hpp"
 #include "rpc/thread_pool.hpp"
@@ -126,6 +127,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   const std::vector<c10::Device> devices_;
   thread_pool callbacks_;
   std::shared_ptr<late_answers> answers_ = std::make_shared<late_answers>();
+  std::shared_ptr<early_deletions> deletions_ = std::make_shared<early_deletions>();
   mutable settlement settlement_;
   std::unique_ptr<troupe::node> node_;
   mutable std::shared_mutex ending_;  // held by who uses node_; close() takes it alone

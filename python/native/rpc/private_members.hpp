@@ -36,6 +36,12 @@ struct next_message {
 struct next_reference {
   friend auto member_of(next_reference);
 };
+struct mutex_of_rrefs {
+  friend auto member_of(mutex_of_rrefs);
+};
+struct forks_of_rrefs {
+  friend auto member_of(forks_of_rrefs);
+};
 
 template <class Name, auto Member>
 struct shown_member {
@@ -49,5 +55,7 @@ template struct shown_member<end_of_future, &c10::ivalue::Future::finished_cv_>;
 template struct shown_member<next_context, &torch::distributed::autograd::DistAutogradContainer::next_context_id_>;
 template struct shown_member<next_message, &torch::distributed::autograd::DistAutogradContainer::next_autograd_message_id_>;
 template struct shown_member<next_reference, &torch::distributed::rpc::RRefContext::nextLocalId_>;
+template struct shown_member<mutex_of_rrefs, &torch::distributed::rpc::RRefContext::mutex_>;
+template struct shown_member<forks_of_rrefs, &torch::distributed::rpc::RRefContext::forks_>;
 
 }  // namespace torchtroupe

@@ -25,9 +25,32 @@ def same(x):
     return x
 
 
+@rpc.functions.async_execution
+def made_later(path):
+    future = torch.futures.Future()
+    threading.Thread(target=lambda: future.set_result(wait_for(path))).start()
+    return future
+
+
 def wait_for(path):
     while not os.path.exists(path):
         time.sleep(0.01)
+
+
+def fails_after(path):
+    wait_for(path)
+    raise ValueError
+
+
+def rref_count(which):
+    return int(rpc._rref_context_get_debug_info()[which])
+
+
+def is_soon(is_so, seconds=10):
+    until = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < until:
+        time.sleep(0.01)
+    return is_so()
 
 
 def touch(path):
@@ -201,6 +224,27 @@ class Calls(unittest.TestCase):
         text = workers.run(2, body)[0]
         for part in parts:
             self.assertIn(part, text)
+
+    def test_an_rref_that_is_made_after_its_deletion_leaves_nothing(self):  # ED-1
+        """The request times out, and its function works on."""
+
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                run = lambda function, path: rpc.remote("worker1", function, args=(path,), timeout=0.5)
+                for name, make in (("plain", lambda path: run(wait_for, path)), ("later", lambda path: run(made_later, path)),
+                                   ("fails", lambda path: run(fails_after, path)), ("context", lambda path: in_context(lambda: run(wait_for, path)))):
+                    rref = make(f"{folder}/{name}")
+                    told.append("500 ms" in error_of(rref._get_future().wait) or name)
+                    del rref
+                    told.append(is_soon(lambda: rref_count("num_pending_futures") == 0))  # the deletion is done
+                    touch(f"{folder}/{name}")
+                    told.append(is_soon(lambda: rpc.rpc_sync("worker1", rref_count, args=("num_owner_rrefs",)) == 0) or name)
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [[True] * 12, []])
 
     def test_an_unpicklable_function_is_an_error(self):
         self.first_told(lambda folder: rpc.rpc_sync("worker1", lambda: 1), "pickle", "<lambda>")

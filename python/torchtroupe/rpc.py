@@ -344,9 +344,12 @@ def _wait(future):
 
 
 def _to_here(rref, *given, **named):
-    """As PyTorch's, which Ctrl-C ends if the value is another worker's."""
+    """As PyTorch's, which Ctrl-C ends."""
+    hears, is_here = _meeting.is_main(), rref.is_owner()
+    while hears and is_here and not _wait_for_value(rref, LONGEST_STEP):
+        continue
     try:
-        _quick.torchtroupe_rpc_await_at_once(_meeting.is_main() and not rref.is_owner())
+        _quick.torchtroupe_rpc_await_at_once(hears and not is_here)
         return _usual_to_here(rref, *given, **named)
     except RuntimeError:
         _quick.torchtroupe_rpc_raise_of_signal()
@@ -356,6 +359,7 @@ def _to_here(rref, *given, **named):
 
 
 _wait_for, _ = torch._C._jit_get_operation("torchtroupe::wait")
+_wait_for_value, _ = torch._C._jit_get_operation("torchtroupe::wait_for_value")
 _usual_wait, torch._C.Future.wait = torch._C.Future.wait, _wait
 _usual_to_here, rpc.PyRRef.to_here = rpc.PyRRef.to_here, _to_here
 _invoke_any, api._invoke_rpc = api._invoke_rpc, _invoke_rpc

@@ -293,6 +293,7 @@ class End(unittest.TestCase):
             "rpc_sync": lambda args: rpc.rpc_sync("worker1", wait_for, args=args, timeout=0),
             "wait": lambda args: rpc.rpc_async("worker1", wait_for, args=args, timeout=0).wait(),
             "to_here": lambda args: rpc.remote("worker1", wait_for, args=args, timeout=0).to_here(timeout=0),
+            "to_here on the owner": lambda args: rpc.remote("worker0", wait_for, args=args, timeout=0).to_here(timeout=0),
             "to_here in a context": lambda args: in_context(lambda: rpc.remote("worker1", wait_for, args=args, timeout=0).to_here(timeout=0)),
         }
         for name, wait in waits.items():

@@ -130,7 +130,9 @@ void agent::start_node(troupe::settings options) {
     node.on_peer_down([self](const std::string& peer, const std::string& why) {
       if (self->is_worker(peer)) self->settlement_.lost(peer, why);
     });
-    node.on_peer_up([self](const std::string& peer) { self->settlement_.found(peer); });
+    node.on_peer_up([self, &directory = troupe::services_of(node).directory](const std::string& peer) {
+      if (self->is_worker(peer, directory.find(peer))) self->settlement_.found(peer);
+    });
   };
   node_ = std::make_unique<troupe::node>(std::move(options));
   contexts_ = std::make_shared<autograd_contexts>(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
@@ -436,6 +438,13 @@ const agent::worker* agent::find(const std::string& name) const {
 bool agent::is_worker(const std::string& name) const {
   const troupe::checked_lock lock(mutex_);
   return find(name) != nullptr;
+}
+
+/// Whether the node is that of the worker of this name, and not a later one of the same name.
+bool agent::is_worker(const std::string& name, std::optional<troupe::node_id> node) const {
+  const troupe::checked_lock lock(mutex_);
+  const auto* known = find(name);
+  return known != nullptr && node == known->peer.id();
 }
 
 /// The worker of this name; null if there is none. In a group without a fixed size, a worker that was started again is another

@@ -115,6 +115,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
                 std::chrono::milliseconds timeout) noexcept;
   const worker* find(const std::string& name) const TROUPE_REQUIRES(mutex_);
   bool is_worker(const std::string& name) const;
+  bool is_worker(const std::string& name, std::optional<troupe::node_id> node) const;
   void note_caller(const troupe::call_arguments& call);
   std::vector<std::string> peers() const;
   void meet_all() const;

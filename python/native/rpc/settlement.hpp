@@ -20,7 +20,8 @@ namespace torchtroupe {
 /// ended. The worker then tells how many requests it began after the last round. If all workers together began none, no request
 /// is open. One worker has the settlement, and the others ask it.
 ///   RS-1  a round ends for all workers at once, with the same sum, when each worker has entered it.
-///   RS-2  when a worker is lost, the open rounds fail with its name, and so do later ones until it is found again.
+///   RS-2  when a worker is lost, the open rounds fail with its name, and so do later ones until it is found again: the same
+///         process, since a later one of the same name enters no round.
 class settlement {
  public:
   using outcome = troupe::future<std::uint64_t>;  // of a round: the sum

@@ -351,6 +351,41 @@ class End(unittest.TestCase):
         self.assertEqual(workers.run(2, body), [True, True])
 
 
+    def test_another_node_of_the_name_of_a_lost_worker_does_not_stand_for_it(self):  # RS-2
+        def body(rank, folder):
+            if rank == 2:
+                wait_for(f"{folder}/address")
+                options = RpcOptions()
+                other = torchtroupe.rpc._Worker("worker1", 1, 2, options)
+                with open(f"{folder}/address", encoding="utf-8") as file:
+                    other.join(file.read())
+                touch(f"{folder}/joined")
+                wait_for(f"{folder}/ended")
+                other.drop(True)
+                return True
+            usual = torchtroupe.rpc._Worker.hand_over
+            own = []
+            torchtroupe.rpc._Worker.hand_over = lambda worker: own.append(worker.address) or usual(worker)
+            workers.start(rank, 2, folder)
+            if rank == 1:
+                wait_for(f"{folder}/ended")
+            os.kill(rpc.rpc_sync("worker1", pid), signal.SIGKILL)
+            loss = torchtroupe.rpc.native.torchtroupe_rpc_loss
+            told = [is_soon(lambda: loss() is not None)]
+            with open(f"{folder}/address.new", "w", encoding="utf-8") as file:
+                file.write(own[0])
+            os.rename(f"{folder}/address.new", f"{folder}/address")
+            wait_for(f"{folder}/joined")
+            told.append(is_soon(lambda: loss() is None, seconds=2))
+            rpc.shutdown(graceful=False) if told[1] else told.append(error_of(rpc.shutdown))
+            touch(f"{folder}/ended")
+            return told
+
+        first, *others = workers.run(3, body)
+        self.assertEqual((first[:2], others), ([True, False], ["killed", True]))
+        self.assertIn("worker 'worker1' is lost", first[2])
+
+
 class Members(unittest.TestCase):
     """Groups without a fixed size."""
 

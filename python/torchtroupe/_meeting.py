@@ -78,6 +78,10 @@ def _this_start(store, rank, world_size, until, seconds):
     """What the keys of this start of the group begin with. The store of torchrun's agents outlives the workers, which the agents start
     again, and two agents may count the starts differently. So rank 0 gives each start an id. The id that another worker finds may be
     that of an earlier start, in which rank 0 has not seen this worker."""
+    started = int(os.environ.get("WORLD_SIZE", world_size))
+    if world_size > started:
+        raise RuntimeError(f"init_rpc: expected a world_size of {started} at most, got {world_size}: torchrun has started {started} workers")
+    _check_rank(rank, world_size)
     mine = uuid.uuid4().hex
     if rank == 0:
         store.set("troupe/start", mine)
@@ -206,13 +210,17 @@ def _read(text):
         return {"name": text[-64:]}  # of another torchtroupe
 
 
+def _check_rank(rank, world_size):
+    if not 0 <= rank < world_size:
+        raise RuntimeError(f"init_rpc: expected a rank from 0 to {world_size - 1} with a world_size of {world_size}, got {rank}")
+
+
 def members_of_group(store, name, rank, world_size, timeout):
     """The record of each rank."""
     until = time.monotonic() + timeout
     mine = {"name": name, "world": world_size, "gpus": torch.cuda.device_count(), "id": uuid.uuid4().hex, **VERSIONS}
     found = _read(store.compare_set(f"troupe/name/{rank}", "", json.dumps(mine)).decode())
-    if not 0 <= rank < world_size:
-        raise RuntimeError(f"init_rpc: expected a rank from 0 to {world_size - 1} with a world_size of {world_size}, got {rank}")
+    _check_rank(rank, world_size)
     if found != mine:
         raise RuntimeError(f"init_rpc: rank {rank} of worker '{name}' is not unique: worker '{found.get('name')}' has it. Give each "
                            "worker a rank of its own, and each start of the group a store of its own")

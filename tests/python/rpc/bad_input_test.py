@@ -121,6 +121,17 @@ class Start(unittest.TestCase):
 
         self.all_told(2, body, "expected 3 workers, and rank 2 has not come within 6 s")
 
+    def test_a_rank_or_a_size_that_torchrun_does_not_know_is_an_error_at_once(self):
+        """All workers share the store of torchrun's agent, which has started two."""
+
+        def body(rank, folder):
+            store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+            os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(store.port), WORLD_SIZE="2")
+            init(*given)
+
+        for given, part in (((0, 3), "expected a world_size of 2 at most, got 3"), ((2, 2), "expected a rank from 0 to 1")):
+            self.all_told(1, body, part)
+
     def test_two_sizes_of_the_world_are_an_error(self):
         self.all_told(2, lambda rank, folder: workers.start(rank, 2 + rank, folder),
                       "expected the same world_size in all workers", "'worker0' has 2", "'worker1' has 3")

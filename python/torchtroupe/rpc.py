@@ -26,7 +26,7 @@ from ._library import native
 SHORTEST_STEP = 0.05  # seconds between two tries
 LONGEST_START = 1800  # seconds, where requests have no limit
 LONGEST_STEP = 1.0  # seconds between two looks at Ctrl-C
-PATIENCE_WITH_RREFS = 1  # seconds for requests that tell owners of the end of RRefs
+PATIENCE_WITH_RREFS = 1  # seconds for workers that have RRefs to values of a worker that leaves
 PATIENCE_WITH_MEMBERS = (0.5, 5)  # seconds for each member of a group without a fixed size: most are there or have ended
 
 _quick = ctypes.PyDLL(native._name)  # calls that take no time keep the interpreter's lock
@@ -271,8 +271,9 @@ def _finalize_shutdown():
 
 
 def _give_back_rrefs():
-    """As PyTorch's, which waits for workers that have RRefs to values of this one: in a group without a fixed size they may stay."""
-    _usual_giving_back(timedelta(seconds=PATIENCE_WITH_RREFS)) if _members else _usual_giving_back()
+    """As PyTorch's. In a group without a fixed size, _join() does this."""
+    if not _members:
+        _usual_giving_back()
 
 
 def init_rpc(usual, name, backend, rank, world_size, options):
@@ -292,8 +293,14 @@ def _patience(options):
 
 
 def _join(agent, shutdown=False, timeout=0):
-    """RpcAgent.join(), which Ctrl-C ends."""
+    """RpcAgent.join(), which Ctrl-C ends. A worker of a group without a fixed size gives its RRefs back once its requests have ended: an
+    owner forgets no RRef that it still makes. Workers that have RRefs to values of this one may stay, so the wait for them is short."""
+    until = time.monotonic() + timeout
     _meeting.in_thread(lambda: _usual_join(agent, shutdown, timeout))
+    if _members and shutdown:
+        _usual_giving_back(timedelta(seconds=PATIENCE_WITH_RREFS))
+        left = max(0.001, until - time.monotonic()) if timeout else 0
+        _meeting.in_thread(lambda: _usual_join(agent, shutdown, left))
 
 
 class _Signal(threading.Event):

@@ -419,6 +419,21 @@ class Members(unittest.TestCase):
 
         self.assertEqual(workers.run(5, body), [0, 1, "killed", 3, 4])
 
+    def test_a_worker_that_leaves_gives_back_an_rref_that_is_still_made(self):
+        def body(rank, folder):
+            self.join(f"worker{rank}", rank, folder)
+            told = True
+            if rank == 0:
+                wait_for(f"{folder}/left")
+                told = is_soon(lambda: rref_count("num_owner_rrefs") == 0)
+            else:
+                kept = rpc.remote("worker0", time.sleep, args=(2.5,))
+            rpc.shutdown()
+            touch(f"{folder}/left")
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, True])
+
     def test_a_group_that_all_have_left_begins_anew(self):
         def body(rank, folder):
             if rank:

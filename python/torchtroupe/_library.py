@@ -45,6 +45,9 @@ def load():
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
+        if not has_rpc():
+            raise ImportError(f"torchtroupe needs {needs}, and the torch {torch.__version__} in {place} was built without RPC (USE_RPC=1), "
+                              f"of which {file} uses functions: {error}") from error
         raise ImportError(f"torchtroupe: can't load {file} into torch {torch.__version__} of {place}: {error}. Install torchtroupe again, "
                           "or build the target torchtroupe_native with that torch") from error
     refuse_second_libtorch()

@@ -406,6 +406,18 @@ class EngineTest(unittest.TestCase):
                     assert "was built without RPC" in str(error) and "need a torch with RPC" in str(error), error
             """)
 
+    def test_a_library_that_lacks_the_functions_of_rpc_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(f"""
+                import os, torch
+                del torch._C._rpc_init
+                named = {folder!r} + "/libtorchtroupe-" + ".".join(torch.__version__.split(".")[:2]) + ".so"
+                open(named, "w").close()
+                os.environ["TORCHTROUPE_LIBRARY"] = named
+                import torchtroupe
+                """)
+        self.assertRegex(done.stderr, r"ImportError: torchtroupe needs .* was built without RPC \(USE_RPC=1\), of which .* uses functions: ")
+
     def test_a_second_libtorch_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
             other = shutil.copy(next(pathlib.Path("/lib/x86_64-linux-gnu").glob("libutil.so*")), folder + "/libtorch_cpu.so")

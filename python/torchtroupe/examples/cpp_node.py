@@ -14,7 +14,8 @@ import torchtroupe.rpc
 @contextlib.contextmanager
 def peer_in_cpp(program, library, name, worker="python"):
     """`troupe node` with a library, as a peer of this process, which becomes the worker `worker`."""
-    command = [program, "node", "--name", name, "--load", library, "--until-left", worker, "--log-level", "warn"]
+    command = [program, "node", "--name", name, "--load", library, "--until-left", worker, "--log-level", "warn",
+               "--heartbeat-ms", "1000"]  # as of the worker, which may lack a CPU for a second
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node, tempfile.TemporaryDirectory() as folder:
         try:
             line = node.stdout.readline()  # "stage1 listens on 127.0.0.1:40123"

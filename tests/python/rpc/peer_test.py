@@ -47,9 +47,17 @@ def fails():
     raise ValueError("no luck")
 
 
+let_go = threading.Event()
+
+
 @torchtroupe.function("late")
 def late():
-    time.sleep(5)
+    let_go.wait(60)
+
+
+@torchtroupe.function("let go")
+def let_late_go():
+    let_go.set()
 
 
 moment = threading.Event()
@@ -207,7 +215,7 @@ class by_name(unittest.TestCase):
             calls = threading.Thread(target=lambda: told.append(torchtroupe.peer("worker1").call("a moment").values))
             if rank == 0:
                 calls.start()
-                moment.wait(10)  # that of this worker: the call has come
+                assert moment.wait(60)  # that of this worker: the call has come
             rpc.shutdown()
             calls.join() if rank == 0 else None
             return told
@@ -218,10 +226,10 @@ class by_name(unittest.TestCase):
         """Functions of a worker that ends make calls by name all the time: each gets one error, and the worker ends."""
 
         def run(rank, folder):
-            workers.start(rank, 2, folder, heartbeat_ms=200)
+            workers.start(rank, 2, folder)
             if rank == 1:
-                for _ in range(40):
-                    running.acquire(timeout=30)
+                are_running = all(running.acquire(timeout=30) for _ in range(40))
+                assert are_running, failed
                 rpc.shutdown(graceful=False)
                 return len(failed) == 4 or failed
             text = []
@@ -271,7 +279,9 @@ class by_name(unittest.TestCase):
         def body():
             began = time.monotonic()
             text = text_of(lambda: torchtroupe.peer("worker1").call("late", timeout=0.3), TimeoutError)
-            return "late" in text and time.monotonic() - began < 4 or text
+            took = time.monotonic() - began
+            torchtroupe.peer("worker1").call("let go")
+            return "late" in text and took < 30 or (text, took)
 
         on_worker0(body)
 

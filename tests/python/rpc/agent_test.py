@@ -60,7 +60,7 @@ if is_first:
 print("sum", result, "restarts", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
 rpc.shutdown()
 """
-slow = threading.Event()
+slow, is_slow = threading.Event(), threading.Event()
 
 
 def value_of(there):
@@ -68,6 +68,7 @@ def value_of(there):
 
 
 def wait_long():
+    is_slow.set()
     slow.wait(30)
 
 
@@ -91,6 +92,30 @@ def count_waiting():
 def answer_all():
     for each in waiting:
         each.set_result(7)
+
+
+def outcome_of(folder, runs):
+    """Runs torchrun for each command and environment at once. Returns the exit codes (None: it was not over in time) and what all wrote."""
+    until = time.monotonic() + 240
+    with open(f"{folder}/told", "w+", encoding="utf-8") as told:  # children that are left would keep a pipe open
+        running = [subprocess.Popen([sys.executable, "-m", "torch.distributed.run", *command], env={**os.environ, **environment},
+                                    stdout=told, stderr=told) for command, environment in runs]
+        codes = []
+        for each in running:
+            try:
+                codes.append(each.wait(max(0, until - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                codes.append(None)
+        for each in running:
+            each.terminate()  # ends the children too
+        for each in running:
+            try:
+                each.wait(40)
+            except subprocess.TimeoutExpired:
+                each.kill()
+                each.wait()
+        told.seek(0)
+        return codes, told.read()
 
 
 class group(unittest.TestCase):
@@ -232,8 +257,7 @@ class group(unittest.TestCase):
         def body(rank, folder):
             workers.start(rank, 2, folder)
             if rank == 1:
-                rpc.rpc_sync("worker0", pid)
-                time.sleep(0.5)
+                assert is_slow.wait(30)
                 began = time.monotonic()
                 slow.set()
                 rpc.shutdown(graceful=False)
@@ -285,9 +309,9 @@ class group(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/program.py", "w") as program:
                 program.write(AGAIN)
-            done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1", program.name],
-                                  capture_output=True, text=True, timeout=120)
-        self.assertEqual((done.returncode, done.stdout.count("sum 3")), (0, 2), done.stdout + done.stderr)
+            command = ["--nproc-per-node=2", "--max-restarts=1", program.name]
+            codes, told = outcome_of(folder, [(command, {})])
+        self.assertEqual((codes, told.count("sum 3")), ([0], 2), told)
 
     def test_torchrun_starts_a_group_of_two_hosts_that_failed_on_one_of_them_once_more(self):
         """The agent of the other host starts its workers again too, and does not count that."""
@@ -295,18 +319,10 @@ class group(unittest.TestCase):
             with open(f"{folder}/program.py", "w") as program:
                 program.write(ON_TWO_HOSTS)
             store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-            command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--max-restarts=1",
-                       "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{store.port}", "--rdzv-conf=is_host=0", "--local-addr=127.0.0.1",
-                       program.name]
-            agents = [subprocess.Popen(command, env={**os.environ, "HOST": host}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                      for host in "ab"]
-            try:
-                told = "".join(each.communicate(timeout=300)[0] for each in agents)
-            finally:
-                for each in agents:
-                    each.terminate()
-                    each.wait()
-        self.assertEqual([each.returncode for each in agents], [0, 0], told)
+            command = ["--nnodes=2", "--nproc-per-node=1", "--max-restarts=1", "--rdzv-backend=c10d",
+                       f"--rdzv-endpoint=127.0.0.1:{store.port}", "--rdzv-conf=is_host=0", "--local-addr=127.0.0.1", program.name]
+            codes, told = outcome_of(folder, [(command, {"HOST": host}) for host in "ab"])
+        self.assertEqual(codes, [0, 0], told)
         self.assertIn("sum 3 restarts 0", told)
         self.assertIn("sum 3 restarts 1", told)
 

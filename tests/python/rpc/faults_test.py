@@ -16,7 +16,7 @@ import workers
 from autograd_test import layer, message
 
 SECONDS = 30  # until an error on busy cores; a request has twice as long
-over = threading.Event()
+over, third_waits = threading.Event(), threading.Event()
 kept = []
 
 
@@ -40,6 +40,27 @@ class cuts(torch.autograd.Function):
         for way in "INPUT", "OUTPUT":
             hosts.run(f"iptables -w -A {way} -j DROP")
         work_on()
+
+
+def work_for_third():
+    third_waits.set()
+    work_on()
+
+
+def news_of_loss():
+    return (workers.torchtroupe.rpc.native.torchtroupe_rpc_loss() or b"").decode()
+
+
+def has_come(name):
+    """Whether shutdown() of the worker has told this worker, the leader."""
+    return any(name in each.gathered_objects for each in list(rpc.api._all_gather_sequence_id_to_states.values()))
+
+
+def wait_until(is_so):
+    until = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def with_cut(x):
@@ -112,7 +133,8 @@ class faults(hosts.Hosts):
             return [x, w], (call("worker1", torch.mul, args=(x, w)) * w).sum()
 
         def body(rank, folder):
-            self.start(rank, 2, folder, heartbeat_ms=250)
+            log = f"{folder}/log{rank}"
+            self.start(rank, 2, folder, heartbeat_ms=250, node=["--log-level=info", f"--log-file={log}"])
             if rank == 0:
                 with dist_autograd.context() as context:
                     leaves, loss = program(rpc.rpc_sync)
@@ -120,14 +142,14 @@ class faults(hosts.Hosts):
                     got = [dist_autograd.get_gradients(context)[leaf] for leaf in leaves]
                 leaves, loss = program(lambda to, f, args: f(*message.apply(*args)))
                 self.assertTrue(all(map(torch.equal, got, torch.autograd.grad(loss, leaves))))
-            lost = workers.torchtroupe.rpc.native.torchtroupe_rpc_loss()
             rpc.shutdown()
-            return lost
+            with open(log, encoding="utf-8") as lines:
+                return [line for line in lines if "is unreachable" in line]
 
-        self.assertEqual(workers.run(2, body), [None, None])
+        self.assertEqual(workers.run(2, body), [[], []])
 
     def test_a_worker_that_is_cut_off_is_named(self):  # AG-3, RS-2
-        """The cut comes while a pass and calls both ways are under way. The others go on."""
+        """The cut comes while a pass and calls both ways are under way. The others go on, and learn of the loss before one ends."""
 
         def body(rank, folder):
             self.start(rank, 3, folder, heartbeat_ms=250, rpc_timeout=2 * SECONDS)
@@ -135,15 +157,18 @@ class faults(hosts.Hosts):
             if rank == 0:
                 x = torch.rand(3, requires_grad=True)
                 call = rpc.rpc_async("worker2", work_on)
+                assert third_waits.wait(SECONDS)
                 with dist_autograd.context() as context:
                     loss = rpc.rpc_sync("worker1", rpc.rpc_sync, args=("worker2", with_cut, (x,))).sum()
                     told = [text_of(dist_autograd.backward, context, [loss]), text_of(call.wait)]
                 self.assertTrue(is_right("worker1"))
                 rpc.rpc_sync("worker1", end)
+                wait_until(lambda: has_come("worker1"))
             elif rank == 1:
                 work_on()
+                wait_until(lambda: "worker2" in news_of_loss())
             else:
-                told = [text_of(rpc.rpc_sync, "worker0", work_on)]
+                told = [text_of(rpc.rpc_sync, "worker0", work_for_third)]
             end()
             return told + [text_of(rpc.shutdown)]
 

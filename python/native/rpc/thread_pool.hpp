@@ -46,8 +46,8 @@ class waiting_thread {
 ///         `most` threads.
 ///   QK-2  stop() runs the tasks that were given before, and returns when all have ended. Later tasks run on the thread that
 ///         gives them.
-///   QK-3  until stop(), one thread at least does not wait, so each task starts at last. If the system gives no further thread, tasks start
-///         later, and the wait of the last thread fails.
+///   QK-3  until stop(), one thread at least does not wait, so each task starts at last. If the system gives no further thread,
+///         tasks start later, and the wait of the last thread fails.
 class thread_pool {
  public:
   /// Throws troupe::error if the system gives no thread.

@@ -40,13 +40,17 @@ void arriving_tensors::take_offers(node_id sender, std::uint64_t process, const 
   marks_[sender.value] = {drawn, process};
 }
 
-bool arriving_tensors::read_at_once(const tensor_offer& offer) {
-  reading to;
-  return offer.offset == 0 && offer.bytes == offer.total && offer.bytes <= most_read_at_once && !prepare(offer, to) &&
-         !read(offer, to);
+std::optional<errc> arriving_tensors::read_at_once(const tensor_offer& offer) noexcept try {
+  if (offer.offset != 0 || offer.bytes != offer.total || offer.bytes > most_read_at_once) return std::nullopt;
+  prepared_piece piece;
+  auto failed = prepare(offer, piece);
+  if (!failed) failed = read(offer, piece);
+  return failed ? failed->code() : errc::none;
+} catch (...) {  // no memory
+  return errc::function_failed;
 }
 
-std::optional<error> arriving_tensors::prepare(const tensor_offer& offer, reading& to) {
+std::optional<error> arriving_tensors::prepare(const tensor_offer& offer, prepared_piece& piece) {
   const key which{offer.from.value, offer.transfer};
   checked_lock lock(mutex_);
   const auto drawn = marks_.find(offer.from.value);
@@ -59,21 +63,31 @@ std::optional<error> arriving_tensors::prepare(const tensor_offer& offer, readin
   const char* why = offer.bytes <= most_offered ? begin(which, {offer.total, offer.offset, offer.bytes}, found)
                                                 : refuse(which, "a piece that is offered is too large");
   if (why != nullptr) return error(errc::malformed_message, why);
-  to = {found->elements, drawn->second.mark};
+  piece = {found->number, drawn->second.mark};
   return std::nullopt;
 }
 
-std::optional<error> arriving_tensors::read(const tensor_offer& offer, const reading& to) {
+std::optional<error> arriving_tensors::read(const tensor_offer& offer, const prepared_piece& piece) {
+  const auto find = [&]() TROUPE_REQUIRES(mutex_) {
+    const auto found = arrivals_.find({offer.from.value, offer.transfer});
+    return found != arrivals_.end() && found->second.number == piece.arrival ? found : arrivals_.end();
+  };
+  const auto ended = [] { return error(errc::malformed_message, "a transfer ended before it was read"); };
+  c10::Storage elements;
+  {
+    checked_lock lock(mutex_);
+    const auto found = find();
+    if (found == arrivals_.end()) return ended();
+    elements = found->second.elements;
+  }
   const foreign_memory memory{offer.process, offer.mark};
-  auto failed =
-    memory.read(to.given, offer.address, static_cast<char*>(to.elements.mutable_data()) + offer.offset, offer.bytes);
+  auto failed = memory.read(piece.mark, offer.address, static_cast<char*>(elements.mutable_data()) + offer.offset, offer.bytes);
   checked_lock lock(mutex_);
-  const auto found = arrivals_.find({offer.from.value, offer.transfer});
-  const bool same = found != arrivals_.end() && found->second.elements.is_alias_of(to.elements);
-  if (!same && !failed) return error(errc::malformed_message, "a transfer ended while it was read");
-  if (same && failed)
+  const auto found = find();
+  if (found == arrivals_.end()) return failed ? failed : ended();
+  if (failed)
     end(found);
-  else if (same)
+  else
     found->second.came += offer.bytes;
   return failed;
 }
@@ -119,7 +133,7 @@ const char* arriving_tensors::begin(const key& which, const extent& piece, arriv
   if (piece.offset == 0) {
     auto elements = memory_.make(piece.total);  // first, because it may throw
     auto& of = waiting_[which.first];
-    arrivals_[which] = {std::move(elements), piece.total, 0, 0};
+    arrivals_[which] = {++last_, std::move(elements), piece.total, 0, 0};
     of.announced += piece.total;
     ++of.transfers;
   }
@@ -139,6 +153,11 @@ c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::u
   const arrival taken = found->second;
   end(found);
   return taken.came == taken.total && taken.total == bytes ? taken.elements : c10::Storage{};
+}
+
+void arriving_tensors::end(node_id from, std::uint64_t transfer) {
+  checked_lock lock(mutex_);
+  end(key{from.value, transfer});
 }
 
 void arriving_tensors::drop(node_id from) {

@@ -52,29 +52,33 @@ class arriving_tensors {
   /// this much memory.
   static constexpr std::uint64_t most_offered = std::uint64_t{16} << 20;
 
-  /// Copying so many bytes takes less than settings::short_work, so a network thread may do it.
+  /// Copying so many bytes takes less than settings::short_work by default, so a network thread may do it.
   static constexpr std::uint64_t most_read_at_once = std::uint64_t{1} << 20;
 
   /// Lets this object read offers of the sender, out of the process that got this mark. The mark before counts no more.
   void take_offers(node_id sender, std::uint64_t process, const memory_mark& drawn);
 
-  /// Where an offered piece goes, and what proves it.
-  struct reading {
-    c10::Storage elements;
-    memory_mark given;
+  /// An offered piece that prepare() has found to be right. Holds no memory of the transfer.
+  struct prepared_piece {
+    std::uint64_t arrival = 0;
+    memory_mark mark;  // which the process of the sender must have
   };
   /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. Returns no error on success;
-  /// `refused` if the sender got no mark; `malformed_message` if the offer is wrong.
-  std::optional<error> prepare(const tensor_offer& offer, reading& to);
+  /// `refused` if the sender got no mark; `malformed_message` if the offer is wrong. Throws std::bad_alloc.
+  std::optional<error> prepare(const tensor_offer& offer, prepared_piece& piece);
   /// Reads an offered piece that was prepared, on this thread and without blocking other threads. The pieces of a transfer may be
   /// read in any order, and at the same time. Returns no error on success; `refused` if nothing can be read from that process;
   /// `malformed_message` if the elements are not there, or the transfer has ended.
-  std::optional<error> read(const tensor_offer& offer, const reading& to);
-  /// Prepares and reads the offer if it has a whole transfer of at most most_read_at_once bytes. False if the offer is not read.
-  bool read_at_once(const tensor_offer& offer);
+  std::optional<error> read(const tensor_offer& offer, const prepared_piece& piece);
+  /// Prepares and reads the offer if it has a whole transfer of at most most_read_at_once bytes; otherwise returns nothing.
+  /// Returns errc::none on success.
+  std::optional<errc> read_at_once(const tensor_offer& offer) noexcept;
 
   /// Ends a transfer and returns its elements. Returns an empty storage if the transfer is not complete or has another size.
   c10::Storage take(node_id from, std::uint64_t transfer, std::uint64_t bytes);
+
+  /// Ends a transfer whose message can't be read.
+  void end(node_id from, std::uint64_t transfer);
 
   /// Drops the mark and all transfers of a node that is gone.
   void drop(node_id from);
@@ -84,6 +88,7 @@ class arriving_tensors {
 
  private:
   struct arrival {
+    std::uint64_t number = 0;  // of the transfer, and of how often it has begun
     c10::Storage elements;
     std::uint64_t total = 0;
     std::uint64_t begun = 0;  // bytes of the pieces that have come, or are read
@@ -119,6 +124,7 @@ class arriving_tensors {
   mutable checked_mutex mutex_;
   tensor_memory memory_ TROUPE_GUARDED_BY(mutex_);
   std::map<key, arrival> arrivals_ TROUPE_GUARDED_BY(mutex_);
+  std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;                     // number of the newest arrival
   std::map<std::uint64_t, drawn_mark> marks_ TROUPE_GUARDED_BY(mutex_);  // by sender
   std::map<std::uint64_t, account> waiting_ TROUPE_GUARDED_BY(mutex_);   // by sender; only of senders with open transfers
   std::uint64_t most_of_sender_ TROUPE_GUARDED_BY(mutex_) = std::uint64_t{8} << 30;

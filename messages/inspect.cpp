@@ -245,7 +245,7 @@ caf::error read(caf::deserializer& any_source, T& x) {
       return malformed<T>(bad);
   } else if constexpr (std::same_as<T, tensor_offer>) {
     auto* arriving = arriving_at(*source);
-    x.is_read = arriving != nullptr && arriving->read_at_once(x);
+    x.read_at_once = arriving != nullptr ? arriving->read_at_once(x) : std::nullopt;
   }
   source->skip(payload - claimed);
   return caf::none;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/compute_modes.hpp>
+#include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 #include <troupe/messages/requests.hpp>
 #include <troupe/messages/weight_share.hpp>
@@ -49,8 +51,8 @@ struct request_mark {
 /// and its offers name their address (see foreign_memory).
 struct memory_mark {
   std::array<std::uint64_t, 4> words{};
-  /// The reader reads a transfer of at most this many bytes before the message behind its offer, if one offer has the whole
-  /// transfer. So that message need not wait for the answer to the offer.
+  /// If one offer has a whole transfer of at most this many bytes, the receiver reads the elements before it reads the next
+  /// message. So the message that has the tensor need not wait for the answer to the offer.
   std::uint64_t read_at_once = 0;
 };
 
@@ -65,7 +67,9 @@ struct tensor_offer {
   std::uint64_t address = 0;  // address of the elements of this piece
   std::uint64_t process = 0;  // process number of the sender
   std::uint64_t mark = 0;     // address of the receiver's mark in the sender's memory
-  bool is_read = false;       // whether reading this message has read the elements; not written
+  /// What became of the elements of a small offer when this message was read; nothing: a memory reader has to read them. Not
+  /// written.
+  std::optional<errc> read_at_once;
 };
 
 /// Tensors that join the graphs of two nodes. The tensors travel detached; `requires_grad` says which of them the receiver

@@ -463,8 +463,8 @@ std::string check_tensors(const wire::Tensors& header, std::uint64_t available, 
   return {};
 }
 
-caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
-                        std::vector<packing>& packings) {
+static caf::error read_each(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
+                            std::vector<packing>& packings) {
   to.clear();
   packings.clear();
   if (header.packings_size() > 0) packings.resize(static_cast<std::size_t>(header.kinds_size()));
@@ -481,6 +481,15 @@ caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, 
     if (auto failed = read(header, source, i, at, tensor)) return failed;
   }
   return caf::none;
+}
+
+caf::error read_tensors(const wire::Tensors& header, caf::deserializer& source, std::vector<at::Tensor>& to,
+                        std::vector<packing>& packings) {
+  auto failed = read_each(header, source, to, packings);
+  auto* const arriving = failed ? arriving_at(source) : nullptr;
+  if (arriving != nullptr)  // nobody takes those of its tensors that have come
+    for (const auto transfer : header.ahead()) arriving->end({header.ahead_from()}, transfer);
+  return failed;
 }
 
 caf::error write_tensors(const travelling_tensors& forms, caf::serializer& sink) {

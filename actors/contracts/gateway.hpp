@@ -28,8 +28,8 @@ namespace troupe::contracts {
 ///         contexts. The thread that has run a call sends a small answer itself, in the name of this actor.
 ///   GW-5  a call from a node that is down opens no context: the contexts of that node may be released already.
 ///   GW-6  a message with large tensors leaves when all pieces of its tensors have left, or were read out of this process. A
-///         tensor that the other node reads at once is offered right before the message. The message arrives after its pieces.
-///         Other messages may overtake the message (see shipments).
+///         tensor that the other node reads at once is offered before the message, which then leaves without an answer. The
+///         message arrives after its pieces. Other messages may overtake the message (see shipments).
 ///   GW-7  the receiver keeps no piece whose message will not come, because the call was given up or the sender is down.
 ///   GW-8  this node offers tensors only to a node that has sent it a memory_mark. A node reads the memory of another node only
 ///         if that node is up, on the same machine and in another process.

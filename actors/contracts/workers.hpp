@@ -60,7 +60,7 @@ using call_worker_actor = caf::typed_actor<caf::reacts_to<incoming_call_ptr>>;
 /// An offer whose elements the memory reader has to read out of the memory of another process.
 struct incoming_offer {
   tensor_offer offer;
-  arriving_tensors::reading to;
+  arriving_tensors::prepared_piece piece;
   caf::response_promise promise;  // to be delivered only by `gateway`
   std::optional<error> failure;
 };

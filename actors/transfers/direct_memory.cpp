@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/transfers/direct_memory.hpp>
 
+#include <string.h>
 #include <cstdint>
 #include <utility>
 
@@ -8,6 +9,10 @@
 #include <troupe/messages/foreign_memory.hpp>
 
 namespace troupe::transfers {
+
+direct_memory::~direct_memory() {
+  for (auto& each : marks_) ::explicit_bzero(each.words.data(), sizeof each.words);
+}
 
 void direct_memory::keep(node_id reader, const memory_mark& drawn) {
   const auto [kept, is_new] = readers_.try_emplace(reader);

@@ -23,8 +23,8 @@ contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actor
   const auto make = [here](const contracts::memory_reader_actor&) {
     return std::tuple{[here](contracts::incoming_offer_ptr& job) {
       try {
-        job->failure = here.network.arriving->read(job->offer, job->to);
-      } catch (const std::exception& reason) {  // for example no memory for the tensor
+        job->failure = here.network.arriving->read(job->offer, job->piece);
+      } catch (const std::exception& reason) {  // for example no memory for a text
         job->failure = error(errc::function_failed, reason.what());
       }
       caf::anon_send(here.actors.gateway, std::move(job));
@@ -44,6 +44,7 @@ bool lazy_memory_readers::read(contracts::incoming_offer_ptr job) {
 }
 
 void lazy_memory_readers::add() {
+  if (readers_.empty()) guards_.clear();  // those of readers that have ended
   try {
     readers_.push_back(spawn_memory_reader(here_));
     guards_.push_back(here_.network.peers.own->add(readers_.back().id(), gate::own_actors::kind::inner));
@@ -67,7 +68,6 @@ void lazy_memory_readers::end_if_unused(std::uint64_t offers) {
   if (is_watched_) return watch();
   if (not_read_ > 0) return;
   for (const auto& each : std::exchange(readers_, {})) caf::anon_send_exit(each, caf::exit_reason::user_shutdown);
-  guards_.clear();
 }
 
 std::vector<contracts::memory_reader_actor> lazy_memory_readers::stop() {

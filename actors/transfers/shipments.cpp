@@ -60,18 +60,18 @@ void shipments::take(const offer_answered& what) {
     const auto* of = std::get_if<queued_transfer>(&each);
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
-  const bool is_alone = at.offered.erase(what.transfer) > 0;  // no message waits for it
-  const auto entry = is_alone ? at.queue.end() : std::find_if(at.queue.begin(), at.queue.end(), is_offered);
-  if (!is_alone && entry == at.queue.end()) return;
+  const bool message_has_left = at.offered.erase(what.transfer) > 0;
+  const auto entry = message_has_left ? at.queue.end() : std::find_if(at.queue.begin(), at.queue.end(), is_offered);
+  if (!message_has_left && entry == at.queue.end()) return;
   --at.offers;
-  if (!is_alone) --std::get<queued_transfer>(*entry).offered;
-  if (what.how == answer::taken) at.has_read = true;
+  if (!message_has_left) --std::get<queued_transfer>(*entry).offered;
+  at.has_read = what.how == answer::taken;
   if (what.how == answer::unreadable) {
     at.reads = memory::can_not;
     for (auto& each : at.queue)
       if (auto* other = std::get_if<queued_transfer>(&each); other != nullptr && other->how == way::offers) refuse(*other);
   }
-  if (is_alone) {
+  if (message_has_left) {
     out_.emplace_back(let_go{what.transfer});
     return send_on(what.by, at);
   }

@@ -86,13 +86,14 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_
 ///   transfer               next state
 ///   waits                  in its turn: offers, if the receiver reads; otherwise pieces
 ///   pieces                 let go of when its last piece has left
-///   offers                 let go of when its last offer was taken; offered, when its message leaves before the answer (OP-1).
+///   offers                 its last offer was taken: let go of
+///                          its message leaves before the answer (OP-1): offered
 ///                          offer_answered (refused): refused; if it was unreadable, all transfers in `offers` are refused
-///   offered                its message has left. Let go of when its offer is answered
+///   offered                its offer is answered, in whatever way: let go of
 ///   refused                when all its offers are answered: pieces, from its first byte on
 ///
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
-///         the last offer. Of a receiver that has taken an offer before, the message does not wait for the answer to an offer
+///         the last offer. Of a receiver that has taken the offer which it answered last, the message does not wait for the answer to an offer
 ///         with a whole transfer of at most `at_once` bytes. Messages to a node leave in the order of shipment_begun.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
 ///         while fewer than `most_offers` offers have no answer.
@@ -127,11 +128,11 @@ class shipments {
   struct receiver {
     memory reads = memory::unknown;
     std::deque<std::variant<queued_transfer, message>> queue;
-    int offers = 0;                                                 // offers without an answer, of all transfers
-    std::uint64_t at_once = 0;                                      // the receiver reads so many bytes before the next message
-    bool has_read = false;                                          // whether the receiver has taken an offer
-    std::unordered_set<std::uint64_t> offered;                      // transfers in this state, by number
-    std::uint64_t under_way = 0;                                    // bytes in pieces without an answer
+    int offers = 0;                             // offers without an answer, of all transfers
+    std::uint64_t at_once = 0;                  // the receiver reads so many bytes before the next message
+    bool has_read = false;                      // whether the receiver has taken the offer that it answered last
+    std::unordered_set<std::uint64_t> offered;  // transfers in this state, by number
+    std::uint64_t under_way = 0;                // bytes in pieces without an answer
     std::unordered_map<std::uint64_t, piece_window::piece> pieces;  // pieces without an answer
     piece_window window;
   };

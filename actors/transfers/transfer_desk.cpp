@@ -138,7 +138,7 @@ void transfer_desk::carry_out(const send_offer& what) {
   const auto gateway = here_.directory.gateway(what.to);
   if (!gateway) return;  // went_down() follows
   const auto address = reinterpret_cast<std::uintptr_t>(elements_.at(what.transfer).const_data_ptr()) + what.offset;
-  tensor_offer offer{here_.self.id(), what.transfer, what.total, what.offset, what.bytes, address, 0, 0};
+  tensor_offer offer{here_.self.id(), what.transfer, what.total, what.offset, what.bytes, address, 0, 0, {}};
   direct_.complete(offer, what.to);
   ask(what.to, gateway, std::move(offer), [this, to = what.to, number = what.transfer](const caf::error& why, std::int64_t) {
     using answer = offer_answered::answer;
@@ -180,7 +180,8 @@ caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) cons
 
 caf::result<memory_mark> transfer_desk::draw_mark(const request_mark& from) {
   if (auto why = why_not_read(from.from, from.process)) return why;
-  memory_mark drawn{{}, arriving_tensors::most_read_at_once};
+  const bool may_copy = here_.options.short_work.count() > 0;
+  memory_mark drawn{{}, may_copy ? arriving_tensors::most_read_at_once : 0};
   if (::getrandom(drawn.words.data(), sizeof drawn.words, 0) != sizeof drawn.words)
     return make_error(errc::refused, "no mark, because the system gives no random numbers");
   here_.network.arriving->take_offers(from.from, from.process, drawn);
@@ -188,19 +189,25 @@ caf::result<memory_mark> transfer_desk::draw_mark(const request_mark& from) {
 }
 
 caf::result<void> transfer_desk::read(const tensor_offer& offer) {
-  if (offer.is_read) {
-    note_read(offer);
+  const auto name = "node '" + here_.self.name() + "'";
+  if (here_.network.arriving == nullptr) return make_error(errc::refused, name + " has no network");
+  if (offer.read_at_once) {
+    if (*offer.read_at_once != errc::none)
+      return make_error(*offer.read_at_once, name + " could not read the elements with the offer");
+    was_read(offer);
     return caf::unit;
   }
-  auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, {}, {}});
-  if (const auto why = here_.network.arriving->prepare(offer, job->to)) return make_error(why->code(), why->what());
-  auto promise = job->promise = self_->response_promise();
+  auto promise = self_->response_promise();
   try {
-    if (!readers_.read(std::move(job)))
-      promise.deliver(make_error(errc::stopping, "node '" + here_.self.name() + "' is stopping"));
+    auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, promise, {}});
+    if (const auto why = here_.network.arriving->prepare(offer, job->piece))
+      promise.deliver(make_error(why->code(), why->what()));
+    else if (!readers_.read(std::move(job)))
+      promise.deliver(make_error(errc::stopping, name + " is stopping"));
   } catch (const std::system_error& none) {
-    promise.deliver(
-      make_error(errc::refused, "node '" + here_.self.name() + "' can't start the thread that reads memory: " + none.what()));
+    promise.deliver(make_error(errc::refused, name + " can't start the thread that reads memory: " + none.what()));
+  } catch (const std::exception& none) {  // no memory
+    promise.deliver(make_error(errc::function_failed, name + " can't read an offer: " + none.what()));
   }
   return promise;
 }
@@ -211,11 +218,12 @@ void transfer_desk::was_read(contracts::incoming_offer& job) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;
   }
-  note_read(job.offer);
+  was_read(job.offer);
   job.promise.deliver(caf::unit);
 }
 
-void transfer_desk::note_read(const tensor_offer& offer) {
+/// The elements of the offer have come. Of a sender that went down meanwhile nothing is kept.
+void transfer_desk::was_read(const tensor_offer& offer) {
   if (here_.directory.is_down(offer.from)) here_.network.arriving->drop(offer.from);
   here_.directory.traffic.read(offer.from, offer.bytes);
 }

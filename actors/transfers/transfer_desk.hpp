@@ -73,7 +73,7 @@ class transfer_desk {
   void carry_out(const drop_message& what) { messages_.erase(what.message); }
   void carry_out(const let_go& what) { elements_.erase(what.transfer); }
   caf::error why_not_read(node_id from, std::uint64_t process) const;
-  void note_read(const tensor_offer& offer);
+  void was_read(const tensor_offer& offer);
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;
@@ -84,7 +84,7 @@ class transfer_desk {
   std::unordered_map<std::uint64_t, std::function<void()>> messages_;  // messages that follow transfers, by number
   std::deque<shipping_effect> due_;                                    // not empty while effects are carried out
   support::open_requests asked_;
-  direct_memory direct_;
+  direct_memory direct_;    // after elements_: its marks are overwritten before the elements are freed
   std::uint64_t last_ = 0;  // number of the newest transfer or message
 };
 

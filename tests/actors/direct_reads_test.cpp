@@ -172,7 +172,7 @@ tensor_offer good_offer(pair& cluster) {
     words["word" + std::to_string(i)] = static_cast<std::int64_t>(drawn->words[i]);
   const auto stored = cluster.there().call("store", {}, words).get().values;
   const auto address = [&](const char* name) { return static_cast<std::uint64_t>(troupe::get<std::int64_t>(stored, name)); };
-  return {from, 1000, 4 * page, 0, 2 * page, address("elements"), cluster.process(), address("mark")};
+  return {from, 1000, 4 * page, 0, 2 * page, address("elements"), cluster.process(), address("mark"), {}};
 }
 
 }  // namespace
@@ -352,8 +352,10 @@ BOOST_AUTO_TEST_CASE(of_a_process_that_dies_while_it_is_read_nothing_stays) {
   const std::vector<char> late(page);
   BOOST_TEST(troupe::services_of(cluster.driver())
                .network.arriving->add({from, 5, 2 * page, 0, {}}, caf::as_bytes(caf::make_span(late))) == nullptr);
-  caf::anon_send(troupe::services_of(cluster.driver()).actors.gateway,
-                 std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{from, 5}, {}, {}, {}}));
+  auto late_offer = std::make_shared<troupe::contracts::incoming_offer>();
+  late_offer->offer.from = from;
+  late_offer->offer.transfer = 5;
+  caf::anon_send(troupe::services_of(cluster.driver()).actors.gateway, std::move(late_offer));
   BOOST_TEST(cluster.nothing_arrives());
 }
 

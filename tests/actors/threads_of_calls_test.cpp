@@ -194,10 +194,7 @@ BOOST_AUTO_TEST_CASE(a_node_that_has_stopped_makes_no_worker) {
 }
 
 BOOST_AUTO_TEST_CASE(a_node_that_got_no_thread_to_read_memory_with_goes_on_and_stops) {
-  const auto offer = [] {
-    const auto elements = at::empty({4096}, at::kByte).storage();
-    return std::make_shared<troupe::contracts::incoming_offer>(troupe::contracts::incoming_offer{{}, {elements, {}}, {}, {}});
-  };
+  const auto offer = [] { return std::make_shared<troupe::contracts::incoming_offer>(); };
   {
     const no_more_threads none;
     BOOST_CHECK_THROW(troupe::services_of(b).memory_readers.read(offer()), std::system_error);

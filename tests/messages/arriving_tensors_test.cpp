@@ -277,6 +277,21 @@ BOOST_AUTO_TEST_CASE(a_message_whose_tensors_should_have_come_ahead_and_did_not_
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_message_that_lacks_one_of_its_tensors_leaves_none_of_the_others) {  // GW-7
+  autograd_message message;
+  message.tensors = {at::arange(2000.), at::arange(3000.), at::arange(4000.)};
+  message.ahead = {a, {11, 12, 13}};
+  const auto wire = testing::encoded(message);
+  const auto before = testing::arrived().bytes();
+  for (const auto& [number, tensor] : {std::pair{11, message.tensors[0]}, {13, message.tensors[2]}}) {
+    tensor_piece whole{a, static_cast<std::uint64_t>(number), tensor.nbytes(), 0, bytes_of(tensor, 0, tensor.nbytes())};
+    BOOST_REQUIRE(!testing::decode(testing::encoded(whole), whole));
+  }
+  BOOST_TEST(testing::arrived().bytes() > before);
+  BOOST_TEST(why_not_read(wire).find("did not") != std::string::npos);
+  BOOST_TEST(testing::arrived().bytes() == before);
+}
+
 BOOST_AUTO_TEST_CASE(who_says_of_too_few_tensors_that_they_left_ahead_writes_nothing) {
   autograd_message message;
   message.tensors = {at::zeros({2}), at::zeros({2})};

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -86,7 +87,7 @@ struct other_process {
   }
 
   tensor_offer offer(std::uint64_t offset, std::uint64_t size, std::uint64_t total = bytes) const {
-    return {sender, 1, total, offset, size, elements.address(offset), memory.process, memory.mark};
+    return {sender, 1, total, offset, size, elements.address(offset), memory.process, memory.mark, {}};
   }
 
   memory_mark given{{1, 2, 3, ~std::uint64_t{0}}};
@@ -97,9 +98,9 @@ struct other_process {
 };
 
 std::optional<error> read(arriving_tensors& all, const tensor_offer& offer) {
-  arriving_tensors::reading to;
-  auto failed = all.prepare(offer, to);
-  return failed ? failed : all.read(offer, to);
+  arriving_tensors::prepared_piece piece;
+  auto failed = all.prepare(offer, piece);
+  return failed ? failed : all.read(offer, piece);
 }
 
 bool counts_up(const void* elements, std::uint64_t from, std::uint64_t size) {
@@ -125,6 +126,27 @@ BOOST_AUTO_TEST_CASE(the_memory_of_a_process_that_holds_the_mark_is_read) {
   std::vector<unsigned char> to(3 * one_page);
   BOOST_TEST(!memory.read(given, elements.address(one_page + 5), to.data(), to.size()));
   BOOST_TEST(counts_up(to.data(), one_page + 5, to.size()));
+}
+
+BOOST_AUTO_TEST_CASE(elements_of_a_process_that_gives_up_the_mark_meanwhile_are_refused) {  // FM-1
+  const auto changing = ::fork();
+  if (changing == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto* const first = reinterpret_cast<volatile std::uint64_t*>(mark_page.data());
+    std::memcpy(mark_page.data(), given.words.data(), sizeof given.words);
+    for (std::uint64_t turn = 0;; ++turn) *first = (turn >> 12) % 2 == 0 ? given.words[0] : 0;
+  }
+  std::vector<unsigned char> to(bytes);
+  const foreign_memory other{static_cast<std::uint64_t>(changing), mark_page.address()};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  int given_up = 0;
+  while (given_up == 0 && std::chrono::steady_clock::now() < until) {
+    const auto failed = other.read(given, elements.address(0), to.data(), to.size());
+    if (failed && std::string(failed->what()).find("gave up the mark") != std::string::npos) ++given_up;
+  }
+  ::kill(changing, SIGKILL);
+  ::waitpid(changing, nullptr, 0);
+  BOOST_TEST(given_up > 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_memory_of_any_other_process_is_refused) {  // FM-1, FM-2
@@ -169,20 +191,21 @@ BOOST_AUTO_TEST_CASE(pieces_may_be_read_in_any_order) {  // AT-2
   all.take_offers(sender, memory.process, given);
   constexpr std::uint64_t total = 3 * one_page;
   std::array<tensor_offer, 3> offers;
-  std::array<arriving_tensors::reading, 3> to;
+  std::array<arriving_tensors::prepared_piece, 3> pieces;
   for (std::size_t i = 0; i < 3; ++i) {
     offers[i] = offer(i * one_page, one_page, total);
-    BOOST_TEST(!all.prepare(offers[i], to[i]));
+    BOOST_TEST(!all.prepare(offers[i], pieces[i]));
     BOOST_TEST(all.bytes() == 0u);
   }
-  for (const std::size_t i : {2, 0, 1}) BOOST_TEST(!all.read(offers[i], to[i]));
+  for (const std::size_t i : {2, 0, 1}) BOOST_TEST(!all.read(offers[i], pieces[i]));
   const auto came = all.take(sender, 1, total);
   BOOST_REQUIRE(came);
   BOOST_TEST(counts_up(came.data(), 0, total));
-  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(!all.prepare(offers[i], to[i]));
-  BOOST_TEST(!all.read(offers[2], to[2]));
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(!all.prepare(offers[i], pieces[i]));
+  BOOST_TEST(!all.read(offers[2], pieces[2]));
   BOOST_TEST(!all.take(sender, 1, total));  // the bytes before the last piece have not come
-  check(all.read(offers[0], to[0]), errc::malformed_message, "ended while it was read", "a piece of a transfer that was taken");
+  check(all.read(offers[0], pieces[0]), errc::malformed_message, "ended before it was read",
+        "a piece of a transfer that was taken");
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_that_does_not_fit_or_is_not_there_ends_its_transfer) {  // AT-3
@@ -248,12 +271,23 @@ BOOST_AUTO_TEST_CASE(reading_a_small_offer_reads_its_elements) {
     if (takes) all.take_offers(sender, memory.process, given);
     return std::pair{all.read_at_once(sent), all.bytes()};
   };
-  const std::pair nothing{false, std::uint64_t{0}};
-  BOOST_TEST((is_read(offer(0, bytes)) == std::pair{true, std::uint64_t{bytes}}));
-  BOOST_TEST((is_read(offer(0, bytes), false) == nothing));
+  const std::pair nothing{std::optional<errc>(), std::uint64_t{0}};
+  const std::pair refused{std::optional(errc::refused), std::uint64_t{0}};
+  BOOST_TEST((is_read(offer(0, bytes)) == std::pair{std::optional(errc::none), std::uint64_t{bytes}}));
+  BOOST_TEST((is_read(offer(0, bytes), false) == refused));
   BOOST_TEST((is_read(offer(0, one_page)) == nothing));  // a part of a transfer
   constexpr auto too_large = arriving_tensors::most_read_at_once + 1;
   BOOST_TEST((is_read(offer(0, too_large, too_large)) == nothing));
+}
+
+BOOST_AUTO_TEST_CASE(pieces_that_wait_for_a_reader_hold_no_memory) {  // AT-1
+  arriving_tensors all;
+  all.take_offers(sender, memory.process, given);
+  const auto large = offer(0, one_page, 0xf0000000);
+  std::vector<arriving_tensors::prepared_piece> pieces(50'000);
+  for (auto& each : pieces) BOOST_REQUIRE(!all.prepare(large, each));  // each one begins the transfer anew
+  check(all.read(large, pieces.front()), errc::malformed_message, "ended before it was read", "an earlier begin");
+  BOOST_TEST(!all.read(large, pieces.back()));
 }
 
 BOOST_AUTO_TEST_CASE(an_offer_takes_no_more_memory_than_is_read) {  // AT-1

@@ -162,6 +162,7 @@ void fill(generator& random, request& x);
 void fill(generator& random, at::Tensor& x);
 void fill(generator& random, wire_format& x);
 inline void fill(generator&, sent_ahead&) {}
+inline void fill(generator&, std::optional<errc>&) {}
 void fill(generator& random, std::vector<packing>& x);
 void fill(generator& random, std::vector<autocast_mode>& x);
 
@@ -204,8 +205,6 @@ void fill(generator& random, T& x) {
     x.id.value |= 1;  // 0 is no node
   } else if constexpr (std::same_as<T, tensor_piece>) {
     x = whole_transfer(random, x.from, x.transfer);
-  } else if constexpr (std::same_as<T, tensor_offer>) {
-    x.is_read = false;  // not written
   } else if constexpr (std::same_as<T, weight_share>) {
     x.weight = {static_cast<std::uint32_t>(random() % 3), static_cast<std::uint32_t>(3 + random() % 100)};
     x.weight.resize(1 + random() % 2);
@@ -229,6 +228,8 @@ bool same(const attributes& a, const attributes& b);
 bool same(const request& a, const request& b);
 /// The list of the transfers that left ahead of a message is empty after reading.
 inline bool same(const sent_ahead&, const sent_ahead&) { return true; }
+/// What reading an offer did is not written.
+inline bool same(const std::optional<errc>&, const std::optional<errc>&) { return true; }
 template <class T>
 bool same(const std::vector<T>& a, const std::vector<T>& b);
 

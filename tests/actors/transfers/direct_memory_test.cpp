@@ -3,6 +3,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
 #include <troupe/messages/foreign_memory.hpp>
 
 namespace {
@@ -34,6 +41,25 @@ BOOST_AUTO_TEST_CASE(a_mark_lies_here_until_its_node_is_forgotten) {  // DM-1
     BOOST_TEST(mark_at(of_b) == words{}, boost::test_tools::per_element());
     BOOST_TEST(mark_at(of_c) == (words{5, 6, 7, 8}), boost::test_tools::per_element());
     all.forget(c);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_mark_is_left_when_all_end) {  // DM-1
+  troupe::tensor_offer of_b;
+  troupe::tensor_offer of_c;
+  {
+    troupe::transfers::direct_memory all;
+    all.keep(b, {{1, 2, 3, 4}});
+    all.keep(c, {{5, 6, 7, 8}});
+    all.complete(of_b, b);
+    all.complete(of_c, c);
+  }
+  // The system reads the memory, which is free now, as another process would.
+  for (const auto& [mark, last] : {std::pair{of_b.mark, 4U}, {of_c.mark, 8U}}) {
+    words left{};
+    const iovec here{left.data(), sizeof left};
+    const iovec there{reinterpret_cast<void*>(mark), sizeof left};
+    if (::process_vm_readv(::getpid(), &here, 1, &there, 1, 0) == sizeof left) BOOST_TEST(left[3] != last);
   }
 }
 

@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/ATen.h>
 #include <caf/after.hpp>
 #include <caf/send.hpp>
 
@@ -43,7 +42,7 @@ struct fixture : test::lone_services {
     arriving.take_offers(sender, offer.process, mark);
     auto job = std::make_shared<contracts::incoming_offer>();
     job->offer = offer;
-    job->failure = arriving.prepare(offer, job->to);
+    job->failure = arriving.prepare(offer, job->piece);
     if (job->failure) return job;
     caf::anon_send(reader, std::move(job));
     contracts::incoming_offer_ptr back;
@@ -58,11 +57,10 @@ struct fixture : test::lone_services {
   }
   tensor_offer offer_of(std::uint64_t process, std::uint64_t bytes) const {
     const auto address = [](const void* at) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at)); };
-    return {sender, 1, bytes, 0, bytes, address(elements.data()), process, address(&mark)};
+    return {sender, 1, bytes, 0, bytes, address(elements.data()), process, address(&mark), {}};
   }
 
   const memory_mark mark{{1, 2, 3, 4}};
-  const arriving_tensors::reading somewhere{at::empty({page}, at::kByte).storage(), mark};
   std::vector<char> elements = std::vector<char>(page, 'x');
   contracts::memory_reader_actor reader = transfers::spawn_memory_reader(services);
 };
@@ -102,8 +100,7 @@ BOOST_FIXTURE_TEST_CASE(give_every_offer_back_read_or_with_a_failure, fixture) {
 
 BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixture) {  // MY-1
   const auto offer = [this] {
-    return std::make_shared<contracts::incoming_offer>(
-      contracts::incoming_offer{offer_of(this_process(), page), somewhere, {}, {}});
+    return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}, {}});
   };
   transfers::lazy_memory_readers unused(services);
   BOOST_TEST(unused.stop().empty());
@@ -129,8 +126,8 @@ BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  //
   const test::new_threads made;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 2; ++i)
-      BOOST_TEST(all.read(std::make_shared<contracts::incoming_offer>(
-        contracts::incoming_offer{offer_of(this_process(), page), somewhere, {}, {}})));
+      BOOST_TEST(all.read(
+        std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}, {}})));
     all.was_read();
     BOOST_TEST(made.count() == 2U);  // an offer has not returned
     all.was_read();

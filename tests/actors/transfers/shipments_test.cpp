@@ -156,6 +156,8 @@ BOOST_AUTO_TEST_CASE(a_message_follows_at_once_what_the_receiver_reads_at_once) 
   BOOST_TEST(here.answered(6) == "-6 m8 m10 ");
   BOOST_TEST(here.answered(4) == "-4 ");
   BOOST_TEST(here.answered(7, answer::refused) == "-7 ");  // its message has left
+  BOOST_TEST(here.ship({{20, piece}}, 21) == "20@0+0 ");   // waits, because the last answer was a refusal
+  BOOST_TEST(here.answered(20) == "-20 m21 ");
   BOOST_TEST(!here.all.is_idle());
   BOOST_TEST(here.answered(9, answer::unreadable) == "-9 ");
   BOOST_TEST(here.all.is_idle());
@@ -335,7 +337,7 @@ struct drawn_shipments {
     at.offers.erase(which);
     const auto how = below(10) == 0 ? answer::unreadable : below(8) == 0 ? answer::refused : answer::taken;
     if (how == answer::unreadable) at.may_offer = false;
-    if (how == answer::taken) at.has_read = true;
+    at.has_read = how == answer::taken;
     if (how == answer::unreadable)
       for (auto& [number, node] : owner)
         if (node == who) {  // what is in offers begins anew

@@ -387,10 +387,12 @@ void agent::answer_later(const troupe::future<Value>& with, Reply reply) {
 }
 
 troupe::call_reply agent::settle(troupe::call_arguments& call) {
-  const auto round = settlement_.enter(static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "round")),
-                                       troupe::get<std::string>(call.values, "worker"),
-                                       static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "begun")));
-  answer_later(round, [](std::uint64_t sum) { return troupe::call_reply({}, {{"sum", sum}}); });
+  const auto round = static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "round"));
+  const auto worker = troupe::get<std::string>(call.values, "worker");
+  const auto begun = static_cast<std::uint64_t>(troupe::get<std::int64_t>(call.values, "begun"));
+  const settlement::outcome told;
+  answer_later(told, [](std::uint64_t sum) { return troupe::call_reply({}, {{"sum", sum}}); });
+  settlement_.enter(round, worker, begun, told);
   return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/python/rpc/agent_test.py
+// Tests: tests/python/native/settlement_test.cpp, tests/python/rpc/agent_test.py
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace torchtroupe {
 /// The rounds in which the workers of a group find that no request is open. A worker enters a round once its own requests have
 /// ended. The worker then tells how many requests it began after the last round. If all workers together began none, no request
 /// is open. One worker has the settlement, and the others ask it.
-///   RS-1  a round ends for all workers at once, with the same sum, when each worker has entered it.
+///   RS-1  a round ends for all workers at once, with the same sum, when each worker has entered it. All have been told before
+///         wait() returns.
 ///   RS-2  when a worker is lost, the open rounds fail with its name, and so do later ones until it is found again: the same
 ///         process, since a later one of the same name enters no round.
 class settlement {
@@ -28,19 +29,23 @@ class settlement {
 
   explicit settlement(std::size_t workers) : workers_(workers) {}
 
-  outcome enter(std::uint64_t round, const std::string& worker, std::uint64_t begun) {
+  /// `told`: its continuation, which is there already, tells the worker.
+  void enter(std::uint64_t round, const std::string& worker, std::uint64_t begun, outcome told) {
     troupe::checked_unique_lock lock(mutex_);
-    if (!lost_.empty()) return outcome::failed(error_of_loss());
+    if (!lost_.empty()) {
+      const auto why = error_of_loss();
+      lock.unlock();
+      return told.set_error(why);
+    }
     auto& all = rounds_[round];
     all.sum += begun;
     all.entered.insert(worker);
-    auto result = all.waiting.emplace_back();
-    if (all.entered.size() < workers_) return result;
+    all.waiting.push_back(std::move(told));
+    if (all.entered.size() < workers_) return;
     const auto ended = rounds_.extract(round).mapped();
     const std::lock_guard telling(telling_);
     lock.unlock();
     for (auto each : ended.waiting) each.set_value(ended.sum);
-    return result;
   }
 
   /// Returns when all workers have been told of the rounds that have ended.

@@ -9,6 +9,7 @@ import time
 import unittest
 
 import torch
+import torch._dynamo  # optimizers import it: here once, because that takes a minute on busy CPUs
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torchtroupe

@@ -2,6 +2,8 @@
 #include "rpc/settlement.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -16,13 +18,16 @@ using torchtroupe::settlement;
 BOOST_AUTO_TEST_CASE(all_workers_are_told_before_the_wait_is_over) {
   settlement rounds(2);
   std::thread ends;
+  std::promise<void> has_ended;
   std::atomic<bool> last_is_told{false}, was_told{false};
   const settlement::outcome first, last;
   first.then([&](const auto&) {
     ends = std::thread([&] {
       rounds.wait();
       was_told = last_is_told.load();
+      has_ended.set_value();
     });
+    has_ended.get_future().wait_for(std::chrono::milliseconds(100));  // as long as an end would take that does not wait
   });
   last.then([&](const auto&) { last_is_told = true; });
   rounds.enter(1, "first", 0, first);

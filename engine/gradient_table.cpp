@@ -19,9 +19,9 @@ bool shares_storage(const at::Tensor& gradient) { return gradient.has_storage() 
 // only just now. This function drops its own two references, which synchronizes with that thread: later writes of the calling
 // thread come after the reads of that thread.
 bool is_ours_alone(const at::Tensor& gradient) {
-  if (!gradient.has_storage()) return false;  // the components of sparse and opaque tensors have owners of their own
-  const at::Tensor handle = gradient;
-  const c10::Storage memory = gradient.storage();
+  if (!gradient.has_storage()) return false;       // the components of sparse and opaque tensors have owners of their own
+  const at::Tensor handle = gradient;              // NOLINT(performance-unnecessary-copy-initialization)
+  const c10::Storage memory = gradient.storage();  // NOLINT(performance-unnecessary-copy-initialization)
   return handle.use_count() == 2 && memory.use_count() == 2;
 }
 

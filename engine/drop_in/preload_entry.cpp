@@ -33,7 +33,7 @@ variable_list run_on_libtorch(Engine& engine, const troupe::engine::pass_request
 /// If TROUPE_REPORT is set, prints at the end of the process how many passes ran on which engine.
 struct report_at_exit {
   ~report_at_exit() {
-    if (std::getenv("TROUPE_REPORT") != nullptr) {
+    if (std::getenv("TROUPE_REPORT") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
       const auto passes = troupe::engine::passes_so_far();
       std::fprintf(stderr, "troupe: %llu backward passes, and %llu left to PyTorch's engine\n",
                    static_cast<unsigned long long>(passes.troupe), static_cast<unsigned long long>(passes.libtorch));

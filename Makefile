@@ -85,6 +85,7 @@ test-python: configure $(pytorch) ## Run Python programs on the engine, and work
 
 test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
+	@$(if $(PYTHON),,$(interpreter) -m pip install --disable-pip-version-check -q expecttest psutil)
 	@rm -rf build/rpc && mkdir -p build/rpc
 	@for backend in tensorpipe troupe; do \
 	  PYTHONPATH=python TORCHTROUPE_LIBRARY=$$(echo $(build)/python/libtorchtroupe-*.so) OMP_NUM_THREADS=1 \

@@ -108,7 +108,7 @@ wheel: configure ## Make the wheel of the Python package, with all libraries tha
 
 # PYTHONS: some of these Pythons, as "3.11 3.13".
 PYTHONS ?=
-test-wheel: wheel ## Install the wheel for each Python from 3.10 to 3.13, with PyTorch in build/wheel_test (8 GB)
+test-wheel: wheel ## Install the wheel for each Python from 3.10 to 3.13 that torch serves, with PyTorch in build/wheel_test (8 GB)
 	@ninja -C $(build) -j $(JOBS) troupe_preload simulated_device_module
 	@PYTHONS="$(PYTHONS)" python3 tests/python/wheel_test.py build/wheels/*torch$(basename $(torch))-*.whl build/wheel_test $(build)
 

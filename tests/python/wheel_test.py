@@ -7,8 +7,8 @@
 FOLDER keeps torch for each Python (`torch2.15-3.11` and so on), so that torch is installed once; the large libraries of NVIDIA are
 shared. The torch in build/python serves its Python.
 BUILD has the simulated device and the library to preload. PYTHONS in the environment names fewer Pythons. A Python that the machine
-lacks is named and skipped. The first Python also runs tests and compare.py. Nothing of a Debian package may be loaded beside the C and
-C++ libraries."""
+lacks, or that is too old for this torch, is named and skipped. The first Python also runs tests and compare.py. Nothing of a Debian
+package may be loaded beside the C and C++ libraries."""
 import os
 import pathlib
 import re
@@ -43,8 +43,25 @@ x = torch.ones(3, requires_grad=True)
 """
 
 
-def interpreter(version):
-    """A Python of that version, of pyenv or in PATH, or why there is none."""
+def minor_of(wheel):
+    """The version of torch that the wheel is for, as 2.15."""
+    return re.search(r"[+.]torch(\d+\.\d+)", wheel.name)[1]
+
+
+def too_old(version, minor):
+    """Why torch has no wheel for this Python, as the metadata of the torch that troupe was built with says; else nothing."""
+    for metadata in pathlib.Path(__file__).parents[2].glob(f".venv*/lib/python3*/site-packages/torch-{minor}.*.dist-info/METADATA"):
+        oldest = int(re.search(r"^Requires-Python: >=3\.(\d+)$", metadata.read_text(encoding="utf-8"), re.MULTILINE)[1])
+        if int(version.split(".")[1]) < oldest:
+            return f"is too old: torch {minor} begins with 3.{oldest}"
+    return None
+
+
+def interpreter(version, minor):
+    """A Python of that version, of pyenv or in PATH, or why there is none to test with."""
+    reason = too_old(version, minor)
+    if reason is not None:
+        return None, reason
     reason = "is not on this machine"
     places = [*sorted(pathlib.Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")), shutil.which(f"python{version}")]
     for place in filter(None, places):
@@ -66,7 +83,7 @@ def site_packages(environment):
 
 def torch_for(version, python, wheel, folder):
     """The site-packages folder of an environment with torch."""
-    minor = re.search(r"[+.]torch(\d+\.\d+)", wheel.name)[1]
+    minor = minor_of(wheel)
     shared = pathlib.Path(__file__).parents[2] / "build/python"  # of `make test-python`
     if list(shared.glob(f"torch-{minor}.*")) and (shared / f"lib/python{version}").exists():
         return site_packages(shared)
@@ -103,7 +120,7 @@ def check(version, python, wheel, folder, build):
     (site_packages(fresh) / "shared_torch.pth").write_text(f"{torch}\n")
     ours = fresh / "bin/python"
     pip(ours, "install", "--no-index", "--no-deps", wheel)  # torch is there, and its libraries are links
-    minor = re.search(r"[+.]torch(\d+\.\d+)", wheel.name)[1]
+    minor = minor_of(wheel)
     run(ours, "-c", f"import importlib.metadata as m; assert m.requires('torchtroupe') == ['torch=={minor}.*'], m.requires('torchtroupe')")
     loaded = run(ours, "-c", BY_IMPORT).stdout.split()
     outside = [each for each in loaded if "/torchtroupe" not in each and not re.match(SYSTEM, pathlib.Path(each).name)]
@@ -132,7 +149,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     done = 0
     for version in VERSIONS:
-        python, reason = interpreter(version)
+        python, reason = interpreter(version, minor_of(wheel))
         if python is None:
             print(f"SKIPPED: Python {version} {reason}", flush=True)
             continue

@@ -193,6 +193,14 @@ def check_failure(store):
         raise _Failed(f"init_rpc: {store.get(FAILURE).decode()}")
 
 
+def check_kind(store, world_size):
+    """Raises RuntimeError if an earlier worker has a world_size and this one has none, or the other way round."""
+    kind = "static" if world_size else "dynamic"
+    if store.compare_set("troupe/kind", "", kind).decode() != kind:
+        raise RuntimeError("init_rpc: RPC group mixes statically and dynamically initialized members which is not supported. Give "
+                           "world_size to all workers, or to none")
+
+
 def _describe(record):
     return ", ".join(f"{each} {record.get(each, '(unknown)')}" for each in VERSIONS)
 

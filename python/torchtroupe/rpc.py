@@ -200,6 +200,7 @@ def init_backend(store, name, rank, world_size, rpc_backend_options):
         raise TypeError(f"`store` must be a c10d::Store. {store}")
     if not isinstance(rpc_backend_options, RpcOptions):
         raise TypeError(f"`rpc_backend_options` must be a `torchtroupe.RpcOptions`. {rpc_backend_options}")
+    _meeting.check_kind(store, world_size)
     return _init_group(store, name, rank, world_size, rpc_backend_options) if world_size else _init_alone(
         store, name, rank, rpc_backend_options)
 

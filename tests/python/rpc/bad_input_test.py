@@ -445,6 +445,23 @@ class Members(unittest.TestCase):
 
         self.assertEqual(workers.run(3, body), [True] * 3)
 
+    def test_a_group_with_and_without_a_world_size_is_an_error(self):
+        for first_has_size in (True, False):
+            def body(rank, folder):
+                if rank:
+                    wait_for(f"{folder}/0")
+                text = error_of(lambda: workers.start(0, 1, folder, name=f"worker{rank}") if (rank == 0) == first_has_size else
+                                self.join(f"worker{rank}", rank, folder))
+                touch(f"{folder}/{rank}")
+                if rank == 0:
+                    wait_for(f"{folder}/1")
+                    rpc.shutdown()
+                return text
+
+            told = workers.run(2, body)
+            self.assertEqual(told[0], "no error")
+            self.assertIn("Give world_size to all workers, or to none", told[1])
+
     def test_another_torch_is_an_error_of_the_later_one(self):
         def body(rank, folder):
             if rank == 0:

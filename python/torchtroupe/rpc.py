@@ -281,6 +281,9 @@ def init_rpc(usual, name, backend, rank, world_size, options):
     """`usual`: PyTorch's init_rpc."""
     if options is None:
         options = RpcOptions()
+    if isinstance(options, getattr(rpc, "TensorPipeRpcBackendOptions", ())):
+        options = RpcOptions(num_worker_threads=options.num_worker_threads, rpc_timeout=options.rpc_timeout,
+                             init_method=options.init_method, device_maps=options.device_maps, devices=options.devices)
     if not isinstance(options, RpcOptions):
         return usual(name, backend, rank, world_size, options)  # which refuses them
     _meeting.check_path(options.init_method)

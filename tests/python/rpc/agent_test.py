@@ -155,6 +155,16 @@ class group(unittest.TestCase):
 
         self.each(workers.run(2, body), "right")
 
+    def test_options_of_tensorpipe_are_taken(self):
+        def body(rank, folder):
+            options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, rpc_timeout=100, init_method=f"file://{folder}/store")
+            rpc.init_rpc(f"worker{rank}", backend=rpc.BackendType.TROUPE, rank=rank, world_size=2, rpc_backend_options=options)
+            told = rpc.get_rpc_timeout(), rpc.rpc_sync(f"worker{1 - rank}", nested, args=(rank, 2))
+            rpc.shutdown()
+            return told
+
+        self.each(workers.run(2, body), (100, "end"))
+
     def test_nested_requests_never_lack_a_thread(self):  # AG-2, WY-1
         """With one worker thread each, requests that lead back and forth are answered."""
 

@@ -45,8 +45,8 @@ class lazy_memory_readers {
   const std::chrono::nanoseconds idle_time_;
   checked_mutex mutex_;
   std::vector<contracts::memory_reader_actor> readers_ TROUPE_GUARDED_BY(mutex_);
-  std::vector<gate::own_actors::hold> guards_
-    TROUPE_GUARDED_BY(mutex_);                            // keep other nodes from sending to the readers, also while those end
+  /// Keep other nodes from sending to the readers, also while those end.
+  std::vector<gate::own_actors::hold> guards_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t offers_ TROUPE_GUARDED_BY(mutex_) = 0;    // offers that were given to readers so far
   std::uint64_t not_read_ TROUPE_GUARDED_BY(mutex_) = 0;  // offers that have not returned
   bool is_watched_ TROUPE_GUARDED_BY(mutex_) = false;     // whether an alarm is set that ends the readers if they are not used

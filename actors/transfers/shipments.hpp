@@ -93,8 +93,9 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_
 ///   refused                when all its offers are answered: pieces, from its first byte on
 ///
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
-///         the last offer. Of a receiver that has taken the offer which it answered last, the message does not wait for the answer to an offer
-///         with a whole transfer of at most `at_once` bytes. Messages to a node leave in the order of shipment_begun.
+///         the last offer. If the receiver has taken the offer that it answered last, the message does not wait for the answer
+///         to an offer with a whole transfer of at most `at_once` bytes. Messages to a node leave in the order of
+///         shipment_begun.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
 ///         while fewer than `most_offers` offers have no answer.
 ///   OP-3  offered elements stay in memory until all offers of their transfer are answered, or the receiver is down.

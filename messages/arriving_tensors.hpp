@@ -63,12 +63,12 @@ class arriving_tensors {
     std::uint64_t arrival = 0;
     memory_mark mark;  // which the process of the sender must have
   };
-  /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. Returns no error on success;
-  /// `refused` if the sender got no mark; `malformed_message` if the offer is wrong. Throws std::bad_alloc.
+  /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. Returns no error on
+  /// success; `refused` if the sender got no mark; `malformed_message` if the offer is wrong. Throws std::bad_alloc.
   std::optional<error> prepare(const tensor_offer& offer, prepared_piece& piece);
-  /// Reads an offered piece that was prepared, on this thread and without blocking other threads. The pieces of a transfer may be
-  /// read in any order, and at the same time. Returns no error on success; `refused` if nothing can be read from that process;
-  /// `malformed_message` if the elements are not there, or the transfer has ended.
+  /// Reads an offered piece that was prepared, on this thread and without blocking other threads. The pieces of a transfer may
+  /// be read in any order, and at the same time. Returns no error on success; `refused` if nothing can be read from that
+  /// process; `malformed_message` if the elements are not there, or the transfer has ended.
   std::optional<error> read(const tensor_offer& offer, const prepared_piece& piece);
   /// Prepares and reads the offer if it has a whole transfer of at most most_read_at_once bytes; otherwise returns nothing.
   /// Returns errc::none on success.

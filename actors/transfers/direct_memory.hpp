@@ -9,8 +9,8 @@
 
 namespace troupe::transfers {
 
-/// Stores the marks of the nodes that read large tensors out of this process's memory. The node that reads draws a mark of random
-/// bytes; this process stores the mark in its memory (memory_mark). Only one thread may use the object.
+/// Stores the marks of the nodes that read large tensors out of this process's memory. The node that reads draws a mark of
+/// random bytes; this process stores the mark in its memory (memory_mark). Only one thread may use the object.
 ///   DM-1  a mark that another node drew is stored until the node is forgotten, or this object ends. The mark is then
 ///         overwritten, so offers that the node has not read yet are refused; its memory serves the next mark.
 class direct_memory {

@@ -18,8 +18,8 @@ contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actor
 
 /// The memory readers of a node. Any thread may use lazy_memory_readers.
 ///   MY-1  the first offer starts a reader. An offer that comes while others are read starts the next one, up to `most`: the
-///         sender offers a large tensor in several pieces, and one core does not use all of the memory's bandwidth. Readers that
-///         had nothing to read for `idle_time` end, and their threads with them; the next offer starts one again.
+///         sender offers a large tensor in several pieces, and one core does not use all of the memory's bandwidth. Readers
+///         that had nothing to read for `idle_time` end, and their threads with them; the next offer starts one again.
 class lazy_memory_readers {
  public:
   static constexpr std::size_t most = 2;

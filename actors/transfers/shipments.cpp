@@ -38,8 +38,8 @@ void shipments::take(const mark_drawn& what) {
   at->second.at_once = what.at_once;
 }
 
-/// A refused piece is not sent again, nor is a refused offer whose message has left. The receiver then can't read the message to
-/// which the transfer belongs: a call fails, and a pass fails at its deadline at the latest.
+/// A refused piece is not sent again, nor is a refused offer whose message has left. The receiver then can't read the message
+/// to which the transfer belongs: a call fails, and a pass fails at its deadline at the latest.
 void shipments::take(const piece_answered& what) {
   const auto found = receivers_.find(what.by);
   if (found == receivers_.end()) return;

@@ -24,8 +24,8 @@ struct block {
   block* next;
 };
 
-/// The free blocks of a thread, in a list for each size. The struct has no destructor, so tensors that the thread frees while it
-/// ends find it as it is.
+/// The free blocks of a thread, in a list for each size. The struct has no destructor, so tensors that the thread frees while
+/// it ends find it as it is.
 struct free_blocks {
   std::array<block*, largest / step> lists;  // the blocks of list i have at least (i + 1) * step bytes
   std::size_t bytes;

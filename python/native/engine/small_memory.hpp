@@ -4,8 +4,8 @@
 
 namespace torchtroupe {
 
-/// After reuse_memory(true), libtorch allocates tensors of the CPU of at most 64 KiB out of blocks that the same thread has freed.
-/// This saves about 5 % of a training step of small functions: the system's allocator searches each time for memory with
+/// After reuse_memory(true), libtorch allocates tensors of the CPU of at most 64 KiB out of blocks that the same thread has
+/// freed. This saves about 5 % of a training step of small functions: the system's allocator searches each time for memory with
 /// libtorch's alignment. With another malloc than glibc's, fewer blocks fit again.
 ///   MB-1  each thread keeps at most 8 MiB of free blocks, and none when it has ended. A block that would exceed this replaces
 ///         all others.

@@ -29,8 +29,8 @@ namespace torchtroupe {
 ///   UX-3  when PyTorch releases a context on the worker that opened it, the context of troupe is released too, once the
 ///         requests of this worker in it have ended. With troupe's context the other workers release that of PyTorch. What a
 ///         late answer makes of a released context is released again.
-///   UX-4  the node may end before: then no message leaves, no pass begins, and nothing more is noted. Contexts of other workers
-///         that are left are released by release_all().
+///   UX-4  the node may end before: then no message leaves, no pass begins, and nothing more is noted. Contexts of other
+///         workers that are left are released by release_all().
 class autograd_contexts : public std::enable_shared_from_this<autograd_contexts> {
  public:
   using worker_id = std::int16_t;

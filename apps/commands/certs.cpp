@@ -207,8 +207,10 @@ constexpr const char* certs_examples = R"(Example: a cluster of two nodes, on ho
   troupe certs node a
   troupe certs node b
   scp a.pem troupe-authority/revoked.pem h1: && scp b.pem troupe-authority/revoked.pem h2:
-  troupe node --name a --host 0.0.0.0 --port 4001 --join h1:4001 --join h2:4001 --certificates a.pem --revoked revoked.pem    on h1
-  troupe node --name b --host 0.0.0.0 --port 4001 --join h1:4001 --join h2:4001 --certificates b.pem --revoked revoked.pem    on h2
+  troupe node --name a --host 0.0.0.0 --port 4001 --join h1:4001 --join h2:4001 \
+    --certificates a.pem --revoked revoked.pem         on h1
+  troupe node --name b --host 0.0.0.0 --port 4001 --join h1:4001 --join h2:4001 \
+    --certificates b.pem --revoked revoked.pem         on h2
 
 Example: node b's key was stolen
   troupe certs revoke b

@@ -255,8 +255,8 @@ void add_party(CLI::App& to, split_options& options, const char* name, severity 
 }
 
 constexpr const char* split_examples =
-  R"(One party has numbers of people, another one has a label of each person. They train one model, and each keeps its data and its half of
-the model. docs/split_learning.md explains what the parties learn of each other.
+  R"(One party has numbers of people, another one has a label of each person. They train one model, and each keeps its data and
+its half of the model. docs/split_learning.md explains what the parties learn of each other.
 
 Example, in one folder on one host
   troupe split-learning data .                                            features.csv and labels.csv

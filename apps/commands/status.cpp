@@ -221,8 +221,9 @@ void show_status(const status_options& options) {
 
 constexpr const char* status_examples =
   R"(Messages are calls, results and what passes send; bytes are those of their tensors. Contexts of a peer are
-those that it opened. Bytes before compression are shown if a context or call has a wire format. The node answers also while all its workers compute. With --cluster the node asks its
-peers: memory is what each process has in RAM, "waiting" are calls made that have no answer yet.
+those that it opened. Bytes before compression are shown if a context or call has a wire format. The node
+answers also while all its workers compute. With --cluster the node asks its peers: memory is what each
+process has in RAM, "waiting" are calls made that have no answer yet.
 
 Example: what the node at port 4001 does, every two seconds
   troupe status 127.0.0.1:4001 --watch

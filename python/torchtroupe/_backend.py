@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes rpc.BackendType.TROUPE known. torchtroupe.rpc, which changes functions of PyTorch's RPC, is imported at the first use."""
+"""Makes rpc.BackendType.TROUPE known. torchtroupe.rpc, which changes functions of PyTorch's RPC, is imported at the first
+use."""
 import functools
 import sys
 

@@ -27,8 +27,8 @@ def load():
     found = candidates()
     versions = {re.sub(r".*libtorchtroupe-(.*)\.so$", r"\1", str(each)): each for each in found}
     if not found:
-        raise ImportError(f"torchtroupe: expected libtorchtroupe-*.so in {package}; there is none. Install the wheel, or build the "
-                          "target torchtroupe_native")
+        raise ImportError(f"torchtroupe: expected libtorchtroupe-*.so in {package}; there is none. Install the wheel, or build "
+                          "the target torchtroupe_native")
     needs = "a release of torch " + " or ".join(f"{each}.*" for each in versions) + " for CPUs or CUDA"
     try:
         import torch
@@ -38,18 +38,18 @@ def load():
     # The library knows the classes of libtorch's releases. Another build may have other classes.
     release = re.fullmatch(r"(\d+\.\d+)\.\d+(\+cpu|\+cu\d+)?", torch.__version__)
     if release is None or release[1] not in versions:
-        raise ImportError(f"torchtroupe needs {needs}, and found torch {torch.__version__} in {place}. Install that torch, or the "
-                          "torchtroupe for the other one")
+        raise ImportError(f"torchtroupe needs {needs}, and found torch {torch.__version__} in {place}. Install that torch, or "
+                          "the torchtroupe for the other one")
     refuse_second_libtorch()
     file = versions[release[1]]
     try:
         library = ctypes.CDLL(str(file))
     except OSError as error:
         if not has_rpc():
-            raise ImportError(f"torchtroupe needs {needs}, and the torch {torch.__version__} in {place} was built without RPC (USE_RPC=1), "
-                              f"of which {file} uses functions: {error}") from error
-        raise ImportError(f"torchtroupe: can't load {file} into torch {torch.__version__} of {place}: {error}. Install torchtroupe again, "
-                          "or build the target torchtroupe_native with that torch") from error
+            raise ImportError(f"torchtroupe needs {needs}, and the torch {torch.__version__} in {place} was built without RPC "
+                              f"(USE_RPC=1), of which {file} uses functions: {error}") from error
+        raise ImportError(f"torchtroupe: can't load {file} into torch {torch.__version__} of {place}: {error}. Install "
+                          "torchtroupe again, or build the target torchtroupe_native with that torch") from error
     refuse_second_libtorch()
     return library
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How workers meet: by a store of c10d, in which each writes its name, its versions and its address. No wait outlasts its deadline,
-and Ctrl-C ends each."""
+"""How workers meet: by a store of c10d, in which each writes its name, its versions and its address. No wait outlasts its
+deadline, and Ctrl-C ends each."""
 import contextlib
 import importlib
 import json
@@ -63,8 +63,8 @@ def _await_port(host, port, until):
             return
         except OSError as error:
             if time.monotonic() > until:
-                raise RuntimeError(f"init_rpc: the store at {host}:{port} can't be reached ({error}). Rank 0 holds the store: start "
-                                   "that worker, or give init_method (MASTER_ADDR, MASTER_PORT) its address") from None
+                raise RuntimeError(f"init_rpc: the store at {host}:{port} can't be reached ({error}). Rank 0 holds the store: "
+                                   "start that worker, or give init_method (MASTER_ADDR, MASTER_PORT) its address") from None
             time.sleep(LONGEST_STEP)
 
 
@@ -75,12 +75,13 @@ def _is_of_agent(host, port):
 
 
 def _this_start(store, rank, world_size, until, seconds):
-    """What the keys of this start of the group begin with. The store of torchrun's agents outlives the workers, which the agents start
-    again, and two agents may count the starts differently. So rank 0 gives each start an id. The id that another worker finds may be
-    that of an earlier start, in which rank 0 has not seen this worker."""
+    """What the keys of this start of the group begin with. The store of torchrun's agents outlives the workers, which the
+    agents start again, and two agents may count the starts differently. So rank 0 gives each start an id. The id that another
+    worker finds may be that of an earlier start, in which rank 0 has not seen this worker."""
     started = int(os.environ.get("WORLD_SIZE", world_size))
     if world_size > started:
-        raise RuntimeError(f"init_rpc: expected a world_size of {started} at most, got {world_size}: torchrun has started {started} workers")
+        raise RuntimeError(f"init_rpc: expected a world_size of {started} at most, got {world_size}: torchrun has started "
+                           f"{started} workers")
     _check_rank(rank, world_size)
     mine = uuid.uuid4().hex
     if rank == 0:
@@ -94,8 +95,8 @@ def _this_start(store, rank, world_size, until, seconds):
         store.set(f"{start}/{rank}", mine)
         return start if store.check([f"{start}/seen"]) and mine in store.get(f"{start}/seen").decode() else None
 
-    return _await(store, seen, until, f"all {world_size} workers of this start of the group: rank 0 has not seen them within {seconds:g} s. "
-                  "Start all of them, and give each a rank of its own below the world_size")
+    return _await(store, seen, until, f"all {world_size} workers of this start of the group: rank 0 has not seen them within "
+                  f"{seconds:g} s. Start all of them, and give each a rank of its own below the world_size")
 
 
 @contextlib.contextmanager
@@ -110,17 +111,18 @@ def patient_stores(seconds, world_size):
         if not serves:
             _await_port(host, port, until)
         store = in_thread(
-            lambda: dist.TCPStore(host, port, None, serves, timedelta(seconds=seconds), wait_for_workers=False, multi_tenant=True,
-                                  use_libuv=use_libuv),
+            lambda: dist.TCPStore(host, port, None, serves, timedelta(seconds=seconds), wait_for_workers=False,
+                                  multi_tenant=True, use_libuv=use_libuv),
             seconds, f"init_rpc: {host}:{port} does not answer as a store within {seconds:g} s. Is another program there? Give "
             "init_method (MASTER_ADDR, MASTER_PORT) the address of the store")
         if not is_of_agent:
             return store
         # Workers of a group without a fixed size need not come together.
         if not world_size and int(os.environ.get("GROUP_WORLD_SIZE", "1")) > 1:
-            warnings.warn("init_rpc: torchrun counts restarts on each host by itself, so workers of two hosts may miss each other after a "
-                          "restart. Give world_size, or an init_method with a store of your own")
-        start = _this_start(store, rank, world_size, until, seconds) if world_size else os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            warnings.warn("init_rpc: torchrun counts restarts on each host by itself, so workers of two hosts may miss each "
+                          "other after a restart. Give world_size, or an init_method with a store of your own")
+        start = (_this_start(store, rank, world_size, until, seconds) if world_size
+                 else os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
         return dist.PrefixStore(start, store)
 
     rendezvous._create_c10d_store = create
@@ -135,12 +137,13 @@ def check_path(init_method):
     if init_method.startswith("file://"):
         folder = os.path.dirname(init_method[len("file://"):].split("?")[0])
         if not os.path.isdir(folder):
-            raise RuntimeError(f"init_rpc: the store {init_method} can't be reached: there is no folder {folder}. Make the folder, or "
-                               "correct init_method")
+            raise RuntimeError(f"init_rpc: the store {init_method} can't be reached: there is no folder {folder}. Make the "
+                               "folder, or correct init_method")
 
 
 def _await(store, find, until, what):
-    """What find() returns once that is not None. Raises RuntimeError, which names what was awaited, or the worker that has failed."""
+    """What find() returns once that is not None. Raises RuntimeError, which names what was awaited, or the worker that has
+    failed."""
     step = SHORTEST_STEP
     try:
         while (found := find()) is None:
@@ -153,8 +156,8 @@ def _await(store, find, until, what):
     except _Failed:
         raise
     except RuntimeError as error:  # c10d's errors
-        raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the store has "
-                           f"ended: see its error ({error})") from None
+        raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the store "
+                           f"has ended: see its error ({error})") from None
 
 
 def get(store, key, until, what):
@@ -163,8 +166,8 @@ def get(store, key, until, what):
 
 
 def _missing(rank, world_size, seconds):
-    return (f"rank {rank}: expected {world_size} workers, and rank {rank} has not come within {seconds:g} s. Start that worker, or give "
-            "all workers the true world_size")
+    return (f"rank {rank}: expected {world_size} workers, and rank {rank} has not come within {seconds:g} s. Start that "
+            "worker, or give all workers the true world_size")
 
 
 @contextlib.contextmanager
@@ -197,8 +200,8 @@ def check_kind(store, world_size):
     """Raises RuntimeError if an earlier worker has a world_size and this one has none, or the other way round."""
     kind = "static" if world_size else "dynamic"
     if store.compare_set("troupe/kind", "", kind).decode() != kind:
-        raise RuntimeError("init_rpc: RPC group mixes statically and dynamically initialized members which is not supported. Give "
-                           "world_size to all workers, or to none")
+        raise RuntimeError("init_rpc: RPC group mixes statically and dynamically initialized members which is not supported. "
+                           "Give world_size to all workers, or to none")
 
 
 def _describe(record):
@@ -220,7 +223,8 @@ def _read(text):
 
 def _check_rank(rank, world_size):
     if not 0 <= rank < world_size:
-        raise RuntimeError(f"init_rpc: expected a rank from 0 to {world_size - 1} with a world_size of {world_size}, got {rank}")
+        raise RuntimeError(f"init_rpc: expected a rank from 0 to {world_size - 1} with a world_size of {world_size}, "
+                           f"got {rank}")
 
 
 def members_of_group(store, name, rank, world_size, timeout):
@@ -230,19 +234,19 @@ def members_of_group(store, name, rank, world_size, timeout):
     found = _read(store.compare_set(f"troupe/name/{rank}", "", json.dumps(mine)).decode())
     _check_rank(rank, world_size)
     if found != mine:
-        raise RuntimeError(f"init_rpc: rank {rank} of worker '{name}' is not unique: worker '{found.get('name')}' has it. Give each "
-                           "worker a rank of its own, and each start of the group a store of its own")
+        raise RuntimeError(f"init_rpc: rank {rank} of worker '{name}' is not unique: worker '{found.get('name')}' has it. Give "
+                           "each worker a rank of its own, and each start of the group a store of its own")
     all_members = {}
     for other_rank in range(world_size):
         other = _read(get(store, f"troupe/name/{other_rank}", until, _missing(other_rank, world_size, timeout)))
         _check_versions(mine, other)
         if other["world"] != world_size:
-            raise RuntimeError(f"init_rpc: expected the same world_size in all workers. Worker '{name}' has {world_size}, worker "
-                               f"'{other['name']}' has {other['world']}. Give both the true one")
+            raise RuntimeError(f"init_rpc: expected the same world_size in all workers. Worker '{name}' has {world_size}, "
+                               f"worker '{other['name']}' has {other['world']}. Give both the true one")
         for rank_before, before in all_members.items():
             if before["name"] == other["name"]:
-                raise RuntimeError(f"init_rpc: the worker name '{other['name']}' is not unique: ranks {rank_before} and {other_rank} "
-                                   "have it. Give each worker a name of its own")
+                raise RuntimeError(f"init_rpc: the worker name '{other['name']}' is not unique: ranks {rank_before} and "
+                                   f"{other_rank} have it. Give each worker a name of its own")
         all_members[other_rank] = other
     return all_members
 

@@ -19,8 +19,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             or torch._C._are_functorch_transforms_active()):
         return _torchtroupe_long_backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
     # In the order of PyTorch's call: keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad.
-    _engine_run_backward((tensors,), (torch.ones_like(tensors),), create_graph if retain_graph is None else retain_graph, create_graph,
-                         (), True, True)
+    _engine_run_backward((tensors,), (torch.ones_like(tensors),), create_graph if retain_graph is None else retain_graph,
+                         create_graph, (), True, True)
 
 
 def _parameters(function):

@@ -36,8 +36,8 @@ def _call(function, *arguments):
 
 
 def install(reuse_memory=True):
-    """Runs the backward passes of this process, those that C++ code starts included, on troupe's engine from now on. Passes that
-    run on other threads at this moment finish on the engine on which they began. A second call may follow at any time.
+    """Runs the backward passes of this process, those that C++ code starts included, on troupe's engine from now on. Passes
+    that run on other threads at this moment finish on the engine on which they began. A second call may follow at any time.
 
     `reuse_memory`: tensors of the CPU of at most 64 KiB are made out of memory that the same thread has freed, at most 8 MiB a
     thread; this saves about 5 % of a step of small functions. Give False to look for errors of memory, or if 8 MiB a thread are

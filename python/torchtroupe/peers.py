@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls by name between this worker and other nodes, of C++ (`troupe node --load`) or Python. Tensors and plain values travel; nothing is
-pickled. Needs rpc.init_rpc with the backend TROUPE."""
+"""Calls by name between this worker and other nodes, of C++ (`troupe node --load`) or Python. Tensors and plain values travel;
+nothing is pickled. Needs rpc.init_rpc with the backend TROUPE."""
 import ctypes
 import struct
 import threading
@@ -232,8 +232,9 @@ class Peer:
         self.name = name
 
     def call(self, function, /, *tensors, timeout=0.0, **values):
-        """Calls a function that the node has registered, and returns its tensor, its tensors, or, if it has values too, a Reply. Within
-        a context the graphs of both sides are one. `timeout`: seconds; without it, that of the worker's requests."""
+        """Calls a function that the node has registered, and returns its tensor, its tensors, or, if it has values too, a
+        Reply. Within a context the graphs of both sides are one. `timeout`: seconds; without it, that of the worker's
+        requests."""
         start = lambda message, to: native.torchtroupe_peer_call(self.name.encode(), function.encode(), message, timeout, to)
         return _returned(_Pending(start, tensors, values))
 
@@ -276,7 +277,8 @@ def _serve(message):
                             f"{type(result).__name__}")
         if not isinstance(result, Reply):
             is_tensor, is_values = isinstance(result, torch.Tensor), isinstance(result, dict)
-            result = Reply((result,) if is_tensor else () if is_values or result is None else tuple(result), result if is_values else {})
+            result = Reply((result,) if is_tensor else () if is_values or result is None else tuple(result),
+                           result if is_values else {})
         _fill(message, *result)
     except BaseException as error:  # goes to the caller
         place = traceback.extract_tb(error.__traceback__)[-1]
@@ -287,8 +289,8 @@ def _serve(message):
 
 
 def function(name):
-    """A decorator that lets other nodes call the function by this name. It gets tensors by position and values by name, and returns a
-    tensor, a tuple of tensors, a dict of values, a Reply or None."""
+    """A decorator that lets other nodes call the function by this name. It gets tensors by position and values by name, and
+    returns a tensor, a tuple of tensors, a dict of values, a Reply or None."""
 
     def add(run):
         if name.startswith("torch.rpc"):
@@ -306,8 +308,8 @@ def caller():
 
 
 def gradients(leaves):
-    """In a function that another node calls: what the passes of the call's context have left for each of these leaves of this worker. None
-    for a leaf that no pass has reached."""
+    """In a function that another node calls: what the passes of the call's context have left for each of these leaves of this
+    worker. None for a leaf that no pass has reached."""
     leaves = _listed(leaves)
     handles = [_handle_of(each) for each in leaves]
     return _tensors(lambda to: native.torchtroupe_gradients(len(handles), (_handle * max(1, len(handles)))(*handles), to))
@@ -319,8 +321,8 @@ def gradient(leaf):
 
 
 class context:
-    """A context of calls by name without PyTorch's distributed autograd, for gradients of gradients. Requests of torch.distributed.rpc
-    do not join it."""
+    """A context of calls by name without PyTorch's distributed autograd, for gradients of gradients. Requests of
+    torch.distributed.rpc do not join it."""
     _handle = None
 
     def __enter__(self):

@@ -14,8 +14,8 @@ import torch.distributed.rpc as rpc
 from ._library import has_rpc
 
 if not has_rpc():
-    raise ImportError(f"torchtroupe: the torch {torch.__version__} in {os.path.dirname(torch.__file__)} was built without RPC (USE_RPC=1). "
-                      "RpcOptions and workers need a torch with RPC")
+    raise ImportError(f"torchtroupe: the torch {torch.__version__} in {os.path.dirname(torch.__file__)} was built without RPC "
+                      "(USE_RPC=1). RpcOptions and workers need a torch with RPC")
 from torch._C._distributed_rpc import _get_current_rpc_agent, _set_and_start_rpc_agent
 from torch.distributed.rpc import api, constants
 from torch.distributed.rpc.internal import RPCExecMode
@@ -50,26 +50,29 @@ for _name, _types, _result in (
 
 
 class RpcOptions(rpc.RpcBackendOptions):
-    """Options of a worker of torch.distributed.rpc on troupe. ValueError says which one is wrong; init_rpc() raises RuntimeError for
-    those that the node refuses, as for a file that can't be read.
+    """Options of a worker of torch.distributed.rpc on troupe. ValueError says which one is wrong; init_rpc() raises
+    RuntimeError for those that the node refuses, as for a file that can't be read.
 
     num_worker_threads   requests that run at once, without those that wait for other workers; 16
     rpc_timeout          seconds until a request fails, 0 for no limit, and until init_rpc() fails; 60
-    init_method          URL of the store by which workers meet: "env://" (MASTER_ADDR, MASTER_PORT), "tcp://HOST:PORT", "file://PATH"
-    device_maps          {worker: {device here: device there}} for tensors of requests; results come back the other way; CPUs alone
+    init_method          URL of the store by which workers meet: "env://" (MASTER_ADDR, MASTER_PORT), "tcp://HOST:PORT",
+                         "file://PATH"
+    device_maps          {worker: {device here: device there}} for tensors of requests; results come back the other way; CPUs
+                         alone
     devices              devices of this worker that the maps may name; all if not given
     host, port           where the worker listens: this machine alone; 0 is any free port
     advertise            the address by which other workers reach this one; `host` if not given
-    certificates         path of the worker's kit of `troupe certs node NAME`, for the worker of this name. Workers with kits prove
-                         themselves and encrypt. Without a kit, only workers of the same user and machine are let in
+    certificates         path of the worker's kit of `troupe certs node NAME`, for the worker of this name. Workers with kits
+                         prove themselves and encrypt. Without a kit, only workers of the same user and machine are let in
     revoked, policy      paths of the list of revoked certificates, and of what each role may do; none
-    heartbeat_ms         milliseconds between heartbeats: three without an answer, and the worker is lost; 1000, four times as long
-                         as for C++ nodes, because workers that start or import Python share the cores for seconds
-    node                 further options of the node (docs/options.md), such as ["--log-level=info"]. The log has only errors if not
-                         given: errors of requests say the rest"""
+    heartbeat_ms         milliseconds between heartbeats: three without an answer, and the worker is lost; 1000, four times as
+                         long as for C++ nodes, because workers that start or import Python share the cores for seconds
+    node                 further options of the node (docs/options.md), such as ["--log-level=info"]. The log has only errors if
+                         not given: errors of requests say the rest"""
 
-    def __init__(self, *, num_worker_threads=constants.DEFAULT_NUM_WORKER_THREADS, rpc_timeout=constants.DEFAULT_RPC_TIMEOUT_SEC,
-                 init_method=constants.DEFAULT_INIT_METHOD, device_maps=None, devices=None, host="127.0.0.1", port=0, advertise="",
+    def __init__(self, *, num_worker_threads=constants.DEFAULT_NUM_WORKER_THREADS,
+                 rpc_timeout=constants.DEFAULT_RPC_TIMEOUT_SEC, init_method=constants.DEFAULT_INIT_METHOD,
+                 device_maps=None, devices=None, host="127.0.0.1", port=0, advertise="",
                  certificates="", revoked="", policy="", heartbeat_ms=1000, node=()):
         super().__init__(rpc_timeout, init_method)
         if num_worker_threads < 1:
@@ -78,8 +81,8 @@ class RpcOptions(rpc.RpcBackendOptions):
             if each and not os.path.isfile(each):
                 raise ValueError(f"RpcOptions: expected the path of a file, and there is no file {each}")
         if host in ("0.0.0.0", "::") and not advertise:
-            raise ValueError(f"RpcOptions: expected `advertise` beside host={host}: the address by which other workers reach this "
-                             "one")
+            raise ValueError(f"RpcOptions: expected `advertise` beside host={host}: the address by which other workers reach "
+                             "this one")
         self.num_worker_threads = num_worker_threads
         self.device_maps = {}
         self.devices = [torch.device(each) for each in devices or ()]
@@ -87,10 +90,12 @@ class RpcOptions(rpc.RpcBackendOptions):
         self.words = ["--log-level=error", f"--host={host}", f"--port={port}", f"--workers={num_worker_threads}",
                       f"--heartbeat-ms={heartbeat_ms}"]
         self.words += [f"--{name}={value}" for name, value in
-                       (("advertise", advertise), ("certificates", certificates), ("revoked", revoked), ("policy", policy)) if value]
+                       (("advertise", advertise), ("certificates", certificates), ("revoked", revoked), ("policy", policy))
+                       if value]
         given = {each.split("=")[0] for each in node}
         if own := given & {"--name", "--host", "--port", "--advertise"}:
-            raise ValueError(f"RpcOptions: expected {', '.join(sorted(own))} as options of their own (the name in init_rpc), not in `node`")
+            raise ValueError(f"RpcOptions: expected {', '.join(sorted(own))} as options of their own (the name in init_rpc), "
+                             "not in `node`")
         self.words = [each for each in self.words if each.split("=")[0] not in given] + list(node)
         for to, device_map in (device_maps or {}).items():
             self.set_device_map(to, device_map)
@@ -104,7 +109,8 @@ class RpcOptions(rpc.RpcBackendOptions):
         self.device_maps[to] = merged
 
     def check_devices(self, gpus=None):
-        """ValueError if a device map names a device that is missing, or a worker. `gpus`: how many each worker of the group has."""
+        """ValueError if a device map names a device that is missing, or a worker. `gpus`: how many each worker of the group
+        has."""
         for to, device_map in self.device_maps.items():
             if gpus is not None and to not in gpus:
                 raise ValueError(f"expected device maps for workers of the group ({', '.join(gpus)}), got one for '{to}'")
@@ -214,7 +220,8 @@ def _init_group(store, name, rank, world_size, options):
             if rank == 0:
                 store.set("troupe/address", worker.address)
             else:
-                worker.join(_meeting.get(store, "troupe/address", worker.until, f"the address of worker '{members[0]['name']}'"))
+                worker.join(_meeting.get(store, "troupe/address", worker.until,
+                                         f"the address of worker '{members[0]['name']}'"))
             for other in range(world_size):
                 worker.add(members[other]["name"], other, store)
             agent = worker.hand_over()
@@ -297,8 +304,9 @@ def _patience(options):
 
 
 def _join(agent, shutdown=False, timeout=0):
-    """RpcAgent.join(), which Ctrl-C ends. A worker of a group without a fixed size gives its RRefs back once its requests have ended: an
-    owner forgets no RRef that it still makes. Workers that have RRefs to values of this one may stay, so the wait for them is short."""
+    """RpcAgent.join(), which Ctrl-C ends. A worker of a group without a fixed size gives its RRefs back once its requests have
+    ended: an owner forgets no RRef that it still makes. Workers that have RRefs to values of this one may stay, so the wait for
+    them is short."""
     until = time.monotonic() + timeout
     _meeting.in_thread(lambda: _usual_join(agent, shutdown, timeout))
     if _members and shutdown:
@@ -375,7 +383,8 @@ _usual_wait, torch._C.Future.wait = torch._C.Future.wait, _wait
 _usual_to_here, rpc.PyRRef.to_here = rpc.PyRRef.to_here, _to_here
 _invoke_any, api._invoke_rpc = api._invoke_rpc, _invoke_rpc
 _members = None  # of the group of this worker, if that group has no fixed size
-_usual_giving_back, api._delete_all_user_and_unforked_owner_rrefs = api._delete_all_user_and_unforked_owner_rrefs, _give_back_rrefs
+_usual_giving_back, api._delete_all_user_and_unforked_owner_rrefs = (
+    api._delete_all_user_and_unforked_owner_rrefs, _give_back_rrefs)
 _usual_join, rpc.RpcAgent.join = rpc.RpcAgent.join, _join
 _usual_end, api._finalize_shutdown = api._finalize_shutdown, _finalize_shutdown
 _named_worker_info, api._to_worker_info = api._to_worker_info, _to_worker_info

@@ -6,8 +6,9 @@
   python -m torchtroupe.examples.service --serve server --store tcp://HOST:PORT
   python -m torchtroupe.examples.service --train client1 --rank 1 --store tcp://HOST:PORT
 
-The server knows no loss. It returns log-probabilities and hidden states; the client computes what it likes of them; the backward pass
-goes on at the server. --certificates and --policy are those of a node. This policy lets a role train, and another one look:
+The server knows no loss. It returns log-probabilities and hidden states; the client computes what it likes of them; the
+backward pass goes on at the server. --certificates and --policy are those of a node. This policy lets a role train,
+and another one look:
 
   {"roles": {"client": {"call": ["forward", "step"]}, "reader": {"call": ["forward"]}}}"""
 import argparse
@@ -39,7 +40,8 @@ class Layer(nn.Module):
         self.wide = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x):
-        query, key, value = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in self.all(self.before(x)).chunk(3, -1))
+        query, key, value = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                             for each in self.all(self.before(x)).chunk(3, -1))
         found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.out(found.transpose(1, 2).flatten(2))
         return x + self.wide(self.within(x))
@@ -61,9 +63,9 @@ class Transformer(nn.Module):
 
 
 class Server:
-    """The model and its optimizer, for any number of clients at once, each with one context at a time. The optimizer changes the weights
-    in place, unless the graph of another client's last forward pass may need them: then the model gets copies first. A client that only
-    reads calls under torch.no_grad(): nothing is kept for it."""
+    """The model and its optimizer, for any number of clients at once, each with one context at a time. The optimizer changes
+    the weights in place, unless the graph of another client's last forward pass may need them: then the model gets copies
+    first. A client that only reads calls under torch.no_grad(): nothing is kept for it."""
 
     def __init__(self):
         torch.manual_seed(0)
@@ -223,7 +225,8 @@ WAYS = {"TROUPE": train, "TENSORPIPE": train_twice}
 
 
 def _side(backend, rank, folder, orders):
-    """A process of the comparison. The client's takes numbers of steps from `orders`, and answers with seconds and the last loss."""
+    """A process of the comparison. The client's takes numbers of steps from `orders`, and answers with seconds and the last
+    loss."""
     torch.set_num_threads(1)
     kind = RpcOptions if backend == "TROUPE" else rpc.TensorPipeRpcBackendOptions
     options = kind(init_method=f"file://{folder}/{backend}")
@@ -245,8 +248,8 @@ def _seconds_of(orders, steps):
 
 
 def compare(rounds=9, steps=20):
-    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses. TensorPipe's
-    threads poll without an end, so its processes are stopped while troupe's are measured."""
+    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses.
+    TensorPipe's threads poll without an end, so its processes are stopped while troupe's are measured."""
     global server
     server = Server()
     processes = multiprocessing.get_context("fork")
@@ -254,7 +257,8 @@ def compare(rounds=9, steps=20):
         orders, running = {}, {}
         for backend in WAYS:
             orders[backend], theirs = processes.Pipe()
-            running[backend] = [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None), daemon=True)
+            running[backend] = [processes.Process(target=_side, args=(backend, rank, folder, theirs if rank else None),
+                                                  daemon=True)
                                 for rank in (0, 1)]
             for each in running[backend]:
                 each.start()
@@ -299,7 +303,8 @@ def main():
         options.error("expected --store with --serve and --train")
     if given.compare:
         once, twice = (1 / statistics.median(each) for each in compare())
-        print(f"{once:.1f} steps a second with one forward pass on troupe, {twice:.1f} with two on TensorPipe: {once / twice:.2f}")
+        print(f"{once:.1f} steps a second with one forward pass on troupe, {twice:.1f} with two on TensorPipe: "
+              f"{once / twice:.2f}")
     elif given.serve:
         server = Server()
         serve(given, threading.Event(), threading.Event())

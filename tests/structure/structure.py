@@ -11,6 +11,7 @@ where the tests of each unit stand.
   structure.py ROOT numbers    numbers are written and read without the program's locale (messages/plain_text.hpp)
   structure.py ROOT links      links between the pages lead to files and headings that are there
   structure.py ROOT classes    no class of actors/ has more than 20 public functions or 12 members; prints the ten largest
+  structure.py ROOT columns    lines of product code have at most 128 characters
   structure.py ROOT picture    prints the rooms, their lines, and which rooms each of them includes"""
 import collections
 import os
@@ -362,6 +363,24 @@ def check_numbers(tree):
     return problems
 
 
+# Lines of product code. clang-format holds those of C++ too, apart from strings and comments. A line of `// Tests:` is read as
+# one, so it may be longer.
+MOST_COLUMNS = 128
+PRODUCT_CODE = ["messages", "engine", "devices", "actors", "apps", "python/native", "python/torchtroupe"]
+CODE_ENDINGS = {".cpp", ".cu", ".hpp", ".py"}
+
+
+def check_columns(tree):
+    problems = []
+    paths = [each for folder in PRODUCT_CODE for each in (tree.root / folder).rglob("*") if each.suffix in CODE_ENDINGS]
+    for path in sorted(paths):
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if len(line) > MOST_COLUMNS and not line.startswith("// Tests:"):
+                problems.append(f"{path.relative_to(tree.root)}:{number} has {len(line)} characters, "
+                                f"expected at most {MOST_COLUMNS}; break the line")
+    return problems
+
+
 CLASS = re.compile(r"(?<!enum )\b(class|struct)\s+([A-Za-z_][\w:]*)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 
 
@@ -446,7 +465,8 @@ def picture(tree):
 
 def main():
     checks = {"includes": check_includes, "public": check_public, "promises": check_promises, "tests": check_tests,
-              "numbers": check_numbers, "links": check_links, "classes": check_classes, "picture": picture}
+              "numbers": check_numbers, "links": check_links, "classes": check_classes, "columns": check_columns,
+              "picture": picture}
     if len(sys.argv) != 3 or sys.argv[2] not in checks:
         sys.exit(__doc__)
     problems = checks[sys.argv[2]](Tree(sys.argv[1]))

@@ -194,6 +194,17 @@ class Checks(unittest.TestCase):
         tree = self.tree(**{"README.md": "[one](docs/b.md#none)\n", "docs/b.md": "## Part\n"})
         self.finds(structure.check_links(tree), "b.md", "heading")
 
+    def test_a_line_of_product_code_that_is_too_long_is_found(self):
+        for name in "engine/b.cpp", "devices/b.cu", "python/native/b.hpp", "python/torchtroupe/examples/b.py":
+            tree = self.tree(**{name: "\n" + "é" * 128 + "\n" + "é" * 129 + "\n"})
+            self.finds(structure.check_columns(tree), f"{name}:3 ", "129 characters", "at most 128")
+
+    def test_lines_that_name_tests_or_are_no_product_code_may_be_long(self):
+        long = "x" * 200 + "\n"
+        tree = self.tree(**{"engine/b.hpp": "// Tests: " + long, "tests/engine/b_test.cpp": long, "docs/b.md": long,
+                            "engine/CMakeLists.txt": long})
+        self.assertEqual(structure.check_columns(tree), [])
+
 
 if __name__ == "__main__":
     unittest.main()

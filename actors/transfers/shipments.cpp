@@ -60,22 +60,16 @@ void shipments::take(const offer_answered& what) {
     const auto* of = std::get_if<queued_transfer>(&each);
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
-  const bool message_has_left = at.offered.erase(what.transfer) > 0;
-  const auto entry = message_has_left ? at.queue.end() : std::find_if(at.queue.begin(), at.queue.end(), is_offered);
-  if (!message_has_left && entry == at.queue.end()) return;
-  --at.offers;
-  if (!message_has_left) --std::get<queued_transfer>(*entry).offered;
-  at.has_read = what.how == answer::taken;
-  if (what.how == answer::unreadable) {
-    at.reads = memory::can_not;
-    for (auto& each : at.queue)
-      if (auto* other = std::get_if<queued_transfer>(&each); other != nullptr && other->how == way::offers) refuse(*other);
-  }
-  if (message_has_left) {
+  if (at.offered.erase(what.transfer) > 0) {  // its message has left
+    note(at, what.how);
     out_.emplace_back(let_go{what.transfer});
     return send_on(what.by, at);
   }
+  const auto entry = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
+  if (entry == at.queue.end()) return;
   auto& of = std::get<queued_transfer>(*entry);
+  --of.offered;
+  note(at, what.how);
   if (what.how != answer::taken || of.how == way::refused) {
     refuse(of);
   } else if (of.all_left() && of.offered == 0) {
@@ -83,6 +77,16 @@ void shipments::take(const offer_answered& what) {
     at.queue.erase(entry);
   }
   send_on(what.by, at);
+}
+
+/// Notes what the answer to an offer says of the receiver.
+void shipments::note(receiver& at, offer_answered::answer how) {
+  --at.offers;
+  at.has_read = how == offer_answered::answer::taken;
+  if (how != offer_answered::answer::unreadable) return;
+  at.reads = memory::can_not;
+  for (auto& each : at.queue)
+    if (auto* other = std::get_if<queued_transfer>(&each); other != nullptr && other->how == way::offers) refuse(*other);
 }
 
 void shipments::take(const receiver_down& what) {

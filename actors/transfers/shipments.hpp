@@ -147,6 +147,7 @@ class shipments {
   bool send_next(node_id to, receiver& at);
   transfer_section cut(node_id to, queued_transfer& of, std::uint64_t most_bytes);
   static bool is_read_first(const receiver& at, const queued_transfer& of);
+  static void note(receiver& at, offer_answered::answer how);
   static void refuse(queued_transfer& of);
 
   std::int64_t now_ = 0;

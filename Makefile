@@ -75,7 +75,7 @@ pytorch: $(pytorch) ## Install PyTorch into build/python (4.6 GB), for the tests
 WAYS ?= preload import
 TESTS ?= ^python_
 test-python: configure $(pytorch) ## Run Python programs on the engine, and workers of RPC; installs PyTorch into build/python (4.6 GB) first
-	@ninja -C $(build) -j $(JOBS) troupe_preload torchtroupe_native simulated_device_module troupe_program example_python_peers
+	@ninja -C $(build) -j $(JOBS) troupe_preload torchtroupe_native simulated_device_module $(if $(TESTS),troupe_program example_python_peers)
 	@for way in $(WAYS); do case $$way in \
 	  preload) way="--preload $(build)/engine/drop_in/libtroupe_preload.so";; \
 	  import) way="--library $$(echo $(build)/python/libtorchtroupe-*.so)";; \

@@ -20,7 +20,7 @@ from torch._C._distributed_rpc import _get_current_rpc_agent, _set_and_start_rpc
 from torch.distributed.rpc import api, constants
 from torch.distributed.rpc.internal import RPCExecMode
 
-from . import _meeting
+from . import _meeting, _pickling
 from ._library import native
 
 SHORTEST_STEP = 0.05  # seconds between two tries
@@ -30,7 +30,7 @@ PATIENCE_WITH_RREFS = 1  # seconds for workers that have RRefs to values of a wo
 PATIENCE_WITH_MEMBERS = (0.5, 5)  # seconds for each member of a group without a fixed size: most are there or have ended
 
 _quick = ctypes.PyDLL(native._name)  # calls that take no time keep the interpreter's lock
-for _name in ("await_at_once", "raise_of_signal"):
+for _name in ("await_at_once", "note_callback", "raise_of_signal"):
     getattr(_quick, "torchtroupe_rpc_" + _name).restype = None
 _quick.torchtroupe_rpc_await_at_once.argtypes = [ctypes.c_bool]
 _error = ctypes.c_char_p
@@ -169,6 +169,7 @@ class _Worker:
         _check(native.torchtroupe_rpc_show(self.handle))
         agent = _get_current_rpc_agent()
         _check(native.torchtroupe_rpc_show(None))
+        _pickling.install()
         _set_and_start_rpc_agent(agent)
         self.drop(False)
         return agent
@@ -276,6 +277,7 @@ def _finalize_shutdown():
     if members:
         members.leave()
     _usual_end()
+    _pickling.uninstall()
 
 
 def _give_back_rrefs():
@@ -356,10 +358,22 @@ def _invoke_rpc(to, func, rpc_type, *others):
 
 
 def _wait(future):
-    """As PyTorch's, which Ctrl-C ends."""
-    while not future.done() and _meeting.is_main() and not _wait_for(future, LONGEST_STEP):
+    """As PyTorch's, which Ctrl-C ends. The thread itself reads the answers to its requests."""
+    while not future.done() and not _wait_for(future, LONGEST_STEP):
         continue
     return _usual_wait(future)
+
+
+def _then(future, callback):
+    """As PyTorch's. From now on, a thread that waits leaves ends with callbacks to others."""
+    _quick.torchtroupe_rpc_note_callback()
+    return _usual_then(future, callback)
+
+
+def _add_done_callback(future, callback):
+    """As _then()."""
+    _quick.torchtroupe_rpc_note_callback()
+    _usual_add(future, callback)
 
 
 def _to_here(rref, *given, **named):
@@ -380,6 +394,8 @@ def _to_here(rref, *given, **named):
 _wait_for, _ = torch._C._jit_get_operation("torchtroupe::wait")
 _wait_for_value, _ = torch._C._jit_get_operation("torchtroupe::wait_for_value")
 _usual_wait, torch._C.Future.wait = torch._C.Future.wait, _wait
+_usual_then, torch._C.Future.then = torch._C.Future.then, _then
+_usual_add, torch._C.Future.add_done_callback = torch._C.Future.add_done_callback, _add_done_callback
 _usual_to_here, rpc.PyRRef.to_here = rpc.PyRRef.to_here, _to_here
 _invoke_any, api._invoke_rpc = api._invoke_rpc, _invoke_rpc
 _members = None  # of the group of this worker, if that group has no fixed size

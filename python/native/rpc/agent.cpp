@@ -41,8 +41,9 @@ constexpr const char* name_of_who = "torch.rpc.who";
 constexpr std::size_t callbacks_at_once = 4;
 constexpr std::chrono::hours no_limit{24 * 7};  // the longest deadline of a node
 constexpr std::chrono::seconds patience_to_meet{2};
-constexpr std::chrono::seconds longest_end{10};  // for callbacks of the last requests, which have all failed
-constexpr std::chrono::seconds longest_step{1};  // between two looks at signals
+constexpr std::chrono::seconds longest_end{10};          // for callbacks of the last requests, which have all failed
+constexpr std::chrono::seconds longest_step{1};          // between two looks at signals
+constexpr std::chrono::milliseconds longest_keeping{1};  // of an end for a thread that sends further requests
 constexpr std::chrono::nanoseconds short_end = std::chrono::microseconds(500);
 
 /// Outside any context, with the depth of the calling thread: a request of PyTorch may take longer than the request that made
@@ -135,6 +136,13 @@ void agent::start_node(troupe::settings options) {
     });
   };
   node_ = std::make_unique<troupe::node>(std::move(options));
+  auto& services = troupe::services_of(*node_);
+  network_ = &services.network;
+  // What is used here lives: an end that is left holds the agent, and the node rings or drops its alarms before it ends.
+  other_way_ = {[this](auto end) { run(std::move(end)); },
+                [&services](std::shared_ptr<void> kept) {
+                  services.deadlines.set(longest_keeping, [kept = std::move(kept)]() mutable { kept.reset(); });
+                }};
   contexts_ = std::make_shared<autograd_contexts>(*node_, workerInfo_.id_, [this](worker_id which) { return peer_of(which); });
   keep(workerInfo_.name_, workerInfo_.id_, node_->self());
 }
@@ -208,7 +216,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
   }
   // Python's garbage collector may send a deletion between a request of the thread and its wait.
   const bool is_deletion = message->type() == rpc::MessageType::RREF_USER_DELETE;
-  const auto sent = is_deletion ? std::make_shared<sent_request>() : sent_request::of_this_thread();
+  const auto sent = is_deletion ? nullptr : sent_request::of_this_thread();
   began();
   std::optional<std::int64_t> joined;  // the autograd context that counts this request
   std::function<void()> resume;
@@ -224,25 +232,27 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
       context = autograd::currentContextId();
     if (context) form.values.emplace(name_of_context, *context);
     if (world_ == 0) form.values.emplace(name_of_sender, std::int64_t{workerInfo_.id_});
-    auto* const network = with_node([](troupe::node& node) { return &troupe::services_of(node).network; });
     const auto scope = scope_of(context);
     joined = context;
     resume = waiting_thread::request();
     auto reply = peer->call(name_of_message, std::move(form.tensors), std::move(form.values), {},
                             timeout.count() > 0 ? std::optional(timeout) : std::nullopt);
     const auto self = shared_from_this();  // an end may run after close()
-    reply.then([self, future, timeout, context, resume, sent, network](const auto& done) {
+    reply.then([self, future, timeout, context, resume, sent](const auto& done) {
       std::function<void()> end = [self, future, timeout, context, resume, done] {
         self->complete(future, done, timeout);
         if (resume) resume();
         if (context) self->contexts_->ended(*context);
         self->ended();
       };
-      if (!sent->hand_over(end)) self->run(std::move(end), *network);
+      if (sent)
+        sent->run(std::move(end), self->other_way_);
+      else
+        self->run(std::move(end));
     });
   } catch (const std::exception& why) {
     // A send is asynchronous: its errors are those of the future.
-    sent->not_sent();
+    if (sent) sent->not_sent();
     future->setErrorIfNeeded(std::make_exception_ptr(std::runtime_error(why.what())));
     if (joined) contexts_->ended(*joined);
     if (resume) resume();
@@ -255,7 +265,7 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
 }
 
 /// Runs the end of a request: on this network thread if such ends were short lately, else on a thread of the agent.
-void agent::run(std::function<void()> end, const troupe::services::node_network& network) {
+void agent::run(std::function<void()> end) {
   auto timed = [self = shared_from_this(), end = std::move(end)] {
     python_thread::keep();
     const auto began = troupe::support::steady_ns();
@@ -267,7 +277,7 @@ void agent::run(std::function<void()> end, const troupe::services::node_network&
     timed();
   };
   auto elsewhere = [this, timed] { callbacks_.run(timed); };
-  if (!network.run_soon(times_, name_of_message, here, elsewhere)) elsewhere();
+  if (!network_->run_soon(times_, name_of_message, here, elsewhere)) elsewhere();
 }
 
 std::optional<troupe::peer> agent::peer_of(worker_id id) const {

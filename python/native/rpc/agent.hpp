@@ -25,6 +25,7 @@
 #include "rpc/autograd_contexts.hpp"
 #include "rpc/early_deletions.hpp"
 #include "rpc/late_answers.hpp"
+#include "rpc/sent_request.hpp"
 #include "rpc/settlement.hpp"
 #include "rpc/thread_pool.hpp"
 
@@ -110,7 +111,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   void answer_later(const troupe::future<Value>& with, Reply reply);
   std::optional<troupe::peer> peer_of(worker_id id) const;
   std::unique_ptr<troupe::support::call_scope> scope_of(std::optional<std::int64_t> context);
-  void run(std::function<void()> end, const troupe::services::node_network& network);
+  void run(std::function<void()> end);
   void complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
                 std::chrono::milliseconds timeout) noexcept;
   const worker* find(const std::string& name) const TROUPE_REQUIRES(mutex_);
@@ -127,6 +128,8 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   const std::size_t world_;
   const std::vector<c10::Device> devices_;
   thread_pool callbacks_;
+  const troupe::services::node_network* network_ = nullptr;
+  sending_thread::other_way other_way_;  // written before the first request
   std::shared_ptr<late_answers> answers_ = std::make_shared<late_answers>();
   std::shared_ptr<early_deletions> deletions_ = std::make_shared<early_deletions>();
   mutable settlement settlement_;

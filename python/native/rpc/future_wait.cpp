@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests: tests/python/rpc/bad_input_test.py
 #include <chrono>
-#include <mutex>
 
 #include <torch/csrc/distributed/rpc/rref_impl.h>
 #include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include "rpc/private_members.hpp"
+#include "rpc/sent_request.hpp"
 
 namespace {
 
 bool is_complete_within(c10::ivalue::Future& future, std::chrono::duration<double> patience) {
-  std::unique_lock lock(future.*member_of(torchtroupe::mutex_of_future{}));
-  return (future.*member_of(torchtroupe::end_of_future{})).wait_for(lock, patience, [&] { return future.completed(); });
+  return torchtroupe::sending_thread::here()->wait([&] { return future.completed(); },
+                                                   future.*member_of(torchtroupe::mutex_of_future{}),
+                                                   future.*member_of(torchtroupe::end_of_future{}), nullptr, patience);
 }
 
 // Operators take objects of Python without Python's headers.

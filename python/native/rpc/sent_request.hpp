@@ -1,19 +1,78 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/python/rpc/threads_test.py
+// Tests: tests/python/native/sent_request_test.cpp, tests/python/rpc/threads_test.py
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace torchtroupe {
 
-/// A request of a thread. rpc_sync waits for the answer, so its thread itself can run the end of the request, which wakes one
-/// thread less.
-///   WA-1  if the thread waits in wait(), the end of its last request runs there, once. Else hand_over() takes nothing.
+class sent_request;
+
+/// A thread that sends requests. While it waits, it runs the ends of its requests itself, which wakes one thread less and leaves
+/// the interpreter's lock where it is. An end that comes while the thread sends further requests is kept for it for a while:
+/// another thread would take the interpreter's lock away from it.
+///   WA-1  each end runs once: in the thread while it waits, or elsewhere. An end that is kept runs elsewhere if the thread does
+///         not wait when the while is over.
+///   WA-2  when wait() returns, no end is kept.
+///   WA-3  an end that begins after the program has given a callback to a future runs in the thread only if the thread waits for
+///         this end. Another might run a callback, and that might wait for what the thread does next.
+class sending_thread : public std::enable_shared_from_this<sending_thread> {
+ public:
+  using work = std::function<void()>;
+  /// For ends that the thread does not run. Lives as long as the ends that name it.
+  struct other_way {
+    std::function<void(work)> elsewhere;                          // runs the work on another thread
+    std::function<void(std::shared_ptr<void>)> keep_for_a_while;  // drops the object afterwards
+  };
+
+  static const std::shared_ptr<sending_thread>& here();
+
+  /// Waits until done() or for `patience`. Returns what done() says. done() reads atomics alone. Whoever makes it true notifies
+  /// `told` under `mutex`.
+  ///   own   the request for whose end the thread waits; null if it waits for something else
+  bool wait(const std::function<bool()>& done, std::mutex& mutex, std::condition_variable& told, const sent_request* own,
+            std::chrono::duration<double> patience);
+
+  /// Says that the program gives a callback to a future.
+  static void note_callback() { has_callbacks_ = true; }
+
+ private:
+  friend class sent_request;
+  struct place {
+    std::mutex* mutex = nullptr;  // null while the thread does not wait, or runs an end
+    std::condition_variable* told = nullptr;
+    const sent_request* own = nullptr;
+  };
+
+  struct kept_end;
+  bool is_sending(const sent_request& before) const;
+  std::shared_ptr<void> runs_what_is_left();
+
+  inline static std::atomic<bool> has_callbacks_{false};
+  std::mutex mutex_;  // guards the members below; is locked before that of waits_
+  place waits_;
+  bool runs_ends_ = false;
+  bool is_looked_after_ = false;  // what runs_what_is_left() has returned lives
+  std::deque<kept_end> ends_;
+  std::atomic<bool> has_ends_{false};  // whether the thread has to run ends_ if it waits; may be read without the lock
+  std::atomic<const sent_request*> last_{nullptr};
+  std::atomic<std::int64_t> last_sent_ns_{0};
+};
+
+struct sending_thread::kept_end {
+  work run;
+  const sent_request* of;
+  const other_way* other;
+};
+
+/// A request of a thread, which agent::send() makes.
 class sent_request {
  public:
   /// The request that the calling thread begins now.
@@ -25,19 +84,17 @@ class sent_request {
   /// agent::send() waits, and hears of signals.
   static bool& is_awaited_at_once();
 
-  /// Takes `end` if the thread waits.
-  bool hand_over(std::function<void()>& end);
+  explicit sent_request(std::shared_ptr<sending_thread> by) : by_(std::move(by)) {}
+  /// Makes `end` run: in the thread, or in the other way.
+  void run(sending_thread::work end, const sending_thread::other_way& other);
   /// Lets wait() return at once. To be called by the thread of the request.
   void not_sent() { is_answered_ = true; }
 
  private:
-  bool await(std::chrono::duration<double> patience);
-
-  std::mutex mutex_;  // guards the members below
+  const std::shared_ptr<sending_thread> by_;
+  std::mutex mutex_;
   std::condition_variable answered_;
-  std::function<void()> end_;
-  std::atomic<bool> is_answered_{false};  // may be read without the lock
-  bool is_awaited_ = false;
+  std::atomic<bool> is_answered_{false};
 };
 
 }  // namespace torchtroupe

@@ -68,6 +68,42 @@ class threads(unittest.TestCase):
 
         self.assertEqual(workers.run(2, body), [True, []])
 
+    def test_a_callback_may_wait_for_what_the_thread_does_next(self):  # WA-3
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                first = rpc.rpc_async("worker1", wait_for_file, args=(folder + "/go",))
+
+                def hold(_):
+                    open(folder + "/go", "w", encoding="utf-8").close()
+                    return gate.wait(30)
+
+                held = rpc.rpc_async("worker1", twice, args=(1,)).then(hold)
+                told = first.wait()
+                gate.set()
+                told = told and held.wait()
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, []])
+
+    def test_answers_come_to_a_thread_that_does_not_wait(self):  # WA-1
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                for _ in range(MANY):
+                    asked = [rpc.rpc_async("worker1", twice, args=(1,)) for _ in range(4)]
+                    until = time.monotonic() + 20
+                    while not all(each.done() for each in asked) and time.monotonic() < until:
+                        continue
+                    told.append(all(each.done() for each in asked))
+            rpc.shutdown()
+            return set(told)
+
+        self.assertEqual(workers.run(2, body), [{True}, set()])
+
     def test_many_threads_wait_for_their_own_answers(self):  # WA-1
         def body(rank, folder):
             workers.start(rank, 2, folder)

@@ -34,7 +34,7 @@ deps: ## Install what is missing: Debian packages, and libtorch into .venv (or .
 
 # CMake runs again by itself when one of its files changes.
 configure: deps
-	@if [ ! -e $(build)/build.ninja ] || [ -n "$(CMAKE_FLAGS)" ]; then \
+	@if [ ! -e $(build)/build.ninja ] || [ -n '$(CMAKE_FLAGS)' ]; then \
 	  cmake --preset $(PRESET) -B $(build) $(CMAKE_FLAGS); fi
 
 build: configure ## Build the libraries and the program troupe (the default)

@@ -11,8 +11,14 @@ import torch
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import internal
 
+from . import _meeting
+
 _usual = internal._internal_rpc_pickler
 _tables = internal._thread_local_tensor_tables  # PyTorch's, because reducers of programs use them too
+WHY_MISSING = """ Default RPC pickler does not serialize
+            function code. Ensure that UDFs are defined on both caller and
+            callee modules."""  # PyTorch's words
+interrupts = []  # what handlers of signals have raised meanwhile; the main thread raises it when it has read the answer
 _reducers = {}
 _known = -1  # how many classes had reducers when _reducers was made
 
@@ -41,7 +47,9 @@ def _find_reducers():
 
 def serialize(value):
     """Bytes, and the tensors of `value` that they name by their numbers."""
+    global _known
     if isinstance(value, torch.jit.ScriptModule):
+        _known = -1  # PyTorch's adds the class to its reducers
         return type(_usual).serialize(_usual, value)
     if len(_usual._class_reducer_dict) != _known:
         _find_reducers()
@@ -61,9 +69,17 @@ def deserialize(data, tensors):
     outer = getattr(_tables, "recv_tables", None)
     _tables.recv_tables = tensors
     try:
-        return pickle.loads(data)
-    except AttributeError:  # a function that this worker lacks; PyTorch's explains it
-        return type(_usual).deserialize(_usual, data, tensors)
+        try:
+            return pickle.loads(data)
+        except AttributeError as missing:  # a function that this worker lacks
+            told = AttributeError(f"{missing}{WHY_MISSING}")
+            told.__cause__ = missing
+            return told
+        except BaseException as raised:
+            if isinstance(raised, Exception) or not _meeting.is_main():
+                raise
+            interrupts.append(raised)  # of a handler of a signal: not of these bytes
+            return pickle.loads(data)
     finally:
         _restore("recv_tables", outer)
 

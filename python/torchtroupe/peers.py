@@ -32,8 +32,6 @@ for _library, _name, _types, _result in (
     (_quick, "message_fail", (_handle, _text), None),
     (_quick, "message_called", (_handle,), _text),
     (_quick, "message_caller", (_handle,), _text),
-    (_quick, "message_count", (_handle,), ctypes.c_int),
-    (_quick, "message_tensor", (_handle, ctypes.c_int), _handle),
     (_quick, "message_values", (_handle, ctypes.POINTER(ctypes.c_size_t)), _handle),
     (native, "message_drop", (_handle,), None),
     (native, "peer_join", (_text, ctypes.c_int, ctypes.c_double), _text),
@@ -118,8 +116,7 @@ def _read(raw):
     return values
 
 
-_capsule = ctypes.pythonapi.PyCapsule_New
-_capsule.argtypes, _capsule.restype = (_handle, _text, _handle), ctypes.py_object
+_tensors_of, _ = torch._C._jit_get_operation("torchtroupe::tensors")
 
 
 def _handle_of(tensor):
@@ -145,10 +142,10 @@ def _fill(message, tensors, values):
 
 
 def _content(message):
-    handles = [_quick.torchtroupe_message_tensor(message, i) for i in range(_quick.torchtroupe_message_count(message))]
+    """Tensors and values of the message at this address."""
     length = ctypes.c_size_t()
     raw = _quick.torchtroupe_message_values(message, ctypes.byref(length))
-    return (tuple(torch._C._wrap_tensor_impl(_capsule(each, None, None)) if each else None for each in handles),
+    return (tuple(_tensors_of(message)),
             _read(ctypes.string_at(raw, length.value)) if length.value else {})
 
 
@@ -175,7 +172,7 @@ def _tensors(ask):
     message = _handle()
     _check(ask(ctypes.byref(message)))
     try:
-        return _content(message)[0]
+        return _content(message.value)[0]
     finally:
         native.torchtroupe_message_drop(message)
 
@@ -191,7 +188,7 @@ class _Pending:
         while not message:
             _check(native.torchtroupe_peer_wait(self.handle, LONGEST_STEP, ctypes.byref(message)))
         try:
-            return _content(message)
+            return _content(message.value)
         finally:
             native.torchtroupe_message_drop(message)
 

@@ -26,6 +26,7 @@ from ._library import native
 SHORTEST_STEP = 0.05  # seconds between two tries
 LONGEST_START = 1800  # seconds, where requests have no limit
 LONGEST_STEP = 1.0  # seconds between two looks at Ctrl-C
+FOR_EVER = 1e9  # seconds
 PATIENCE_WITH_RREFS = 1  # seconds for workers that have RRefs to values of a worker that leaves
 PATIENCE_WITH_MEMBERS = (0.5, 5)  # seconds for each member of a group without a fixed size: most are there or have ended
 
@@ -169,8 +170,8 @@ class _Worker:
         _check(native.torchtroupe_rpc_show(self.handle))
         agent = _get_current_rpc_agent()
         _check(native.torchtroupe_rpc_show(None))
-        _pickling.install()
         _set_and_start_rpc_agent(agent)
+        _pickling.install()
         self.drop(False)
         return agent
 
@@ -276,8 +277,10 @@ def _finalize_shutdown():
     members, _members = _members, None
     if members:
         members.leave()
-    _usual_end()
-    _pickling.uninstall()
+    try:
+        _usual_end()
+    finally:
+        _pickling.uninstall()
 
 
 def _give_back_rrefs():
@@ -353,25 +356,47 @@ def _invoke_rpc(to, func, rpc_type, *others):
     """As PyTorch's. The thread of rpc_sync itself reads the answer."""
     future = _invoke_any(to, func, rpc_type, *others)
     while rpc_type is RPCExecMode.SYNC and not native.torchtroupe_rpc_wait(LONGEST_STEP):
-        continue  # Python looks at Ctrl-C
+        _quick.torchtroupe_rpc_raise_of_signal()  # and Python looks at Ctrl-C
+    _raise_what_came()
     return future
 
 
 def _wait(future):
-    """As PyTorch's, which Ctrl-C ends. The thread itself reads the answers to its requests."""
-    while not future.done() and not _wait_for(future, LONGEST_STEP):
-        continue
-    return _usual_wait(future)
+    """As PyTorch's, which Ctrl-C ends. The thread itself reads plain answers to its requests."""
+    if not future.done():
+        patience = LONGEST_STEP if _meeting.is_main() else FOR_EVER
+        while not _wait_for(future, patience):
+            _quick.torchtroupe_rpc_raise_of_signal()
+        _raise_what_came()
+    return _with_interrupt(lambda: _usual_wait(future))
+
+
+def _with_interrupt(run):
+    """A handler may raise its KeyboardInterrupt at the edges of PyTorch's code, while the thread reads an answer. PyTorch makes it an
+    error of the request."""
+    try:
+        return run()
+    except RuntimeError as error:
+        if _meeting.is_main() and str(error).startswith(KeyboardInterrupt.__name__):
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _raise_what_came():
+    """Raises what a handler of a signal has raised while the thread read an answer."""
+    _quick.torchtroupe_rpc_raise_of_signal()
+    if _pickling.interrupts and _meeting.is_main():
+        raise _pickling.interrupts.pop()
 
 
 def _then(future, callback):
-    """As PyTorch's. From now on, a thread that waits leaves ends with callbacks to others."""
+    """As PyTorch's. From now on, a thread that waits reads no answer but the one for which rpc_sync waits."""
     _quick.torchtroupe_rpc_note_callback()
     return _usual_then(future, callback)
 
 
 def _add_done_callback(future, callback):
-    """As _then()."""
+    """As PyTorch's, with the effect of _then()."""
     _quick.torchtroupe_rpc_note_callback()
     _usual_add(future, callback)
 
@@ -383,7 +408,9 @@ def _to_here(rref, *given, **named):
         continue
     try:
         _quick.torchtroupe_rpc_await_at_once(hears and not is_here)
-        return _usual_to_here(rref, *given, **named)
+        value = _with_interrupt(lambda: _usual_to_here(rref, *given, **named))
+        _raise_what_came()
+        return value
     except RuntimeError:
         _quick.torchtroupe_rpc_raise_of_signal()
         raise

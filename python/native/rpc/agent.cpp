@@ -93,6 +93,12 @@ void begin_new_ids(rpc::worker_id_t worker) {
   references = std::max(references.load(), first);
 }
 
+bool is_plain(const troupe::future<troupe::call_reply>& done) try {
+  return is_plain_result(done.get().values);
+} catch (const troupe::error&) {
+  return true;
+}
+
 std::chrono::milliseconds milliseconds_of(float seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * rpc::kSecToMsConversion));
 }
@@ -138,7 +144,7 @@ void agent::start_node(troupe::settings options) {
   node_ = std::make_unique<troupe::node>(std::move(options));
   auto& services = troupe::services_of(*node_);
   network_ = &services.network;
-  // What is used here lives: an end that is left holds the agent, and the node rings or drops its alarms before it ends.
+  // An end holds the agent. The node rings or drops its alarms before it ends.
   other_way_ = {[this](auto end) { run(std::move(end)); },
                 [&services](std::shared_ptr<void> kept) {
                   services.deadlines.set(longest_keeping, [kept = std::move(kept)]() mutable { kept.reset(); });
@@ -239,14 +245,14 @@ agent::future_ptr agent::send(const worker_info& to, c10::intrusive_ptr<rpc::Mes
                             timeout.count() > 0 ? std::optional(timeout) : std::nullopt);
     const auto self = shared_from_this();  // an end may run after close()
     reply.then([self, future, timeout, context, resume, sent](const auto& done) {
-      std::function<void()> end = [self, future, timeout, context, resume, done] {
+      std::function<void()> end = [self, future, timeout, context, resume, done]() noexcept {
         self->complete(future, done, timeout);
         if (resume) resume();
         if (context) self->contexts_->ended(*context);
         self->ended();
       };
       if (sent)
-        sent->run(std::move(end), self->other_way_);
+        sent->run(std::move(end), !context && is_plain(done), self->other_way_);
       else
         self->run(std::move(end));
     });
@@ -298,6 +304,7 @@ std::unique_ptr<troupe::support::call_scope> agent::scope_of(std::optional<std::
 // Callbacks of the future run here, and PyTorch's may throw: nobody would catch that.
 void agent::complete(const future_ptr& future, const troupe::future<troupe::call_reply>& done,
                      std::chrono::milliseconds timeout) noexcept try {
+  const at::ThreadLocalStateGuard usual_modes(modes_);  // not those of a thread that waits
   std::string failure;
   c10::intrusive_ptr<rpc::Message> message;
   try {

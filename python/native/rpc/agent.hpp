@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <ATen/ThreadLocalState.h>
 #include <torch/csrc/distributed/rpc/rpc_agent.h>
 
 #include <troupe/actors/node.hpp>
@@ -129,6 +130,7 @@ class agent final : public torch::distributed::rpc::RpcAgent, public std::enable
   const std::vector<c10::Device> devices_;
   thread_pool callbacks_;
   const troupe::services::node_network* network_ = nullptr;
+  const at::ThreadLocalState modes_;     // of the thread that has made the agent
   sending_thread::other_way other_way_;  // written before the first request
   std::shared_ptr<late_answers> answers_ = std::make_shared<late_answers>();
   std::shared_ptr<early_deletions> deletions_ = std::make_shared<early_deletions>();

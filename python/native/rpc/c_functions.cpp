@@ -91,8 +91,10 @@ TORCHTROUPE_EXPORT bool torchtroupe_rpc_wait(double seconds) {
 
 /// Lets the next request of the calling thread wait for its answer before it returns, and hear of signals meanwhile; or no
 /// more.
-TORCHTROUPE_EXPORT void torchtroupe_rpc_note_callback() { torchtroupe::sending_thread::note_callback(); }
 TORCHTROUPE_EXPORT void torchtroupe_rpc_await_at_once(bool on) { torchtroupe::sent_request::is_awaited_at_once() = on; }
+
+/// Says that the program gives a callback to a future (WA-3).
+TORCHTROUPE_EXPORT void torchtroupe_rpc_note_callback() { torchtroupe::sending_thread::note_callback(); }
 
 /// Raises what the handler of a signal has raised in such a wait, if it has. Pre: the thread has the interpreter's lock.
 TORCHTROUPE_EXPORT void torchtroupe_rpc_raise_of_signal() { torchtroupe::python_thread::raise_of_signal(); }

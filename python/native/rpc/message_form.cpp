@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/EmptyTensor.h>
@@ -24,6 +25,9 @@ namespace rpc = torch::distributed::rpc;
 namespace {
 
 constexpr const char* name_of_bytes = "m";
+// Opcodes of pickle, from its protocol 4 on, that name functions and classes.
+constexpr char opcode_of_name = '\x93', first_opcode_of_code = '\x82', last_opcode_of_code = '\x84';
+constexpr std::string_view name_of_tensors("\x8c\x15torchtroupe._pickling\x94\x8c\x07_tensor\x94\x93");
 constexpr std::size_t most_bytes_beside = std::size_t{64} << 10;
 
 // The bytes begin with this, then have one character for each tensor (the sum of the flags below), the strides of each tensor
@@ -139,6 +143,20 @@ c10::intrusive_ptr<rpc::Message> from_form(std::vector<at::Tensor> tensors, cons
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (((*bytes)[sizeof front + i] & requires_grad) != 0) tensors[i].set_requires_grad(true);
   return c10::make_intrusive<rpc::Message>(std::vector<char>(own, own + size), std::move(tensors), type);
+}
+
+bool is_plain_result(const troupe::attributes& values) {
+  const auto found = values.find(name_of_bytes);
+  const auto* bytes = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
+  head front{};
+  if (bytes == nullptr || bytes->size() < sizeof front) return false;
+  std::memcpy(&front, bytes->data(), sizeof front);
+  if (front.type != rpc::MessageType::PYTHON_RET || front.is_pickled != 0 || front.is_beside != 0) return false;
+  const auto own = std::string_view(*bytes).substr(std::min(bytes->size(), sizeof front + front.tensors));
+  const auto is_code = [](char each) { return each >= first_opcode_of_code && each <= last_opcode_of_code; };
+  if (std::any_of(own.begin(), own.end(), is_code)) return false;
+  const auto names = std::count(own.begin(), own.end(), opcode_of_name);
+  return names == 0 || (names == 1 && own.find(name_of_tensors) != own.npos);
 }
 
 }  // namespace torchtroupe

@@ -29,4 +29,8 @@ message_form to_form(torch::distributed::rpc::Message& message, bool copies);
 c10::intrusive_ptr<torch::distributed::rpc::Message> from_form(std::vector<at::Tensor> tensors,
                                                                const troupe::attributes& values);
 
+/// Whether the message is a result of a function of Python, and reading it runs no code of the program: its pickled bytes name
+/// no function and no class but the function that finds tensors (_pickling.py).
+bool is_plain_result(const troupe::attributes& values);
+
 }  // namespace torchtroupe

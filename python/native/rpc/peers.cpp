@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <torch/csrc/distributed/autograd/context/container.h>
+#include <torch/csrc/jit/runtime/custom_operator.h>
 
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/context.hpp>
@@ -26,6 +27,7 @@
 #include "c_api.hpp"
 #include "rpc/agent.hpp"
 #include "rpc/peer_message.hpp"
+#include "rpc/python_thread.hpp"
 
 namespace {
 
@@ -194,6 +196,7 @@ class torch_context {
 
 troupe::call_reply run_python(const std::shared_ptr<agent>& by, troupe::call_arguments& call) {
   by->await_start();
+  torchtroupe::python_thread::keep();
   expect_no_sparse(call.tensors, "the arguments of '" + call.called + "'");
   peer_message message{.tensors = std::move(call.tensors),
                        .values = torchtroupe::to_bytes(call.values),
@@ -220,6 +223,17 @@ void add_all_to(const std::shared_ptr<agent>& by, troupe::node& node) {
   const std::lock_guard lock(registered.mutex);
   for (const auto& each : registered.names) add_to(by, node, each);
 }
+
+/// The tensors of a message, which is given by its address. An operator makes objects of Python of them without Python's headers.
+void tensors_of(torch::jit::Stack& stack) {
+  const auto* const message = reinterpret_cast<const peer_message*>(torch::jit::pop(stack).toInt());
+  c10::List<std::optional<at::Tensor>> all;
+  for (const auto& each : message->tensors) all.push_back(each.defined() ? std::optional(each) : std::nullopt);
+  stack.emplace_back(std::move(all));
+}
+
+const torch::jit::RegisterOperators operators({torch::jit::Operator("torchtroupe::tensors(int message) -> Tensor?[]",
+                                                                    tensors_of, c10::AliasAnalysisKind::CONSERVATIVE)});
 
 }  // namespace
 
@@ -253,14 +267,6 @@ TORCHTROUPE_EXPORT void torchtroupe_message_fill(peer_message* which, int count,
 TORCHTROUPE_EXPORT void torchtroupe_message_fail(peer_message* which, const char* why) { which->failure = why; }
 TORCHTROUPE_EXPORT const char* torchtroupe_message_called(const peer_message* of) { return of->called.c_str(); }
 TORCHTROUPE_EXPORT const char* torchtroupe_message_caller(const peer_message* of) { return of->caller.c_str(); }
-TORCHTROUPE_EXPORT int torchtroupe_message_count(const peer_message* of) { return static_cast<int>(of->tensors.size()); }
-
-/// A tensor of the message, which keeps it; null if it is undefined.
-TORCHTROUPE_EXPORT void* torchtroupe_message_tensor(const peer_message* of, int index) {
-  const auto& each = of->tensors[static_cast<std::size_t>(index)];
-  return each.defined() ? each.unsafeGetTensorImpl() : nullptr;
-}
-
 TORCHTROUPE_EXPORT const char* torchtroupe_message_values(const peer_message* of, std::size_t* length) {
   *length = of->values.size();
   return of->values.data();

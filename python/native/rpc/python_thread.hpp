@@ -19,6 +19,7 @@ class python_thread {
   /// Runs the handlers of signals that have come, if this is Python's main thread. False: a handler has raised an exception,
   /// which raise_of_signal() raises. Pre: as of keep().
   static bool handle_signals() {
+    if (raised()[0] != nullptr) return false;
     const auto state = call<int>("PyGILState_Ensure");
     const bool is_done = call<int>("PyErr_CheckSignals") == 0;
     if (!is_done) call<void>("PyErr_Fetch", &raised()[0], &raised()[1], &raised()[2]);

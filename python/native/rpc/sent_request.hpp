@@ -2,9 +2,12 @@
 // Tests: tests/python/native/sent_request_test.cpp, tests/python/rpc/threads_test.py
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -15,27 +18,29 @@ namespace torchtroupe {
 
 class sent_request;
 
-/// A thread that sends requests. While it waits, it runs the ends of its requests itself, which wakes one thread less and leaves
-/// the interpreter's lock where it is. An end that comes while the thread sends further requests is kept for it for a while:
-/// another thread would take the interpreter's lock away from it.
-///   WA-1  each end runs once: in the thread while it waits, or elsewhere. An end that is kept runs elsewhere if the thread does
-///         not wait when the while is over.
+/// A thread that sends requests. While the thread waits, it runs ends of its requests itself: this wakes one thread less, and
+/// leaves the interpreter's lock where it is. A plain end that comes while the thread sends further requests is kept for the
+/// thread for a short time, because another thread would take the interpreter's lock away.
+///   WA-1  each end runs once: in the thread while it waits, or elsewhere. An end that is kept runs elsewhere if the thread
+///         does not wait when the short time is over.
 ///   WA-2  when wait() returns, no end is kept.
-///   WA-3  an end that begins after the program has given a callback to a future runs in the thread only if the thread waits for
-///         this end. Another might run a callback, and that might wait for what the thread does next.
+///   WA-3  of the ends for which the thread does not wait, it runs only plain ones. A plain end runs no code of the program,
+///         which might wait for what the thread does next: the result is read without such code, and when the end came, no
+///         callback had been given to any future.
 class sending_thread : public std::enable_shared_from_this<sending_thread> {
  public:
   using work = std::function<void()>;
   /// For ends that the thread does not run. Lives as long as the ends that name it.
   struct other_way {
-    std::function<void(work)> elsewhere;                          // runs the work on another thread
-    std::function<void(std::shared_ptr<void>)> keep_for_a_while;  // drops the object afterwards
+    std::function<void(work)> elsewhere;                     // runs the work on another thread
+    std::function<void(std::shared_ptr<void>)> drops_later;  // drops the object after the short time
   };
 
   static const std::shared_ptr<sending_thread>& here();
 
-  /// Waits until done() or for `patience`. Returns what done() says. done() reads atomics alone. Whoever makes it true notifies
-  /// `told` under `mutex`.
+  /// Waits until done() or for `patience`, or until a handler of a signal has raised an exception, which
+  /// python_thread::raise_of_signal() raises. Returns what done() says. done() reads atomics alone. Whoever makes it true locks
+  /// `mutex` and then notifies `told`.
   ///   own   the request for whose end the thread waits; null if it waits for something else
   bool wait(const std::function<bool()>& done, std::mutex& mutex, std::condition_variable& told, const sent_request* own,
             std::chrono::duration<double> patience);
@@ -50,43 +55,45 @@ class sending_thread : public std::enable_shared_from_this<sending_thread> {
     std::condition_variable* told = nullptr;
     const sent_request* own = nullptr;
   };
+  struct taken_end {
+    work run;
+    bool is_own;
+    const other_way* other;
+  };
 
-  struct kept_end;
   bool is_sending(const sent_request& before) const;
+  bool run_ends(std::unique_lock<std::mutex>& lock);
   std::shared_ptr<void> runs_what_is_left();
 
   inline static std::atomic<bool> has_callbacks_{false};
   std::mutex mutex_;  // guards the members below; is locked before that of waits_
   place waits_;
-  bool runs_ends_ = false;
+  bool runs_plain_ends_ = false;
   bool is_looked_after_ = false;  // what runs_what_is_left() has returned lives
-  std::deque<kept_end> ends_;
-  std::atomic<bool> has_ends_{false};  // whether the thread has to run ends_ if it waits; may be read without the lock
+  std::deque<taken_end> ends_;
+  std::atomic<bool> has_ends_{false};  // that the thread, which waits, has to run; may be read without the lock
   std::atomic<const sent_request*> last_{nullptr};
   std::atomic<std::int64_t> last_sent_ns_{0};
-};
-
-struct sending_thread::kept_end {
-  work run;
-  const sent_request* of;
-  const other_way* other;
 };
 
 /// A request of a thread, which agent::send() makes.
 class sent_request {
  public:
+  /// A thread sends further requests if its last one is not older than this.
+  static std::chrono::nanoseconds& between_requests();
+
   /// The request that the calling thread begins now.
   static std::shared_ptr<sent_request> of_this_thread();
-  /// Waits for the end of the last request of the calling thread, for `patience` at most. Returns false if that is over, and
-  /// may then be called again.
+  /// Waits for the end of the last request of the calling thread, as sending_thread::wait(). Returns false if the end has not
+  /// come, and may then be called again.
   static bool wait(std::chrono::duration<double> patience);
   /// Whether the calling thread waits for its next request as soon as that is sent. Deletions of RRefs do not count. Then
   /// agent::send() waits, and hears of signals.
   static bool& is_awaited_at_once();
 
   explicit sent_request(std::shared_ptr<sending_thread> by) : by_(std::move(by)) {}
-  /// Makes `end` run: in the thread, or in the other way.
-  void run(sending_thread::work end, const sending_thread::other_way& other);
+  /// Makes `end` run: in the thread, or in the other way. `end` throws nothing.
+  void run(sending_thread::work end, bool is_plain, const sending_thread::other_way& other);
   /// Lets wait() return at once. To be called by the thread of the request.
   void not_sent() { is_answered_ = true; }
 

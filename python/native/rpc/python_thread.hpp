@@ -20,37 +20,61 @@ class python_thread {
   /// which raise_of_signal() raises. Pre: as of keep().
   static bool handle_signals() {
     if (raised()[0] != nullptr) return false;
-    const auto state = call<int>("PyGILState_Ensure");
-    const bool is_done = call<int>("PyErr_CheckSignals") == 0;
-    if (!is_done) call<void>("PyErr_Fetch", &raised()[0], &raised()[1], &raised()[2]);
-    call<void>("PyGILState_Release", state);
+    const auto state = call(python().ensure);
+    const bool is_done = call(python().check_signals) == 0;
+    if (!is_done) call(python().fetch, &raised()[0], &raised()[1], &raised()[2]);
+    call(python().release, state);
     return is_done;
   }
   /// Pre: the thread has the interpreter's lock.
   static void raise_of_signal() {
     const auto all = std::exchange(raised(), {});
-    if (all[0] != nullptr) call<void>("PyErr_Restore", all[0], all[1], all[2]);
+    if (all[0] != nullptr) call(python().restore, all[0], all[1], all[2]);
   }
   ~python_thread() {
-    if (saved_ == nullptr || call<int>("Py_IsInitialized") == 0 || call<int>("_Py_IsFinalizing") != 0) return;
-    if (call<int>("Py_IsFinalizing") != 0) return;  // its name from Python 3.13 on
-    call<void>("PyEval_RestoreThread", saved_);
-    call<void>("PyGILState_Release", state_);
+    if (saved_ == nullptr || call(python().is_initialized) == 0) return;
+    if (call(python().is_finalizing) != 0 || call(python().is_finalizing_before_3_13) != 0) return;
+    call(python().restore_thread, saved_);
+    call(python().release, state_);
   }
   python_thread(const python_thread&) = delete;
   python_thread& operator=(const python_thread&) = delete;
 
  private:
   python_thread() {
-    if (call<void*>("PyGILState_GetThisThreadState") != nullptr) return;  // a thread of Python
-    state_ = call<int>("PyGILState_Ensure");
-    saved_ = call<void*>("PyEval_SaveThread");
+    if (call(python().this_state) != nullptr) return;  // a thread of Python
+    state_ = call(python().ensure);
+    saved_ = call(python().save_thread);
   }
-  /// Calls a function of Python, whose headers this library does not use. Returns 0 if there is none of this name.
-  template <class Result, class... Arguments>
-  static Result call(const char* name, Arguments... with) {
-    auto* const found = reinterpret_cast<Result (*)(Arguments...)>(::dlsym(RTLD_DEFAULT, name));
-    return found == nullptr ? Result() : found(with...);
+  struct symbol {
+    const char* name;
+    template <class Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+    }
+  };
+  /// Functions of Python, whose headers this library does not use. Null if the process has none of this name.
+  struct functions {
+    int (*is_initialized)() = symbol{"Py_IsInitialized"};
+    int (*is_finalizing)() = symbol{"Py_IsFinalizing"};
+    int (*is_finalizing_before_3_13)() = symbol{"_Py_IsFinalizing"};
+    void* (*this_state)() = symbol{"PyGILState_GetThisThreadState"};
+    int (*ensure)() = symbol{"PyGILState_Ensure"};
+    void (*release)(int) = symbol{"PyGILState_Release"};
+    void* (*save_thread)() = symbol{"PyEval_SaveThread"};
+    void (*restore_thread)(void*) = symbol{"PyEval_RestoreThread"};
+    int (*check_signals)() = symbol{"PyErr_CheckSignals"};
+    void (*fetch)(void**, void**, void**) = symbol{"PyErr_Fetch"};
+    void (*restore)(void*, void*, void*) = symbol{"PyErr_Restore"};
+  };
+  static const functions& python() {
+    static const functions all;
+    return all;
+  }
+  /// Returns 0 if there is no such function.
+  template <class Result, class... Parameters>
+  static Result call(Result (*function)(Parameters...), Parameters... with) {
+    return function == nullptr ? Result() : function(with...);
   }
 
   static std::array<void*, 3>& raised() {

@@ -62,6 +62,11 @@ class Transformer(nn.Module):
         return found, hidden
 
 
+def added(some, others):
+    """The sums of two lists of gradients; None stands for zero."""
+    return [b if a is None else a if b is None else a + b for a, b in zip(some, others)]
+
+
 class Server:
     """The model and its optimizer, for any number of clients at once, each with one context at a time. The optimizer changes
     the weights in place, unless the graph of another client's last forward pass may need them: then the model gets copies
@@ -97,13 +102,12 @@ class Server:
         with self.changes:
             if client not in self.used:
                 raise RuntimeError(f"step: expected a forward pass of '{client}' since its last step, and there was none")
-            found = [gradients_of(weights) for weights in self.used[client]]
+            gradients = functools.reduce(added, map(gradients_of, self.used[client]))
             del self.used[client]
             if any(used[-1] is self.weights for used in self.used.values()):
                 self.copy_weights()
-            for each, *gradients in zip(self.weights, *found):
-                known = [its for its in gradients if its is not None]
-                each.grad = functools.reduce(torch.add, known) if known else None
+            for each, gradient in zip(self.weights, gradients):
+                each.grad = gradient
             self.optimizer.step()
 
     def second_forward(self, tokens, gradients):
@@ -247,8 +251,9 @@ def _seconds_of(orders, steps):
     return orders.recv()
 
 
-def compare(rounds=9, steps=20):
-    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses.
+def compare(rounds=60, steps=3):
+    """Seconds a step of both ways, round by round: (one forward on troupe, two on TensorPipe). Both have the same losses. The
+    rounds are short, because the speed of a machine may change within a second.
     TensorPipe's threads poll without an end, so its processes are stopped while troupe's are measured."""
     global server
     server = Server()

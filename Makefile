@@ -83,7 +83,7 @@ test-python: configure $(pytorch) ## Run Python programs on the engine, and work
 	  $(python)/bin/python tests/python/compare.py $$way --device $(build)/tests/support/simulated_device.so $(ARGS) || exit 1; done
 	@$(if $(TESTS),ctest --test-dir $(build) --output-on-failure --no-tests=error -R '$(TESTS)')
 
-test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (an hour on two cores), and compare
+test-rpc: configure $(if $(PYTHON),,$(pytorch)) ## Run PyTorch's own RPC suites on troupe and on TensorPipe (a quarter of an hour on two cores), and compare
 	@ninja -C $(build) -j $(JOBS) torchtroupe_native
 	@$(if $(PYTHON),,$(interpreter) -m pip install --disable-pip-version-check -q expecttest psutil)
 	@rm -rf build/rpc && mkdir -p build/rpc

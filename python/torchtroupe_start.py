@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Installs troupe's engine as soon as torch is imported: for programs that can't be edited. torchtroupe.pth imports this file
-where TORCHTROUPE=1 is set."""
+where TORCHTROUPE=1 is set. TORCHTROUPE_REUSE_MEMORY=0 is install(reuse_memory=False)."""
 import importlib.abc
+import os
 import sys
 
 
 def _install():
     try:
         import torchtroupe
-        torchtroupe.install()
+        torchtroupe.install(reuse_memory=os.environ.get("TORCHTROUPE_REUSE_MEMORY") != "0")
     except Exception as error:  # the program runs all the same
         print(f"{error}; passes stay on PyTorch's engine", file=sys.stderr)
 

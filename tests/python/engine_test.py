@@ -341,6 +341,22 @@ class EngineTest(unittest.TestCase):
             assert kept(1000, small) < mib / 2
             """)
 
+    def test_the_environment_says_whether_memory_is_reused(self):
+        program = """
+            import ctypes, torch
+            Mallinfo = type("Mallinfo", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in "abcdefghij"]})
+            mallinfo = ctypes.CDLL(None).mallinfo2
+            mallinfo.restype = Mallinfo
+            tensors = [torch.empty(1 << 12) for _ in range(500)]
+            before = mallinfo().h  # bytes in use
+            tensors.clear()
+            print((before - mallinfo().h) >> 20)
+            """
+        installed = {"PYTHONPATH": str(INSTALLED), "TORCHTROUPE": "1"}
+        freed = [int(self.passes(program, TORCHTROUPE_REUSE_MEMORY=how, **installed).stdout) for how in ("0", "1")]
+        self.assertGreater(freed[0], 6)
+        self.assertLess(freed[1], 2)
+
     def test_an_allocator_of_the_program_stays(self):  # MB-3
         self.passes("""
             import ctypes, torch, torchtroupe

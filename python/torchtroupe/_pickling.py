@@ -20,13 +20,11 @@ WHY_MISSING = """ Default RPC pickler does not serialize
             function code. Ensure that UDFs are defined on both caller and
             callee modules."""  # PyTorch's words
 interrupts = []  # what handlers of signals have raised meanwhile; the main thread raises it when it has read the answer
-_reducers = {}
-_has_usual = False  # no reducer of the program is for a usual value
-_known = -1  # how many classes had reducers when _reducers was made
-_TENSOR, _CALL = b"t", b"c"  # forms of the usual values; all others are pickled, and begin with pickle's own first byte
-_PLAIN = frozenset((type(None), bool, int, float, str, bytes))  # are pickled without a name of a class or function
-_FUNCTIONS = frozenset((types.FunctionType, types.BuiltinFunctionType))
-_USUAL = _PLAIN | _FUNCTIONS | {torch.Tensor, internal.PythonUDF}
+# Forms of the usual values. No bytes of pickle begin with these.
+_TENSOR = b"\0"  # the value is the only tensor beside the bytes
+_CALL = b"\1"  # of a call: its function, its arguments that are no tensors, those by name, and the places of its tensors, pickled
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes))  # pickled without a name of a class or function
+_USUAL = _PLAIN | {torch.Tensor, types.FunctionType, internal.PythonUDF}
 
 
 def _tensor(index):
@@ -39,8 +37,8 @@ def _reduce_tensor(tensor):
     return _tensor, (len(table) - 1,)
 
 
-def _reduce_function(function):
-    return copyreg.__newobj__, (internal.PythonUDF, *function)
+def _reduce_call(call):
+    return copyreg.__newobj__, (internal.PythonUDF, *call)
 
 
 def _of_usual(value):
@@ -50,52 +48,62 @@ def _of_usual(value):
         return _TENSOR, [value]
     if kind in _PLAIN:
         return pickle.dumps(value), []
-    if kind is not internal.PythonUDF or type(value.func) not in _FUNCTIONS:
+    # Of a function of Python only its name travels. A method of a tensor would take the tensor into the bytes.
+    if kind is not internal.PythonUDF or type(value.func) is not types.FunctionType:
+        return None
+    if type(value.args) not in (tuple, list) or type(value.kwargs) is not dict:
         return None
     tensors, places, plain = [], [], []
     for place, each in enumerate(value.args):
-        if type(each) is torch.Tensor and not any(each is known for known in tensors):
+        if type(each) is torch.Tensor:
             tensors.append(each)
             places.append(place)
         elif type(each) in _PLAIN:
             plain.append(each)
         else:
             return None
-    for each in value.kwargs.values():
-        if type(each) not in _PLAIN:
-            return None
+    if not all(type(each) in _PLAIN for each in value.kwargs.values()):
+        return None
+    if len(tensors) > 1 and len(set(map(id, tensors))) < len(tensors):
+        return None  # what is one tensor here is one tensor there
     return _CALL + pickle.dumps((value.func, plain, value.kwargs, places)), tensors
 
 
 def _call_of(data, tensors):
     function, given, by_name, places = pickle.loads(memoryview(data)[len(_CALL):])
-    for place, each in zip(places, tensors):
+    for place, each in zip(places, tensors, strict=True):
         given.insert(place, each)
     return internal.PythonUDF(function, tuple(given), by_name)
 
 
-def _find_reducers():
-    global _known, _reducers, _has_usual
-    own = dict(_usual._class_reducer_dict)
-    _reducers = {**_usual._dispatch_table, torch.Tensor: _reduce_tensor, internal.PythonUDF: _reduce_function,
-                 rpc.PyRRef: _usual._py_rref_reducer, rpc.RRef: _usual._rref_reducer, **own}
-    _known = len(own)
-    _has_usual = _USUAL.isdisjoint(own)
+class _Reducers:
+    """Those that are registered now."""
+
+    def __init__(self):
+        own = dict(_usual._class_reducer_dict)
+        self.count = len(own)
+        self.all = {**_usual._dispatch_table, torch.Tensor: _reduce_tensor, internal.PythonUDF: _reduce_call,
+                    rpc.PyRRef: _usual._py_rref_reducer, rpc.RRef: _usual._rref_reducer, **own}
+        self.leave_usual = _USUAL.isdisjoint(own)  # none is for a usual value
+
+
+_known = None
 
 
 def serialize(value):
     """Bytes, and the tensors of `value` that they name by their numbers."""
     global _known
     if isinstance(value, torch.jit.ScriptModule):
-        _known = -1  # PyTorch's adds the class to its reducers
+        _known = None  # PyTorch's adds the class to its reducers
         return type(_usual).serialize(_usual, value)
-    if len(_usual._class_reducer_dict) != _known:
-        _find_reducers()
-    if _has_usual and (found := _of_usual(value)) is not None:
+    known = _known
+    if known is None or known.count != len(_usual._class_reducer_dict):
+        known = _known = _Reducers()
+    if known.leave_usual and (found := _of_usual(value)) is not None:
         return found
     written = io.BytesIO()
     pickler = pickle.Pickler(written)
-    pickler.dispatch_table = _reducers
+    pickler.dispatch_table = known.all
     outer, tensors = getattr(_tables, "send_tables", None), []  # a reducer may serialize, too
     _tables.send_tables = tensors
     try:

@@ -29,8 +29,9 @@ message_form to_form(torch::distributed::rpc::Message& message, bool copies);
 c10::intrusive_ptr<torch::distributed::rpc::Message> from_form(std::vector<at::Tensor> tensors,
                                                                const troupe::attributes& values);
 
-/// Whether the message is a result of a function of Python, and reading it runs no code of the program: its pickled bytes name
-/// no function and no class but the function that finds tensors (_pickling.py).
+/// Whether the message is a result of a function of Python, and reading it runs no code of the program: its bytes name no
+/// function and no class but the function that finds tensors (_pickling.py; a tensor alone is one byte, which names nothing).
+/// May be false for another result that runs no code.
 bool is_plain_result(const troupe::attributes& values);
 
 }  // namespace torchtroupe

@@ -53,7 +53,8 @@ class python_thread {
       return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
     }
   };
-  /// Functions of Python, whose headers this library does not use. Null if the process has none of this name.
+  /// Functions of Python, whose headers this library does not use. Null if the process had none of this name when the first was
+  /// looked for.
   struct functions {
     int (*is_initialized)() = symbol{"Py_IsInitialized"};
     int (*is_finalizing)() = symbol{"Py_IsFinalizing"};

@@ -22,7 +22,7 @@ WHY_MISSING = """ Default RPC pickler does not serialize
 interrupts = []  # what handlers of signals have raised meanwhile; the main thread raises it when it has read the answer
 # Forms of the usual values. No bytes of pickle begin with these.
 _TENSOR = b"\0"  # the value is the only tensor beside the bytes
-_CALL = b"\1"  # of a call: its function, its arguments that are no tensors, those by name, and the places of its tensors, pickled
+_CALL = b"\1"  # then pickled: a call's function, its arguments that are no tensors, those by name, the places of its tensors
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))  # pickled without a name of a class or function
 _USUAL = _PLAIN | {torch.Tensor, types.FunctionType, internal.PythonUDF}
 

@@ -145,19 +145,18 @@ def _await(store, find, until, what):
     """What find() returns once that is not None. Raises RuntimeError, which names what was awaited, or the worker that has
     failed."""
     step = SHORTEST_STEP
-    try:
-        while (found := find()) is None:
-            check_failure(store)
-            if time.monotonic() > until:
-                raise _Failed(f"init_rpc: waited in vain for {what}")
-            time.sleep(step)
-            step = min(2 * step, LONGEST_STEP)
-        return found
-    except _Failed:
-        raise
-    except RuntimeError as error:  # c10d's errors
-        raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the store "
-                           f"has ended: see its error ({error})") from None
+    while True:
+        try:
+            found, failure = find(), _failure(store)
+        except RuntimeError as error:  # c10d's errors
+            raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the "
+                               f"store has ended: see its error ({error})") from None
+        if found is not None:
+            return found
+        if failure or time.monotonic() > until:
+            raise RuntimeError("init_rpc: " + (failure or f"waited in vain for {what}"))
+        time.sleep(step)
+        step = min(2 * step, LONGEST_STEP)
 
 
 def get(store, key, until, what):
@@ -167,7 +166,7 @@ def get(store, key, until, what):
 
 def _missing(rank, world_size, seconds):
     return (f"rank {rank}: expected {world_size} workers, and rank {rank} has not come within {seconds:g} s. Start that "
-            "worker, or give all workers the true world_size")
+            "worker, give all workers the true world_size, and each a rank of its own")
 
 
 @contextlib.contextmanager
@@ -186,14 +185,14 @@ def telling_failures(store, name, rank, world_size):
         raise
 
 
-class _Failed(RuntimeError):
-    pass
+def _failure(store):
+    return store.get(FAILURE).decode() if store.check([FAILURE]) else ""
 
 
 def check_failure(store):
     """Raises RuntimeError if a worker of the group has failed."""
-    if store.check([FAILURE]):
-        raise _Failed(f"init_rpc: {store.get(FAILURE).decode()}")
+    if failure := _failure(store):
+        raise RuntimeError(f"init_rpc: {failure}")
 
 
 def check_kind(store, world_size):
@@ -234,8 +233,8 @@ def members_of_group(store, name, rank, world_size, timeout):
     found = _read(store.compare_set(f"troupe/name/{rank}", "", json.dumps(mine)).decode())
     _check_rank(rank, world_size)
     if found != mine:
-        raise RuntimeError(f"init_rpc: rank {rank} of worker '{name}' is not unique: worker '{found.get('name')}' has it. Give "
-                           "each worker a rank of its own, and each start of the group a store of its own")
+        raise RuntimeError(f"init_rpc: rank {rank} is not unique: a worker '{found.get('name')}' came with it first, then a worker "
+                           f"'{name}'. Give each worker a rank of its own, and each start of the group a store of its own")
     all_members = {}
     for other_rank in range(world_size):
         other = _read(get(store, f"troupe/name/{other_rank}", until, _missing(other_rank, world_size, timeout)))

@@ -141,7 +141,7 @@ class Start(unittest.TestCase):
 
     def test_two_workers_of_one_rank_are_an_error_of_both(self):
         self.all_told(2, lambda rank, folder: workers.start(0, 2, folder, name=f"worker{rank}", rpc_timeout=20),
-                      "rank 0 of worker", "is not unique", "Give each worker a rank of its own")
+                      "rank 0 is not unique", "Give each worker a rank of its own")
 
     def test_two_workers_of_one_name_are_an_error_of_both(self):
         self.all_told(2, lambda rank, folder: workers.start(rank, 2, folder, name="same"), "the worker name 'same' is not unique: ranks 0 and 1")

@@ -106,7 +106,7 @@ class Start(unittest.TestCase):
 
     def test_a_missing_worker_is_named_by_its_rank(self):
         self.all_told(2, lambda rank, folder: workers.start(rank, 3, folder, rpc_timeout=6),
-                      "expected 3 workers, and rank 2 has not come within 6 s", "or give all workers the true world_size")
+                      "expected 3 workers, and rank 2 has not come within 6 s", "give all workers the true world_size")
 
     def test_a_missing_worker_is_named_also_by_a_tcp_store(self):
         def body(rank, folder):

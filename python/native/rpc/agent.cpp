@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <mutex>
 #include <random>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 #include <c10/core/GradMode.h>
@@ -53,6 +55,29 @@ troupe::support::call_bounds bounds_of_request() {
   bounds.until_ns = 0;
   bounds.autocast = false;
   return bounds;
+}
+
+/// Asks `resolver` once for each type of containers that no program can define. Every message of an autograd context names the
+/// type of its device map, "Dict[int, int]", and the parser of types takes longer than the rest of the reading.
+std::shared_ptr<rpc::TypeResolver> remembering(std::shared_ptr<rpc::TypeResolver> resolver) {
+  struct memory {
+    std::mutex mutex;
+    std::unordered_map<std::string, c10::StrongTypePtr> types;
+  };
+  return std::make_shared<rpc::TypeResolver>(
+    [resolver = std::move(resolver), known = std::make_shared<memory>()](const c10::QualifiedName& name) {
+      constexpr std::size_t most = 64;
+      const auto& text = name.qualifiedName();
+      if (text.find("__torch__") != text.npos) return (*resolver)(name);
+      {
+        const std::lock_guard lock(known->mutex);
+        if (const auto found = known->types.find(text); found != known->types.end()) return found->second;
+      }
+      auto result = (*resolver)(name);
+      const std::lock_guard lock(known->mutex);
+      if (known->types.size() < most) known->types.emplace(text, result);
+      return result;
+    });
 }
 
 std::string text_of_timeout(std::chrono::milliseconds timeout) {
@@ -174,6 +199,7 @@ const agent::worker& agent::keep(const std::string& name, worker_id id, troupe::
 }
 
 void agent::startImpl() {
+  if (auto resolver = getTypeResolver()) setTypeResolver(remembering(std::move(resolver)));
   const troupe::checked_lock lock(counting_);
   started_ = true;
   counted_.notify_all();

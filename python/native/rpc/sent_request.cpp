@@ -34,7 +34,7 @@ bool sending_thread::wait(const std::function<bool()>& done, std::mutex& mutex, 
     lock.unlock();
     const auto wakes = [&] { return has_ends_ || done(); };
     // Waking a thread that sleeps takes longer than a small function.
-    const auto awake = clock::now() + troupe::detail::awake_for;
+    const auto awake = clock::now() + awake_for;
     while (!wakes() && clock::now() < awake) troupe::detail::spin_pause();
     {
       std::unique_lock sleeps(mutex);

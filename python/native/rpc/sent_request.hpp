@@ -30,6 +30,8 @@ class sent_request;
 class sending_thread : public std::enable_shared_from_this<sending_thread> {
  public:
   using work = std::function<void()>;
+  /// How long a thread that waits polls before it sleeps: a call within a context takes about half of this.
+  static constexpr std::chrono::microseconds awake_for{1000};
   /// For ends that the thread does not run. Lives as long as the ends that name it.
   struct other_way {
     std::function<void(work)> elsewhere;                     // runs the work on another thread

@@ -233,8 +233,9 @@ def members_of_group(store, name, rank, world_size, timeout):
     found = _read(store.compare_set(f"troupe/name/{rank}", "", json.dumps(mine)).decode())
     _check_rank(rank, world_size)
     if found != mine:
-        raise RuntimeError(f"init_rpc: rank {rank} is not unique: a worker '{found.get('name')}' came with it first, then a worker "
-                           f"'{name}'. Give each worker a rank of its own, and each start of the group a store of its own")
+        raise RuntimeError(f"init_rpc: rank {rank} is not unique: a worker '{found.get('name')}' came with it first, then a "
+                           f"worker '{name}'. Give each worker a rank of its own, and each start of the group a store of "
+                           "its own")
     all_members = {}
     for other_rank in range(world_size):
         other = _read(get(store, f"troupe/name/{other_rank}", until, _missing(other_rank, world_size, timeout)))

@@ -17,8 +17,8 @@ def peer_in_cpp(program, library, name, worker="python"):
     """`troupe node` with a library, as a peer of this process, which becomes the worker `worker`."""
     for file in (program, library):
         if not os.path.exists(file):
-            raise SystemExit(f"expected {file}, which `make` builds in a clone of troupe: run this example there, or give --troupe and "
-                             "--library")
+            raise SystemExit(f"expected {file}, which `make` builds in a clone of troupe: run this example there, or give "
+                             "--troupe and --library")
     command = [program, "node", "--name", name, "--load", library, "--until-left", worker, "--log-level", "warn",
                "--heartbeat-ms", "1000"]  # as of the worker, which may lack a CPU for a second
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as node, tempfile.TemporaryDirectory() as folder:

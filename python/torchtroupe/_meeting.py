@@ -147,7 +147,8 @@ def _await(store, find, until, what):
     step = SHORTEST_STEP
     while True:
         try:
-            found, failure = find(), _failure(store)
+            found = find()
+            failure = _failure(store) if found is None else ""
         except RuntimeError as error:  # c10d's errors
             raise RuntimeError(f"init_rpc: the store is lost while this worker waited for {what}. The worker that holds the "
                                f"store has ended: see its error ({error})") from None

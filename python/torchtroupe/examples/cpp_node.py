@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -15,8 +16,8 @@ import torchtroupe.rpc
 @contextlib.contextmanager
 def peer_in_cpp(program, library, name, worker="python"):
     """`troupe node` with a library, as a peer of this process, which becomes the worker `worker`."""
-    for file in (program, library):
-        if not os.path.exists(file):
+    for file, is_there in ((program, shutil.which(program)), (library, os.path.exists(library))):
+        if not is_there:
             raise SystemExit(f"expected {file}, which `make` builds in a clone of troupe: run this example there, or give "
                              "--troupe and --library")
     command = [program, "node", "--name", name, "--load", library, "--until-left", worker, "--log-level", "warn",

@@ -119,7 +119,7 @@ def measured(make, rounds, seconds):
 def main():
     given = rows.options(__doc__, ROWS)
     torch.set_num_threads(1)
-    rounds, seconds = (2, 0.01) if given.quick else (36, 0.1)
+    rounds, seconds = (2, 0.01) if given.quick else rows.ROUNDS
     found = []
     for name in given.only:
         text, bar, make = ROWS[name]

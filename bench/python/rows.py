@@ -5,6 +5,8 @@ import json
 import pathlib
 import statistics
 
+ROUNDS = 36, 0.1  # how many, and the seconds of each: short, because the speed of a machine may change within a second
+
 
 def options(description, known, add_more=lambda parser: None):
     """The arguments of a program that measures the rows `known`. `--only` may name rows of other programs too."""

@@ -112,7 +112,7 @@ def main():
     given = rows.options(__doc__, ROWS)
     if not given.only:
         return
-    times = measured(given.only, *((2, 0.05) if given.quick else (36, 0.1)))
+    times = measured(given.only, *((2, 0.05) if given.quick else rows.ROUNDS))
     rows.write([rows.row(name, ROWS[name][0], ROWS[name][1], times[name, "TROUPE"], times[name, "TENSORPIPE"], peer="TensorPipe")
                 for name in given.only], given.out)
 

@@ -20,11 +20,11 @@ WHY_MISSING = """ Default RPC pickler does not serialize
             function code. Ensure that UDFs are defined on both caller and
             callee modules."""  # PyTorch's words
 interrupts = []  # what handlers of signals have raised meanwhile; the main thread raises it when it has read the answer
-# Forms of the usual values. No bytes of pickle begin with these.
+# Forms of the common values. No bytes of pickle begin with these.
 _TENSOR = b"\0"  # the value is the only tensor beside the bytes
 _CALL = b"\1"  # then pickled: a call's function, its arguments that are no tensors, those by name, the places of its tensors
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes))  # pickled without a name of a class or function
-_USUAL = _PLAIN | {torch.Tensor, types.FunctionType, internal.PythonUDF}
+_COMMON = _PLAIN | {torch.Tensor, types.FunctionType, internal.PythonUDF}
 
 
 def _tensor(index):
@@ -41,8 +41,8 @@ def _reduce_call(call):
     return copyreg.__newobj__, (internal.PythonUDF, *call)
 
 
-def _of_usual(value):
-    """Bytes and tensors of a usual value: few steps, and few names to look up. None for another value."""
+def _of_common(value):
+    """Bytes and tensors of a common value: few steps, and few names to look up. None for another value."""
     kind = type(value)
     if kind is torch.Tensor:
         return _TENSOR, [value]
@@ -84,7 +84,7 @@ class _Reducers:
         self.count = len(own)
         self.all = {**_usual._dispatch_table, torch.Tensor: _reduce_tensor, internal.PythonUDF: _reduce_call,
                     rpc.PyRRef: _usual._py_rref_reducer, rpc.RRef: _usual._rref_reducer, **own}
-        self.leave_usual = _USUAL.isdisjoint(own)  # none is for a usual value
+        self.leave_common = _COMMON.isdisjoint(own)  # none is for a common value
 
 
 _known = None
@@ -99,7 +99,7 @@ def serialize(value):
     known = _known
     if known is None or known.count != len(_usual._class_reducer_dict):
         known = _known = _Reducers()
-    if known.leave_usual and (found := _of_usual(value)) is not None:
+    if known.leave_common and (found := _of_common(value)) is not None:
         return found
     written = io.BytesIO()
     pickler = pickle.Pickler(written)

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include <troupe/actors/future.hpp>
+#include <troupe/actors/support/spin_pause.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 
 #include "rpc/python_thread.hpp"

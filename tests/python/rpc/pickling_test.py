@@ -113,7 +113,7 @@ class pickling(unittest.TestCase):
             for value in (internal.PythonUDF(given, (1, 2), {}), {"a": 1}, "text", 7, None):
                 self.assertEqual(_pickling.deserialize(pickle.dumps(value, protocol), []), value)
 
-    def test_a_reducer_for_a_usual_value_is_used(self):
+    def test_a_reducer_for_a_common_value_is_used(self):
         known = dict(internal._internal_rpc_pickler._class_reducer_dict)
         there_and_back(torch.rand(2))
         internal._internal_rpc_pickler._register_reducer(torch.Tensor, lambda tensor: (sum, (tensor.tolist(),)))

@@ -5,13 +5,14 @@
 
 #include <troupe/devices/cuda/block_codec.hpp>
 #include <troupe/devices/cuda/packing.hpp>
+#include <troupe/devices/cuda/sharing.hpp>
 
 /// The interface of libtroupe_cuda.so, the library of kernels: a table of C functions. The program looks up one symbol in the
 /// library, a function that returns the table. The library uses no symbol of the program.
 namespace troupe::devices::cuda {
 
 /// The version of the table. Raise it with each change of the table, of a struct in its arguments, or of what a function does.
-inline constexpr std::uint32_t functions_version = 2;
+inline constexpr std::uint32_t functions_version = 3;
 
 /// Each function queues one kernel on `stream` (a cudaStream_t; null is the default stream) and returns. The caller makes the
 /// device of the stream the current device. Elements and buffers are in the memory of the GPU. The result is 0, or the
@@ -28,6 +29,8 @@ struct functions {
   int (*decode_blocks)(const decoding* what, void* stream);
   /// Returns the text for a result, never null.
   const char* (*reason)(int result);
+  /// These functions queue no kernel.
+  sharing_functions sharing;
 };
 
 /// The type and the name of the one symbol that the library exports: a function that returns the table.

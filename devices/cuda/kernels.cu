@@ -86,6 +86,7 @@ extern "C" __attribute__((visibility("default"))) const troupe::devices::cuda::f
                                convert<from_float16, std::uint16_t, float>,
                                encode_blocks,
                                decode_blocks,
-                               reason};
+                               reason,
+                               sharing_table()};
   return &table;
 }

@@ -8,7 +8,7 @@ extern "C" const troupe::devices::cuda::functions* troupe_cuda_functions() {
   return nullptr;
 #else
   static const troupe::devices::cuda::functions table{
-    troupe::devices::cuda::functions_version + 1, {}, {}, {}, {}, {}, {}, {}, {}, {}};
+    troupe::devices::cuda::functions_version + 1, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   return &table;
 #endif
 }

@@ -21,6 +21,7 @@
 
 #include <troupe/engine/torch_version.hpp>
 
+#include "support/simulated_memory.hpp"
 #include "support/simulated_streams.hpp"
 
 namespace troupe::test::simulated {
@@ -83,23 +84,21 @@ struct block {
 std::atomic<int> tensors_left{std::numeric_limits<int>::max()};
 std::atomic<std::size_t> bytes_in_use{0};
 
-// A caching allocator would give this memory away when every stream that used it has come to this point. Work that wrongly
-// runs later may still touch the memory, so the process keeps it.
+// A caching allocator would give this memory away when every stream that used it has come to this point.
 void free_block(void* context) {
   const std::unique_ptr<block> freed(static_cast<block*>(context));
   if (freed->bytes == 0) return;
   bytes_in_use -= freed->bytes;
+  device_memory::all().close(freed->memory);
   auto& streams = stream_set::all();
   freed->used_on.push_back(freed->allocated_on);
   const auto left = std::make_shared<std::size_t>(freed->used_on.size());
   for (const auto& stream : freed->used_on) {
     streams.push(stream, [left, memory = freed->memory, bytes = freed->bytes] {
-      static auto* kept = new std::vector<void*>;  // reachable, so that a leak checker does not report them
       stream_set::all().change([&] {
-        if (--*left == 0) {
-          poison(memory, bytes);
-          kept->push_back(memory);
-        }
+        if (--*left > 0) return;
+        poison(memory, bytes);
+        device_memory::all().free(memory, bytes);
       });
     });
   }
@@ -108,7 +107,7 @@ void free_block(void* context) {
 struct device_allocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     const bool is_there = bytes == 0 || tensors_left-- > 0;
-    auto* memory = bytes == 0 || !is_there ? nullptr : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    auto* memory = bytes == 0 || !is_there ? nullptr : device_memory::all().allocate(bytes);
     TORCH_CHECK_WITH(OutOfMemoryError, memory != nullptr || bytes == 0, "simulated:", static_cast<int>(current_device),
                      " has no memory of ", bytes, " bytes");
     if (memory != nullptr) poison(memory, bytes);

@@ -2,6 +2,7 @@
 #include "support/simulated_streams.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -32,7 +33,12 @@ void stream_set::run(worker& own) {
   for (;;) {
     changed_.wait(lock, [&] { return !own.queue.empty(); });
     if (own.queue.front().passable) {
-      changed_.wait(lock, own.queue.front().passable);
+      constexpr std::chrono::microseconds asks_again_after{50};
+      const auto& hold = own.queue.front();
+      if (hold.changes_elsewhere)
+        while (!hold.passable()) changed_.wait_for(lock, asks_again_after);
+      else
+        changed_.wait(lock, hold.passable);
     } else {
       auto work = std::move(own.queue.front().work);
       lock.unlock();
@@ -55,14 +61,16 @@ void stream_set::put(const c10::Stream& to, task what) {
   changed_.notify_all();
 }
 
-void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(to, {std::move(work), nullptr}); }
+void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(to, {std::move(work), nullptr, false}); }
 
 /// Work for a broken stream is dropped: the memory that the kernel was to write may be freed.
 void stream_set::compute(const c10::Stream& to, std::function<void()> kernel) {
   if (!broken_) push(to, std::move(kernel));
 }
 
-void stream_set::hold(const c10::Stream& to, std::function<bool()> passable) { put(to, {nullptr, std::move(passable)}); }
+void stream_set::hold(const c10::Stream& to, std::function<bool()> passable, bool changes_elsewhere) {
+  put(to, {nullptr, std::move(passable), changes_elsewhere});
+}
 
 void stream_set::change(const std::function<void()>& what) {
   const std::lock_guard lock(mutex_);

@@ -38,8 +38,9 @@ class stream_set {
   void push(const c10::Stream& to, std::function<void()> work);
   /// Queues a kernel or a copy. Does nothing if the device is broken.
   void compute(const c10::Stream& to, std::function<void()> kernel);
-  /// Queues a wait until `passable` (called with the lock held) is true.
-  void hold(const c10::Stream& to, std::function<bool()> passable);
+  /// Queues a wait until `passable` (called with the lock held) is true. `changes_elsewhere`: another process changes it too, so
+  /// it is asked again and again.
+  void hold(const c10::Stream& to, std::function<bool()> passable, bool changes_elsewhere = false);
   /// Runs `what` with the lock held. Then the holds check their conditions again.
   void change(const std::function<void()>& what);
 
@@ -62,6 +63,7 @@ class stream_set {
   struct task {
     std::function<void()> work;
     std::function<bool()> passable;
+    bool changes_elsewhere = false;
   };
   struct worker {
     std::deque<task> queue;  // the task at the front is running

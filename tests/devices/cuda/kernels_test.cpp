@@ -90,10 +90,18 @@ BOOST_AUTO_TEST_CASE(without_a_gpu_each_launch_says_why_it_fails) {
   BOOST_TEST(pieces->add(memory, 16, 0));
   const devices::cuda::encoding encoding{nullptr, nullptr, nullptr, 256};
   const devices::cuda::decoding decoding{nullptr, nullptr, 256};
-  for (const int result : {table.pack(pieces.get(), memory, nullptr), table.unpack(pieces.get(), memory, nullptr),
-                           table.to_bfloat16(nullptr, nullptr, 1, nullptr), table.from_bfloat16(nullptr, nullptr, 1, nullptr),
-                           table.to_float16(nullptr, nullptr, 1, nullptr), table.from_float16(nullptr, nullptr, 1, nullptr),
-                           table.encode_blocks(&encoding, nullptr), table.decode_blocks(&decoding, nullptr)}) {
+  int index = 0;
+  const auto& sharing = table.sharing;
+  devices::cuda::memory_handle handle{};
+  std::uint64_t place = 0;
+  void* made = nullptr;
+  for (const int result : {sharing.share_memory(memory, &handle, &place), sharing.find_gpu(handle.gpu, &index),
+                           sharing.open_memory(0, &handle, &made, &place), sharing.make_event(0, &made, handle.handle),
+                           sharing.open_event(0, handle.handle, &made), table.pack(pieces.get(), memory, nullptr),
+                           table.unpack(pieces.get(), memory, nullptr), table.to_bfloat16(nullptr, nullptr, 1, nullptr),
+                           table.from_bfloat16(nullptr, nullptr, 1, nullptr), table.to_float16(nullptr, nullptr, 1, nullptr),
+                           table.from_float16(nullptr, nullptr, 1, nullptr), table.encode_blocks(&encoding, nullptr),
+                           table.decode_blocks(&decoding, nullptr)}) {
     BOOST_TEST(result != 0);
     BOOST_TEST(std::string(table.reason(result)).find("CUDA") != std::string::npos);
   }

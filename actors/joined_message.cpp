@@ -30,7 +30,8 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
   check_sum_travels(tensors, what);
   const auto map = here.maps.to(receiver.name(), receiver.devices());
   auto mapped_to = map ? here.maps.destinations(*map, tensors, what, receiver.name(), to) : std::vector<c10::Device>();
-  auto packed = here.outbox.pack(support::call_scope::context(), std::move(tensors), what, to, support::call_scope::format());
+  auto packed =
+    here.outbox.pack(support::call_scope::context(), std::move(tensors), what, to, support::call_scope::format(), false);
   packed.payload.modes =
     support::modes_of_thread(support::call_scope::current_bounds().autocast || here.options.carry_autocast);
   if (map) packed.payload.devices = std::move(mapped_to);

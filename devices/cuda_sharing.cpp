@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 
 #include <troupe/devices/cuda_kernels.hpp>
+#include <troupe/messages/errors.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
 namespace troupe::devices {
@@ -108,9 +109,13 @@ std::shared_ptr<shared_event> cuda_sharing::open_event(std::uint64_t process, co
 }
 
 memory_sharing* own_cuda_sharing() {
-  static cuda_sharing* const own = [] {
-    const auto* kernels = own_cuda_kernels();
-    return kernels != nullptr ? new cuda_sharing(*kernels) : nullptr;
+  static cuda_sharing* const own = []() -> cuda_sharing* {
+    try {
+      const auto* kernels = own_cuda_kernels();
+      return kernels != nullptr ? new cuda_sharing(*kernels) : nullptr;
+    } catch (const error&) {
+      return nullptr;
+    }
   }();
   return own;
 }

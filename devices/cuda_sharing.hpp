@@ -23,7 +23,7 @@ class cuda_sharing final : public memory_sharing {
   const cuda::functions& kernels_;
 };
 
-/// Null without own_cuda_kernels(). Throws as that function does.
+/// Null without own_cuda_kernels(), and if their library can't be loaded.
 memory_sharing* own_cuda_sharing();
 
 }  // namespace troupe::devices

@@ -8,7 +8,7 @@
 
 namespace troupe::devices {
 
-/// How processes share memory of this type of accelerator; null if they do not. Throws as load_cuda_kernels() does.
+/// How processes share memory of this type of accelerator; null if they do not.
 memory_sharing* sharing_of(c10::DeviceType type);
 
 /// For an accelerator that is not CUDA's: says how processes share its memory. `how` has to live until the process ends.

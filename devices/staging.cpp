@@ -18,6 +18,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <troupe/devices/present_devices.hpp>
+#include <troupe/devices/present_sharing.hpp>
 #include <troupe/engine/device_events.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
@@ -46,6 +47,9 @@ host_buffers& arrival_buffers(c10::DeviceType type) {
 }
 
 at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
+  const auto current_stream = [](c10::Device of) { return c10::impl::VirtualGuardImpl(of.type()).getStream(of); };
+  if (!tensor.is_cpu()) engine::record_use(tensor, current_stream(tensor.device()));
+  if (tensor.device() == device) return tensor;
   const c10::DeviceGuard guard(device);
   if (tensor.layout() != at::kStrided) return tensor.to(device);
   if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) {
@@ -53,7 +57,7 @@ at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
     there.copy_(tensor);
     return there;
   }
-  const c10::Stream current = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const c10::Stream current = current_stream(device);
   const c10::StreamGuard own(arrival_stream(device));
   const auto copied = std::make_shared<c10::Event>(device.type());
   const at::Tensor locked = arrival_buffers(device.type()).allocate(tensor, copied);
@@ -200,6 +204,8 @@ c10::Stream arrival_stream(c10::Device device) {
   return all->emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)).first->second;
 }
 
+bool staged::offers(const at::Tensor& tensor) const { return !made.empty() && is_offerable(tensor); }
+
 bool staged::ready() const {
   return std::all_of(events.begin(), events.end(), [](const auto& each) { return each->query(); });
 }
@@ -214,12 +220,23 @@ bool is_stageable(const at::Tensor& tensor) {
          !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && wire_number(tensor.device());
 }
 
-staged staging::to_host(std::vector<at::Tensor> tensors) {
-  staged result{std::move(tensors), {}, {}};
+bool is_offerable(const at::Tensor& tensor) {
+  return is_stageable(tensor) && tensor.nbytes() >= least_offered && tensor.scalar_type() != at::kBool;
+}
+
+staged staging::to_host(std::vector<at::Tensor> tensors, bool offers) {
+  staged result{std::move(tensors), {}, {}, {}};
+  if (offers) stay(result);
+  const auto stays = [&](c10::Device device) {
+    return std::any_of(result.made.begin(), result.made.end(), [&](const auto& each) { return each.first == device; });
+  };
   for (std::size_t i = 0; i < result.tensors.size(); ++i) {
     at::Tensor& tensor = result.tensors[i];
     if (!tensor.defined() || tensor.is_cpu() || !is_stageable(tensor)) continue;
     const c10::Device device = tensor.device();
+    result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
+    result.devices[i] = device;
+    if (stays(device) && is_offerable(tensor)) continue;
     const c10::DeviceGuard guard(device);
     const at::Tensor source = dense(tensor);
     auto& filled = event_for(device, result.events);
@@ -228,10 +245,35 @@ staged staging::to_host(std::vector<at::Tensor> tensors) {
     filled->record(c10::impl::VirtualGuardImpl(device.type())
                      .getStream(device));  // recorded again after each copy, so the event comes after the device's last copy
     tensor = std::move(host);
-    result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
-    result.devices[i] = device;
   }
   return result;
+}
+
+/// Makes the tensors that are offered dense, and records an event on each of their devices.
+void staging::stay(staged& all) {
+  auto* const sharing = accelerator_type() ? sharing_of(*accelerator_type()) : nullptr;
+  if (sharing == nullptr) return;
+  std::vector<c10::Device> devices;
+  for (auto& tensor : all.tensors) {
+    if (!is_offerable(tensor)) continue;
+    const c10::DeviceGuard guard(tensor.device());
+    tensor = dense(tensor);
+    if (std::find(devices.begin(), devices.end(), tensor.device()) == devices.end()) devices.push_back(tensor.device());
+  }
+  for (const auto& device : devices) {
+    try {
+      all.made.emplace_back(device, sharing->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device)));
+    } catch (const c10::Error&) {  // the tensors of this device are copied to the host
+    }
+  }
+}
+
+staged staging::to_host_after(const at::Tensor& tensor, shared_event& made) {
+  const c10::Device device = tensor.device();
+  const c10::StreamGuard own(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+  made.block(own.current_stream());
+  engine::record_use(tensor, own.current_stream());
+  return to_host({tensor});
 }
 
 host_buffers& staging::buffers(c10::DeviceType type) {
@@ -255,7 +297,8 @@ void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::De
   }
   const c10::AutoGradMode no_grad(false);
   for (std::size_t i = 0; i < devices.size(); ++i)
-    if (!devices[i].is_cpu() && tensors.at(i).defined()) tensors[i] = moved(tensors[i], devices[i], what, i);
+    if (tensors.at(i).defined() && !(devices[i].is_cpu() && tensors[i].is_cpu()))
+      tensors[i] = moved(tensors[i], devices[i], what, i);
 }
 
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
@@ -264,7 +307,7 @@ void move_to_devices(torch::autograd::variable_list& gradients, const torch::aut
   for (std::size_t i = 0; i < std::min(gradients.size(), edges.size()); ++i) {
     if (!gradients[i].defined() || !edges[i].is_valid()) continue;
     const c10::Device device = edges[i].function->input_metadata(edges[i].input_nr).device();
-    if (gradients[i].device() != device && is_present(device)) gradients[i] = moved(gradients[i], device, what, i);
+    if ((!gradients[i].is_cpu() || !device.is_cpu()) && is_present(device)) gradients[i] = moved(gradients[i], device, what, i);
   }
 }
 

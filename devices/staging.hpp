@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +16,7 @@
 #include <c10/core/Stream.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <troupe/devices/memory_sharing.hpp>
 #include <troupe/messages/mutex.hpp>
 
 namespace troupe::devices {
@@ -58,7 +60,11 @@ struct staged {
   std::vector<at::Tensor> tensors;   // on the CPU; all elements have arrived when all `events` have happened
   std::vector<c10::Device> devices;  // device of each tensor before the copy; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
+  /// For each device on which tensors stay: the event that happens when their elements are made.
+  std::vector<std::pair<c10::Device, std::shared_ptr<shared_event>>> made;
 
+  /// Whether the tensor stays on its device.
+  bool offers(const at::Tensor& tensor) const;
   /// True if all elements have arrived.
   bool ready() const;
   /// Waits until all elements have arrived. Throws the c10::Error of the device if the device failed.
@@ -74,6 +80,8 @@ struct staged {
 ///   ST-3  a CPU tensor is returned unchanged, without a copy.
 ///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
 ///         the tensor with a reason.
+///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. If the accelerator makes no event for other
+///         processes, no tensor is offered.
 /// Any thread may use the object.
 class staging {
  public:
@@ -81,11 +89,15 @@ class staging {
 
   explicit staging(std::size_t budget = default_budget) : budget_(budget) {}
 
-  staged to_host(std::vector<at::Tensor> tensors);
+  /// `offers`: whether the tensors that is_offerable() allows are offered.
+  staged to_host(std::vector<at::Tensor> tensors, bool offers = false);
+  /// Copies a tensor after `made`, on a stream that no other work waits for.
+  staged to_host_after(const at::Tensor& tensor, shared_event& made);
 
   host_buffers::usage used() const;
 
  private:
+  static void stay(staged& all);
   host_buffers& buffers(c10::DeviceType type);
 
   const std::size_t budget_;
@@ -96,6 +108,12 @@ class staging {
 /// True for a tensor that staging::to_host() copies to the host.
 bool is_stageable(const at::Tensor& tensor);
 
+/// Tensors of a device with fewer bytes are not offered: the host is the shorter way for them.
+inline constexpr std::size_t least_offered = std::size_t{64} << 10;
+/// True for a tensor of a device whose elements other processes of the machine can read. A tensor of bool can't be offered,
+/// because nobody would look whether its bytes are 0 or 1.
+bool is_offerable(const at::Tensor& tensor);
+
 /// Returns the stream on which arriving tensors are copied to `device`. All threads use the same stream.
 c10::Stream arrival_stream(c10::Device device);
 
@@ -105,6 +123,8 @@ c10::Stream arrival_stream(c10::Device device);
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory is spent
 ///         (staging::default_budget for the process). When the function returns, the memory of the tensors that arrived may be
 ///         overwritten.
+///   AV-3  a tensor that is on its device already is not copied. Its memory is not used again before work ends that is on the
+///         current stream. A tensor that goes from its device to the CPU makes the thread wait.
 /// Throws troupe::error(unsupported_tensor), before anything is copied, if this process lacks one of the devices. Throws
 /// troupe::error(function_failed) if a device fails or has no memory left. The error text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);

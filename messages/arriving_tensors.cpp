@@ -41,7 +41,8 @@ void arriving_tensors::take_offers(node_id sender, std::uint64_t process, const 
 }
 
 std::optional<errc> arriving_tensors::read_at_once(const tensor_offer& offer) noexcept try {
-  if (offer.offset != 0 || offer.bytes != offer.total || offer.bytes > most_read_at_once) return std::nullopt;
+  if (!offer.allocation.empty() || offer.offset != 0 || offer.bytes != offer.total || offer.bytes > most_read_at_once)
+    return std::nullopt;
   prepared_piece piece;
   auto failed = prepare(offer, piece);
   if (!failed) failed = read(offer, piece);
@@ -60,36 +61,71 @@ std::optional<error> arriving_tensors::prepare(const tensor_offer& offer, prepar
                                   std::to_string(offer.process) + ", which has no mark");
   }
   arrival* found = nullptr;
-  const char* why = offer.bytes <= most_offered ? begin(which, {offer.total, offer.offset, offer.bytes}, found)
-                                                : refuse(which, "a piece that is offered is too large");
+  const bool on_device = !offer.allocation.empty();
+  const auto* wrong = on_device ? (offer.bytes != offer.total ? "elements on a device are offered in parts" : nullptr)
+                                : (offer.bytes > most_offered ? "a piece that is offered is too large" : nullptr);
+  const char* why =
+    wrong != nullptr ? refuse(which, wrong) : begin(which, {offer.total, offer.offset, offer.bytes}, found, on_device);
   if (why != nullptr) return error(errc::malformed_message, why);
   piece = {found->number, drawn->second.mark};
   return std::nullopt;
 }
 
 std::optional<error> arriving_tensors::read(const tensor_offer& offer, const prepared_piece& piece) {
-  const auto find = [&]() TROUPE_REQUIRES(mutex_) {
-    const auto found = arrivals_.find({offer.from.value, offer.transfer});
-    return found != arrivals_.end() && found->second.number == piece.arrival ? found : arrivals_.end();
-  };
   const auto ended = [] { return error(errc::malformed_message, "a transfer ended before it was read"); };
   c10::Storage elements;
   {
     checked_lock lock(mutex_);
-    const auto found = find();
+    const auto found = find(offer, piece);
     if (found == arrivals_.end()) return ended();
     elements = found->second.elements;
   }
   const foreign_memory memory{offer.process, offer.mark};
   auto failed = memory.read(piece.mark, offer.address, static_cast<char*>(elements.mutable_data()) + offer.offset, offer.bytes);
   checked_lock lock(mutex_);
-  const auto found = find();
+  const auto found = find(offer, piece);
   if (found == arrivals_.end()) return failed ? failed : ended();
   if (failed)
     end(found);
   else
     found->second.came += offer.bytes;
   return failed;
+}
+
+arriving_tensors::found_arrival arriving_tensors::find(const tensor_offer& offer, const prepared_piece& piece) {
+  const auto found = arrivals_.find({offer.from.value, offer.transfer});
+  return found != arrivals_.end() && found->second.number == piece.arrival ? found : arrivals_.end();
+}
+
+/// Returns the arrival that still waits for a device, or the end of the arrivals.
+arriving_tensors::found_arrival arriving_tensors::expected(const tensor_offer& offer, const prepared_piece& piece) {
+  const auto found = find(offer, piece);
+  return found != arrivals_.end() && found->second.on_device && !found->second.elements ? found : arrivals_.end();
+}
+
+bool arriving_tensors::expects(const tensor_offer& offer, const prepared_piece& piece) {
+  checked_lock lock(mutex_);
+  return expected(offer, piece) != arrivals_.end();
+}
+
+std::optional<error> arriving_tensors::add(const tensor_offer& offer, const prepared_piece& piece, c10::Storage elements) {
+  checked_lock lock(mutex_);
+  const auto found = expected(offer, piece);
+  if (found == arrivals_.end()) return error(errc::malformed_message, "a transfer ended while a device copied it");
+  found->second.elements = std::move(elements);
+  found->second.came += offer.bytes;
+  return std::nullopt;
+}
+
+void arriving_tensors::give_up(const tensor_offer& offer, const prepared_piece& piece) {
+  checked_lock lock(mutex_);
+  if (const auto found = expected(offer, piece); found != arrivals_.end()) end(found);
+}
+
+std::optional<std::uint64_t> arriving_tensors::process_of(node_id sender) {
+  checked_lock lock(mutex_);
+  const auto drawn = marks_.find(sender.value);
+  return drawn == marks_.end() ? std::nullopt : std::optional(drawn->second.process);
 }
 
 const char* arriving_tensors::refuse(const key& which, const char* why) {
@@ -119,7 +155,7 @@ bool arriving_tensors::may_come(const account& sender, const extent& piece) cons
          piece.total <= most_announced - sender.announced;
 }
 
-const char* arriving_tensors::begin(const key& which, const extent& piece, arrival*& target) {
+const char* arriving_tensors::begin(const key& which, const extent& piece, arrival*& target, bool on_device) {
   if (piece.total < least_bytes || piece.total > max_payload_bytes)
     return refuse(which, "a piece is of a tensor that is too small to come in pieces, or too large to travel");
   if (piece.offset > piece.total || piece.bytes > piece.total - piece.offset)
@@ -131,14 +167,15 @@ const char* arriving_tensors::begin(const key& which, const extent& piece, arriv
   if (!may_come(sender == waiting_.end() ? account{} : sender->second, piece))
     return refuse(which, "more elements of its sender wait for their messages than this node keeps of one sender");
   if (piece.offset == 0) {
-    auto elements = memory_.make(piece.total);  // first, because it may throw
+    auto elements = on_device ? c10::Storage() : memory_.make(piece.total);  // first, because it may throw
     auto& of = waiting_[which.first];
-    arrivals_[which] = {++last_, std::move(elements), piece.total, 0, 0};
+    arrivals_[which] = {++last_, std::move(elements), piece.total, 0, 0, on_device};
     of.announced += piece.total;
     ++of.transfers;
   }
   const auto found = arrivals_.find(which);
-  if (found == arrivals_.end() || found->second.total != piece.total || found->second.begun != piece.offset)
+  if (found == arrivals_.end() || found->second.on_device != on_device || found->second.total != piece.total ||
+      found->second.begun != piece.offset)
     return refuse(which, "a piece does not go on where the one before it ended");
   found->second.begun += piece.bytes;
   waiting_.at(which.first).begun += piece.bytes;

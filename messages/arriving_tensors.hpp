@@ -28,6 +28,7 @@ namespace troupe {
 ///   AT-4  limit_sender() limits how many bytes and transfers of one sender wait to be taken. The transfers of a sender
 ///         announce at most `announced_factor` times the bytes of this limit. A piece beyond a limit ends its transfer.
 ///   AT-5  offers are read only of a sender that got a mark (take_offers), and only out of the process that got it.
+///   AT-6  elements that a device copies are handed out only when the copy has ended. A transfer that ended before gets none.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. A transfer takes at least one
@@ -63,8 +64,8 @@ class arriving_tensors {
     std::uint64_t arrival = 0;
     memory_mark mark;  // which the process of the sender must have
   };
-  /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. Returns no error on
-  /// success; `refused` if the sender got no mark; `malformed_message` if the offer is wrong. Throws std::bad_alloc.
+  /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. An offer on a device has a
+  /// whole transfer, which a device will copy. Returns no error on success; `refused` if the sender got no mark; `malformed_message` if the offer is wrong. Throws std::bad_alloc.
   std::optional<error> prepare(const tensor_offer& offer, prepared_piece& piece);
   /// Reads an offered piece that was prepared, on this thread and without blocking other threads. The pieces of a transfer may
   /// be read in any order, and at the same time. Returns no error on success; `refused` if nothing can be read from that
@@ -73,6 +74,15 @@ class arriving_tensors {
   /// Prepares and reads the offer if it has a whole transfer of at most most_read_at_once bytes; otherwise returns nothing.
   /// Returns errc::none on success.
   std::optional<errc> read_at_once(const tensor_offer& offer) noexcept;
+
+  /// Whether the arrival of a prepared offer on a device has neither ended nor got its elements.
+  bool expects(const tensor_offer& offer, const prepared_piece& piece);
+  /// Adds the elements of a prepared offer that a device has copied. Returns malformed_message if the arrival has ended.
+  std::optional<error> add(const tensor_offer& offer, const prepared_piece& piece, c10::Storage elements);
+  /// Ends the arrival of a prepared offer on a device, whose elements will not come.
+  void give_up(const tensor_offer& offer, const prepared_piece& piece);
+  /// The process whose offers of this sender are read; nothing if the sender got no mark.
+  std::optional<std::uint64_t> process_of(node_id sender);
 
   /// Ends a transfer and returns its elements. Returns an empty storage if the transfer is not complete or has another size.
   c10::Storage take(node_id from, std::uint64_t transfer, std::uint64_t bytes);
@@ -89,10 +99,11 @@ class arriving_tensors {
  private:
   struct arrival {
     std::uint64_t number = 0;  // of the transfer, and of how often it has begun
-    c10::Storage elements;
+    c10::Storage elements;     // null as long as a device copies them
     std::uint64_t total = 0;
     std::uint64_t begun = 0;  // bytes of the pieces that have come, or are read
     std::uint64_t came = 0;
+    bool on_device = false;
   };
   /// Sums over the transfers of one sender that were not taken yet.
   struct account {
@@ -113,11 +124,13 @@ class arriving_tensors {
 
   // Finds the arrival that a piece belongs to, and begins the piece. Returns null, or why the piece is refused. If the piece is
   // refused, nothing of the transfer is kept.
-  const char* begin(const key& which, const extent& piece, arrival*& target) TROUPE_REQUIRES(mutex_);
+  const char* begin(const key& which, const extent& piece, arrival*& target, bool on_device = false) TROUPE_REQUIRES(mutex_);
   const char* refuse(const key& which, const char* why) TROUPE_REQUIRES(mutex_);
   bool may_come(const account& sender, const extent& piece) const TROUPE_REQUIRES(mutex_);
 
   using found_arrival = std::map<key, arrival>::iterator;
+  found_arrival find(const tensor_offer& offer, const prepared_piece& piece) TROUPE_REQUIRES(mutex_);
+  found_arrival expected(const tensor_offer& offer, const prepared_piece& piece) TROUPE_REQUIRES(mutex_);
   found_arrival end(found_arrival which) TROUPE_REQUIRES(mutex_);
   void end(const key& which) TROUPE_REQUIRES(mutex_);
 

@@ -124,6 +124,9 @@ caf::error write(caf::serializer& sink, const T& x) {
     if (!tensors_in(x).empty()) {
       payload = describe_tensors(tensors_in(x), *header->mutable_tensors(), forms, packings_of(x));
       payload -= leave_out(ahead_of(x), *header->mutable_tensors(), forms);
+      for (const auto& each : forms)
+        if (each.defined() && !each.is_cpu())
+          return make_error(errc::unsupported_tensor, "a tensor on device " + each.device().str() + " was not offered before");
     }
   } else if constexpr (std::same_as<T, tensor_piece>) {
     if (x.elements.defined()) payload = forms.emplace_back(x.elements).nbytes();

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -18,6 +20,12 @@
 #include <troupe/messages/weight_share.hpp>
 #include <troupe/messages/wire_format.hpp>
 
+namespace troupe::devices {
+
+class shared_event;
+
+}  // namespace troupe::devices
+
 /// The typed messages between nodes. Each struct is one CAF message type. On the wire a struct is a protobuf header and the
 /// bytes of its tensors. Within one process messages are not serialised. Tensors in a message do not change after the message
 /// was sent.
@@ -29,6 +37,8 @@ namespace troupe {
 struct sent_ahead {
   node_id from;
   std::vector<std::uint64_t> transfers;
+  // On the sending node: when the elements of the tensors on each device are made. The receiver gets them as offers.
+  std::vector<std::pair<c10::Device, std::shared_ptr<devices::shared_event>>> made = {};
 };
 
 /// A piece of the elements of a large tensor, for a node that will get the message with that tensor. Transfer numbers ascend,
@@ -57,19 +67,22 @@ struct memory_mark {
 };
 
 /// A piece whose elements the receiver reads out of the sender's memory. The elements stay there until the offer is answered.
-/// If the answer is an error, the sender sends the whole transfer again, in tensor_pieces.
+/// If the answer is an error, the sender sends the whole transfer again, in tensor_pieces. Elements on a device are offered as
+/// one piece, with the handles of devices/memory_sharing.hpp.
 struct tensor_offer {
   node_id from;
   std::uint64_t transfer = 0;
   std::uint64_t total = 0;  // total and offset: as in tensor_piece
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;    // bytes of this piece
-  std::uint64_t address = 0;  // address of the elements of this piece
-  std::uint64_t process = 0;  // process number of the sender
-  std::uint64_t mark = 0;     // address of the receiver's mark in the sender's memory
+  std::uint64_t bytes = 0;      // bytes of this piece
+  std::uint64_t address = 0;    // address of the elements of this piece; on a device: their place in the allocation
+  std::uint64_t process = 0;    // process number of the sender
+  std::uint64_t mark = 0;       // address of the receiver's mark in the sender's memory
+  std::string allocation = {};  // on a device: the handle of the allocation
+  std::string event = {};       // on a device: the handle of the event after which the elements are made
   /// What became of the elements of a small offer when this message was read; nothing: a memory reader has to read them. Not
   /// written.
-  std::optional<errc> read_at_once;
+  std::optional<errc> read_at_once = {};
 };
 
 /// Tensors that join the graphs of two nodes. The tensors travel detached; `requires_grad` says which of them the receiver

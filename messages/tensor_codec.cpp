@@ -225,13 +225,14 @@ bool holds_only_bools(const at::Tensor& tensor) {
   return seen <= 1;
 }
 
-// Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come.
+// Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come. They
+// may be on a device, and then no second tensor gets them.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
   const auto transfer = header.ahead(at.component);
   const auto bytes = header.payloads(at.component);
   c10::Storage storage;
   for (const auto& [number, elements] : at.came)
-    if (number == transfer && elements.nbytes() == bytes) storage = twin_of(elements);
+    if (number == transfer && elements.nbytes() == bytes && elements.device().is_cpu()) storage = twin_of(elements);
   if (!storage) {
     if (auto* arriving = arriving_at(source)) storage = arriving->take({header.ahead_from()}, transfer, bytes);
     if (storage) at.came.emplace_back(transfer, storage);
@@ -264,6 +265,8 @@ caf::error read_component(const wire::Tensors& header, caf::deserializer& source
   if (!ahead && to.nbytes() != 0) {
     if (auto failed = source.apply_raw(to.nbytes(), to.mutable_data_ptr())) return failed;
   }
+  if (dtype == at::ScalarType::Bool && !to.is_cpu())
+    return make_error(errc::malformed_message, at_tensor(index, "of bool came from a device to a device"));
   if (dtype == at::ScalarType::Bool && !holds_only_bools(to))
     return make_error(errc::malformed_message, at_tensor(index, "of bool holds bytes other than 0 and 1"));
   return caf::none;
@@ -274,6 +277,8 @@ caf::error read_sparse(const wire::Tensors& header, caf::deserializer& source, i
   at::Tensor values;
   if (auto failed = read_component(header, source, index, at, indices)) return failed;
   if (auto failed = read_component(header, source, index, at, values)) return failed;
+  if (!indices.is_cpu() || !values.is_cpu())
+    return make_error(errc::malformed_message, at_tensor(index, "is sparse, and came from a device to a device"));
   auto sparse = dimensions(header.sparse_sizes(), at.sparse_size, static_cast<std::size_t>(indices.size(0)));
   bool coalesced = header.coalesced(at.sparse++) != 0;
   at.sparse_size += static_cast<int>(sparse.size());
@@ -299,6 +304,8 @@ caf::error read_packed(const wire::Tensors& header, caf::deserializer& source, i
     to = take_ahead(header, source, at, at::kByte);
     if (!to.defined())
       return make_error(errc::malformed_message, at_tensor(index, "should have come ahead of the message, and did not"));
+    if (!to.is_cpu())
+      return make_error(errc::malformed_message, at_tensor(index, "is compressed, and came from a device to a device"));
     to.unsafeGetTensorImpl()->set_sizes_contiguous({bytes});
   }
   const std::uint32_t shape = header.shapes(at.component++);
@@ -377,7 +384,7 @@ std::uint64_t describe_tensors(const std::vector<at::Tensor>& tensors, wire::Ten
       to.add_kinds(kind_undefined);
       continue;
     }
-    check_can_travel(tensors[i], "tensor " + std::to_string(i));
+    check_can_travel(tensors[i], "tensor " + std::to_string(i), true);
     if (!packings.empty() && packings[i].format != wire_format::exact) {
       total += describe_packed(tensors[i], packings[i], to, forms);
       continue;

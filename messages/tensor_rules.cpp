@@ -88,7 +88,7 @@ std::uint64_t payload_bytes(const std::vector<at::Tensor>& tensors) {
 
 namespace {
 
-std::string refusal(const at::Tensor& tensor);
+std::string refusal(const at::Tensor& tensor, bool offered = false);
 
 // Returns why a sparse tensor can't travel; empty if it can. Its indices and its values travel.
 std::string refusal_of_sparse(const at::Tensor& tensor) {
@@ -102,12 +102,12 @@ std::string refusal_of_sparse(const at::Tensor& tensor) {
   return refusal(tensor._values());
 }
 
-std::string refusal(const at::Tensor& tensor) {
+std::string refusal(const at::Tensor& tensor, bool offered) {
   if (tensor.is_nested()) return "is nested; send its parts (unbind)";
   if (tensor.is_quantized()) return "is quantised; send its dequantize()";
   if (tensor.is_sparse()) return refusal_of_sparse(tensor);
   if (tensor.layout() != at::kStrided) return "has layout " + layout_name(tensor.layout()) + "; send its to_dense()";
-  if (!tensor.device().is_cpu()) return "is on device " + tensor.device().str() + "; send its cpu()";
+  if (!tensor.device().is_cpu() && !offered) return "is on device " + tensor.device().str() + "; send its cpu()";
   if (at::isTensorSubclassLike(tensor) || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
     return "is a wrapper or subclass without elements of its own; send the tensor in it";
   if (!wire_number(tensor.scalar_type())) return "has a dtype that does not travel; convert it with to(dtype)";
@@ -181,14 +181,14 @@ std::string describe(const at::Tensor& tensor) {
   return text + ']';
 }
 
-std::string why_it_cannot_travel(const at::Tensor& tensor) {
+std::string why_it_cannot_travel(const at::Tensor& tensor, bool offered) {
   if (!tensor.defined()) return {};
-  std::string why = refusal(tensor);
+  std::string why = refusal(tensor, offered);
   return why.empty() ? why : "the tensor " + describe(tensor) + " can't travel between nodes: it " + why;
 }
 
-void check_can_travel(const at::Tensor& tensor, std::string_view what) {
-  std::string why = why_it_cannot_travel(tensor);
+void check_can_travel(const at::Tensor& tensor, std::string_view what, bool offered) {
+  std::string why = why_it_cannot_travel(tensor, offered);
   if (!why.empty()) throw error(errc::unsupported_tensor, std::string(what) + ": " + why);
 }
 

@@ -13,8 +13,8 @@
 #include <troupe/messages/message_size.hpp>
 
 /// Which tensors travel: strided and sparse (COO) tensors on the CPU, of every dtype that has a size in bytes and is not
-/// quantised. Strided tensors of an accelerator are copied to the CPU first (devices/staging.hpp); the number of their device
-/// travels with them.
+/// quantised. Strided tensors of an accelerator are copied to the CPU first, or are offered (devices/staging.hpp); the number of
+/// their device travels with them.
 namespace troupe {
 
 inline constexpr std::size_t max_tensor_dimensions = 1024;
@@ -27,12 +27,12 @@ std::uint64_t payload_bytes(const at::Tensor& tensor);
 std::uint64_t payload_bytes(const std::vector<at::Tensor>& tensors);
 
 /// Returns why the tensor can't travel, with its dtype, its shape and what to do; empty if the tensor can travel. An undefined
-/// tensor can travel.
-std::string why_it_cannot_travel(const at::Tensor& tensor);
+/// tensor can travel. `offered`: a strided tensor of a device can, because its elements are offered (tensor_offer).
+std::string why_it_cannot_travel(const at::Tensor& tensor, bool offered = false);
 
 /// Throws troupe::error(unsupported_tensor) if the tensor can't travel. The text begins with `what`. To be called before
 /// sending, because CAF drops an error that occurs while it writes a message.
-void check_can_travel(const at::Tensor& tensor, std::string_view what);
+void check_can_travel(const at::Tensor& tensor, std::string_view what, bool offered = false);
 
 /// Throws troupe::error(unsupported_tensor) if the tensors, on whatever device they are, have more bytes together than one
 /// struct may have. The text begins with `what`.

@@ -7,15 +7,17 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/TensorOptions.h>
 #include <c10/core/impl/COW.h>
 
 #include <troupe/messages/expect.hpp>
 
 namespace troupe {
 
-/// Makes a CPU tensor over the storage, still without a shape.
+/// Makes a tensor over the storage, still without a shape.
 inline at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
-  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
+  const auto key = c10::computeDispatchKey(std::nullopt, std::nullopt, storage.device());
+  return at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(key),
                                                   c10::scalarTypeToTypeMeta(dtype));
 }
 

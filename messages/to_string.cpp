@@ -19,6 +19,8 @@ void hide(wire::MemoryMark& header) { header.clear_words(); }
 void hide(wire::TensorOffer& header) {
   header.clear_address();
   header.clear_mark();
+  header.clear_allocation();
+  header.clear_event();
 }
 
 /// Returns notes on the struct: parts that its header does not have (tensors), or has only as a number (error codes).

@@ -386,6 +386,8 @@ void fields(auto& a, is<tensor_offer> auto& x) {
   a(x.address, &h::address, &h::set_address);
   a(x.process, &h::process, &h::set_process);
   a(x.mark, &h::mark, &h::set_mark);
+  a(x.allocation, &h::allocation, &h::mutable_allocation);
+  a(x.event, &h::event, &h::mutable_event);
 }
 
 // Defined in wire_status.cpp.

@@ -80,9 +80,10 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
-  caf::reacts_to<support::capacity_atom, capacity_wish_ptr>,             // the gateway sends it to itself again, to look again
-  caf::reacts_to<incoming_call_ptr>,                                     // a worker has run the call (incoming_call::worker)
-  caf::reacts_to<incoming_offer_ptr>,                                    // the elements were read, or the reading failed
+  caf::reacts_to<support::capacity_atom, capacity_wish_ptr>,  // the gateway sends it to itself again, to look again
+  caf::reacts_to<incoming_call_ptr>,                          // a worker has run the call (incoming_call::worker)
+  caf::reacts_to<incoming_offer_ptr>,                         // the elements were read, or the reading failed
+  caf::reacts_to<host_copy_ptr>,
   caf::reacts_to<support::free_atom, call_worker_actor, std::uint32_t>,  // free worker, depth of its call; the result is late
   caf::reacts_to<support::tick_atom>,                                    // time to end workers that were idle for long
   caf::reacts_to<support::blocked_atom>, caf::reacts_to<support::resumed_atom>, caf::reacts_to<peer_up>,

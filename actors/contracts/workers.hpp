@@ -2,6 +2,7 @@
 // Tests: tests/actors/passes/cpu_continuation_test.cpp, tests/actors/distributed_pass_test.cpp, tests/actors/transfers/memory_reader_test.cpp
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,11 +14,18 @@
 
 #include <troupe/actors/contracts/graph_task.hpp>
 #include <troupe/actors/contracts/jobs.hpp>
+#include <troupe/actors/support/atoms.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/messages.hpp>
 
 /// The actors that compute or copy. Each actor has a thread of its own (support/thread_actor.hpp).
+namespace troupe::devices {
+
+class foreign_copy;
+
+}  // namespace troupe::devices
+
 namespace troupe::contracts {
 
 /// A burst to run, and the graph task to which it returns.
@@ -63,12 +71,23 @@ struct incoming_offer {
   arriving_tensors::prepared_piece piece;
   caf::response_promise promise;  // to be delivered only by `gateway`
   std::optional<error> failure;
+  std::shared_ptr<devices::foreign_copy> copy = nullptr;  // of an offer on a device: the copy that runs
 };
 using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 
-/// A thread that reads offered elements, one offer after another. So the network thread copies only small ones.
+/// A thread that reads offered elements, one offer after another. So the network thread copies only small ones. Elements on
+/// devices are copied by a device; the thread only asks it whether the copies are done.
 ///   MR-1  every offer is returned to `gateway`, either read or with a failure.
-using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>>;
+///   MR-2  an offer on a device is returned when its copy is done, or when its transfer has ended. It waits for no other copy.
+using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>, caf::reacts_to<support::tick_atom>>;
+
+/// A transfer on a device whose copy to the host is done, or has failed.
+struct host_copy {
+  node_id to;
+  std::uint64_t transfer = 0;
+  bool failed = false;
+};
+using host_copy_ptr = std::shared_ptr<host_copy>;
 
 }  // namespace troupe::contracts
 
@@ -76,3 +95,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::burst_job)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::merge_gradients)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::discarded)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::incoming_offer_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::contracts::host_copy_ptr)

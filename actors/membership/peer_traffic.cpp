@@ -20,12 +20,13 @@ constexpr const char* not_connected = "not connected";
 
 void peer_traffic::list(const member& who, bool is_peer) {
   const checked_lock lock(mutex_);
-  auto& [node, was_connected] = traffic_[who.id];
+  auto& [node, was_connected, over_the_host] = traffic_[who.id];
   was_connected = was_connected || is_peer;
   if (is_peer) out_of_reach_.erase(who.id);
   node.who = who;
   node.transport = is_peer ? "" : not_connected;
   if (std::exchange(node.up, true)) return;
+  over_the_host = false;
   node.since_ns = clock_();
   node.gone = false;
   node.reason.clear();
@@ -64,6 +65,18 @@ void peer_traffic::clear() {
     node.seen.transport.clear();
   }
   out_of_reach_.clear();
+}
+
+bool peer_traffic::note_over_the_host(node_id id) {
+  const checked_lock lock(mutex_);
+  const auto found = traffic_.find(id);
+  return found != traffic_.end() && !std::exchange(found->second.over_the_host, true);
+}
+
+bool peer_traffic::is_over_the_host(node_id id) const {
+  const checked_lock lock(mutex_);
+  const auto found = traffic_.find(id);
+  return found != traffic_.end() && found->second.over_the_host;
 }
 
 void peer_traffic::note_obstacle(const member& who, const std::string& reason) {

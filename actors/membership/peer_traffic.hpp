@@ -54,6 +54,10 @@ class peer_traffic {
   /// Counts bytes of tensors that this node has read out of the node's memory.
   void read(node_id from, std::uint64_t bytes) const;
 
+  /// Says that tensors of devices go to the peer over the host, until it is listed again. Returns whether this is news.
+  bool note_over_the_host(node_id id);
+  bool is_over_the_host(node_id id) const;
+
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the node is not known.
   std::string name(node_id id) const;
   enum class which {
@@ -70,6 +74,7 @@ class peer_traffic {
   struct node {
     peer_status seen;
     bool was_connected = false;
+    bool over_the_host = false;  // see note_over_the_host()
   };
   struct use {
     bool is_listed = false;

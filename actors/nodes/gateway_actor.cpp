@@ -106,6 +106,7 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](const contracts::outgoing_gradients_ptr& what) { transfers.send(what); },
     [this](support::capacity_atom, const contracts::capacity_wish_ptr& what) { transfers.wish(what); },
     [this](const contracts::incoming_offer_ptr& job) { transfers.was_read(*job); },
+    [this](const contracts::host_copy_ptr& what) { transfers.was_copied(*what); },
     [this](support::free_atom, const contracts::call_worker_actor& worker, std::uint32_t depth) {
       workers.is_free(worker, depth);
     },

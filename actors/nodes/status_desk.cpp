@@ -99,7 +99,9 @@ node_status status_desk::with(std::vector<peer_status> peers) const {
   for (auto& each : result.peers) {
     each.contexts = opened[each.who.id];
     const auto gateway = here_.directory.gateway(each.who.id);
-    if (gateway) each.transport = membership::transport_to(*here_.actors.system, gateway.node());
+    if (!gateway) continue;
+    each.transport = membership::transport_to(*here_.actors.system, gateway.node());
+    if (here_.directory.traffic.is_over_the_host(each.who.id)) each.transport += ", tensors of devices over the host";
   }
   return result;
 }

@@ -68,9 +68,11 @@ class gradient_outlet : public engine::outlet {
     message.unreached = std::move(unreached);
     if (work_->create_graph) join(message, gradients, to);
     leave_out_repetition(message, gradients);
-    auto staged = departures_.stage.to_host(std::move(gradients));
+    auto staged = services_.outbox.stage(std::move(gradients), to, from.back.format);
     for (const auto& gradient : staged.tensors)
-      if (gradient.defined()) check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'");
+      if (gradient.defined())
+        check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'", staged.offers(gradient));
+    message.ahead.made = staged.made;
     message.gradients = travelling_forms(staged.tensors);
     if (staged.events.empty()) make_ready(services_, message, to, from.back);
     auto credit = take_credit(to, message.gradients);

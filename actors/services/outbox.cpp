@@ -15,7 +15,7 @@
 namespace troupe::services {
 
 outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
-                            wire_format format) {
+                            wire_format format, bool by_gateway) {
   packed result;
   auto& payload = result.payload;
   TROUPE_EXPECT(departures_);
@@ -25,13 +25,14 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
   warn_of_profiler(to);
   devices::staged staged;
   try {
-    staged = departures_->stage.to_host(tensors);
+    staged = by_gateway ? stage(tensors, to, format) : departures_->stage.to_host(tensors);
   } catch (const c10::Error& failed) {
     throw error(errc::function_failed,
                 what + ": its tensors could not be copied to the host: " + failed.what_without_backtrace());
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].defined()) check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what);
+    if (tensors[i].defined())
+      check_can_travel(staged.tensors[i], "tensor " + std::to_string(i) + " of " + what, staged.offers(staged.tensors[i]));
   if (context && c10::GradMode::is_enabled()) result.send = engine::attach_send(payload.message, tensors);
   payload.detached = !context && c10::GradMode::is_enabled() && std::any_of(tensors.begin(), tensors.end(), [](const auto& x) {
     return x.defined() && x.requires_grad();
@@ -42,8 +43,21 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
   payload.format = format;
   if (staged.events.empty()) compress(payload.tensors, payload.packings, to, format);
   payload.devices = staged.devices;
+  payload.ahead.made = staged.made;
   result.arriving = std::move(staged);
   return result;
+}
+
+devices::staged outbox::stage(std::vector<at::Tensor> tensors, node_id to, wire_format format) {
+  TROUPE_EXPECT(departures_);
+  const auto may_read = [&] {
+    if (!options_.direct_memory || to == self_.id() || format_for(to, format) != wire_format::exact) return false;
+    if (!is_loopback(directory_.host(to)) || directory_.traffic.is_over_the_host(to)) return false;
+    const auto there = directory_.devices(to);
+    return std::any_of(there.begin(), there.end(), [](const auto& each) { return !each.is_cpu(); });
+  };
+  const bool offers = std::any_of(tensors.begin(), tensors.end(), devices::is_offerable) && may_read();
+  return departures_->stage.to_host(std::move(tensors), offers);
 }
 
 void outbox::warn_detached(const std::string& what) {

@@ -52,9 +52,13 @@ class outbox {
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
   /// of the error. `format`: the format in which the tensors travel if the node `to` can read this format. If `arriving` has
-  /// events, the tensors are not compressed yet: the caller calls compress() when all elements have come.
+  /// events, the tensors are not compressed yet: the caller calls compress() when all elements have come. `by_gateway`: whether
+  /// the gateway sends the message, so that tensors on devices can be offered.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
-              wire_format format = wire_format::exact);
+              wire_format format = wire_format::exact, bool by_gateway = true);
+  /// Copies tensors to the host for a message in this format to node `to`. Large ones stay on their device if the node may read
+  /// them there: it is in another process of this machine, and has said nothing against it.
+  devices::staged stage(std::vector<at::Tensor> tensors, node_id to, wire_format format);
   /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, unless
   /// settings::warn_detached is false.
   void warn_detached(const std::string& what);

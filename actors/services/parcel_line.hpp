@@ -65,8 +65,9 @@ class parcel_line {
   }
 
   /// How long to sleep; 0: only yield to other threads.
-  std::int64_t pause_ns(std::int64_t now_ns) const noexcept {
-    const auto waited_ns = now_ns - begin_ns_;
+  std::int64_t pause_ns(std::int64_t now_ns) const noexcept { return pause_after(now_ns - begin_ns_); }
+  /// How long a thread pauses that has asked devices for so long without an answer (PN-2).
+  static std::int64_t pause_after(std::int64_t waited_ns) noexcept {
     return waited_ns < patience_ns ? 0 : std::min(waited_ns / 8, longest_ns);
   }
 

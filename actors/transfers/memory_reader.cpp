@@ -3,32 +3,110 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/services/parcel_line.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
+#include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/expect.hpp>
 
 namespace troupe::transfers {
 
-contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here) {
-  const auto make = [here](const contracts::memory_reader_actor&) {
-    return std::tuple{[here](contracts::incoming_offer_ptr& job) {
-      try {
-        job->failure = here.network.arriving->read(job->offer, job->piece);
-      } catch (const std::exception& reason) {  // for example no memory for a text
-        job->failure = error(errc::function_failed, reason.what());
-      }
-      caf::anon_send(here.actors.gateway, std::move(job));
-    }};
+namespace {
+
+/// The offers on devices whose copies run.
+class device_copies {
+ public:
+  explicit device_copies(arriving_tensors& arriving) : arriving_(arriving) {}
+
+  bool empty() const { return running_.empty(); }
+
+  /// Begins the copy. Throws troupe::error if it can't begin.
+  void begin(devices::foreign_devices& devices, const contracts::incoming_offer_ptr& job) {
+    try {
+      job->copy = devices.copy(job->offer);
+    } catch (...) {
+      arriving_.give_up(job->offer, job->piece);
+      throw;
+    }
+    if (running_.empty()) begin_ns_ = support::steady_ns();
+    running_.push_back(job);
+  }
+
+  /// Returns the offers whose copies are done, or whose transfers have ended.
+  std::vector<contracts::incoming_offer_ptr> ended() {
+    const auto first = std::stable_partition(running_.begin(), running_.end(), [this](const auto& job) { return runs(*job); });
+    std::vector<contracts::incoming_offer_ptr> result(std::make_move_iterator(first), std::make_move_iterator(running_.end()));
+    running_.erase(first, running_.end());
+    if (!result.empty()) begin_ns_ = support::steady_ns();
+    return result;
+  }
+
+  /// Lets some time pass before the devices are asked again.
+  void pause() const {
+    const auto for_ns = services::parcel_line::pause_after(support::steady_ns() - begin_ns_);
+    for_ns == 0 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::nanoseconds(for_ns));
+  }
+
+ private:
+  bool runs(contracts::incoming_offer& job) {
+    try {
+      if (!job.copy->is_done() && arriving_.expects(job.offer, job.piece)) return true;
+      job.failure = arriving_.add(job.offer, job.piece, job.copy->elements());
+    } catch (const c10::Error& reason) {
+      job.failure = error(errc::function_failed, reason.what_without_backtrace());
+      arriving_.give_up(job.offer, job.piece);
+    }
+    job.copy = nullptr;
+    return false;
+  }
+
+  arriving_tensors& arriving_;
+  std::vector<contracts::incoming_offer_ptr> running_;
+  std::int64_t begin_ns_ = 0;  // when the last copy ended, or the first one began
+};
+
+}  // namespace
+
+contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here,
+                                                   std::shared_ptr<devices::foreign_devices> devices) {
+  const auto make = [here, devices = std::move(devices)](const contracts::memory_reader_actor& self) {
+    const auto copies = std::make_shared<device_copies>(*here.network.arriving);
+    const auto look = [here, self, copies] {
+      for (auto& each : copies->ended()) caf::anon_send(here.actors.gateway, std::move(each));
+      if (!copies->empty()) caf::anon_send(self, support::tick_atom::value);
+    };
+    return std::tuple{[here, devices, copies, look](contracts::incoming_offer_ptr& job) {
+                        const bool waited = !copies->empty();
+                        try {
+                          if (job->offer.allocation.empty())
+                            job->failure = here.network.arriving->read(job->offer, job->piece);
+                          else
+                            copies->begin(*devices, job);
+                        } catch (const error& reason) {
+                          job->failure = reason;
+                        } catch (const std::exception& reason) {  // for example no memory for the tensor
+                          job->failure = error(errc::function_failed, reason.what());
+                        }
+                        if (job->failure || !job->copy) caf::anon_send(here.actors.gateway, std::move(job));
+                        if (!waited) look();
+                      },
+                      [copies, look](support::tick_atom) {
+                        copies->pause();
+                        look();
+                      }};
   };
   return support::spawn_handlers_with_thread<contracts::memory_reader_actor>(*here.actors.system, "troupe.reader", make);
 }
@@ -46,7 +124,7 @@ bool lazy_memory_readers::read(contracts::incoming_offer_ptr job) {
 void lazy_memory_readers::add() {
   if (readers_.empty()) guards_.clear();  // those of readers that have ended
   try {
-    readers_.push_back(spawn_memory_reader(here_));
+    readers_.push_back(spawn_memory_reader(here_, devices_));
     guards_.push_back(here_.network.peers.own->add(readers_.back().id(), gate::own_actors::kind::inner));
   } catch (const std::system_error&) {
     if (readers_.empty()) throw;

@@ -4,17 +4,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <troupe/actors/contracts/workers.hpp>
 #include <troupe/actors/gate/known_peers.hpp>
 #include <troupe/actors/services/uses.hpp>
+#include <troupe/devices/foreign_devices.hpp>
 #include <troupe/messages/mutex.hpp>
 
 namespace troupe::transfers {
 
 /// Spawns a memory reader. Throws std::system_error if the system gives no thread.
-contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here);
+contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here,
+                                                   std::shared_ptr<devices::foreign_devices> devices);
 
 /// The memory readers of a node. Any thread may use lazy_memory_readers.
 ///   MY-1  the first offer starts a reader. An offer that comes while others are read starts the next one, up to `most`: the
@@ -33,6 +36,8 @@ class lazy_memory_readers {
   bool read(contracts::incoming_offer_ptr job);
   /// To be called when a reader has returned an offer.
   void was_read();
+  /// Closes what is open of the memory of another process's devices.
+  void forget(std::uint64_t process) { devices_->forget(process); }
   /// For the node's end: returns the readers that run. The caller ends them.
   std::vector<contracts::memory_reader_actor> stop();
 
@@ -43,6 +48,7 @@ class lazy_memory_readers {
 
   const used_services here_;
   const std::chrono::nanoseconds idle_time_;
+  const std::shared_ptr<devices::foreign_devices> devices_ = std::make_shared<devices::foreign_devices>();
   checked_mutex mutex_;
   std::vector<contracts::memory_reader_actor> readers_ TROUPE_GUARDED_BY(mutex_);
   /// Keep other nodes from sending to the readers, also while those end.

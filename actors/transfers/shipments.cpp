@@ -61,7 +61,7 @@ void shipments::take(const offer_answered& what) {
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
   if (at.offered.erase(what.transfer) > 0) {  // its message has left
-    note(at, what.how);
+    note(what.by, at, what.how, false);
     out_.emplace_back(let_go{what.transfer});
     return send_on(what.by, at);
   }
@@ -69,9 +69,9 @@ void shipments::take(const offer_answered& what) {
   if (entry == at.queue.end()) return;
   auto& of = std::get<queued_transfer>(*entry);
   --of.offered;
-  note(at, what.how);
+  note(what.by, at, what.how, of.what.on_device);
   if (what.how != answer::taken || of.how == way::refused) {
-    refuse(of);
+    refuse(what.by, of);
   } else if (of.all_left() && of.offered == 0) {
     out_.emplace_back(let_go{of.what.number});
     at.queue.erase(entry);
@@ -79,14 +79,38 @@ void shipments::take(const offer_answered& what) {
   send_on(what.by, at);
 }
 
-/// Notes what the answer to an offer says of the receiver.
-void shipments::note(receiver& at, offer_answered::answer how) {
+/// Notes what the answer to an offer says of the receiver. `on_device`: whether the offered elements are on a device.
+void shipments::note(node_id by, receiver& at, offer_answered::answer how, bool on_device) {
   --at.offers;
-  at.has_read = how == offer_answered::answer::taken;
+  if (!on_device) at.has_read = how == offer_answered::answer::taken;
   if (how != offer_answered::answer::unreadable) return;
-  at.reads = memory::can_not;
+  if (on_device)
+    at.reads_devices = false;
+  else
+    at.reads = memory::can_not;
   for (auto& each : at.queue)
-    if (auto* other = std::get_if<queued_transfer>(&each); other != nullptr && other->how == way::offers) refuse(*other);
+    if (auto* other = std::get_if<queued_transfer>(&each);
+        other != nullptr && other->how == way::offers && other->what.on_device == on_device)
+      refuse(by, *other);
+}
+
+/// If the copy has failed, the receiver can't read the message to which the transfer belongs, as if a piece was refused.
+void shipments::take(const copied_to_host& what) {
+  const auto found = receivers_.find(what.to);
+  if (found == receivers_.end()) return;
+  auto& at = found->second;
+  const auto entry = std::find_if(at.queue.begin(), at.queue.end(), [&](const auto& each) {
+    const auto* of = std::get_if<queued_transfer>(&each);
+    return of != nullptr && of->what.number == what.transfer && of->how == way::copies;
+  });
+  if (entry == at.queue.end()) return;
+  auto& of = std::get<queued_transfer>(*entry);
+  of = {{of.what.number, of.what.bytes}};
+  if (what.failed) {
+    out_.emplace_back(let_go{what.transfer});
+    at.queue.erase(entry);
+  }
+  send_on(what.to, at);
 }
 
 void shipments::take(const receiver_down& what) {
@@ -102,11 +126,18 @@ void shipments::take(const receiver_down& what) {
 }
 
 /// Makes the whole transfer leave in pieces, once all its offers are answered.
-void shipments::refuse(queued_transfer& of) {
+void shipments::refuse(node_id to, queued_transfer& of) {
+  if (of.how == way::copies) return;
   of.how = way::refused;
   if (of.offered > 0) return;
-  of.how = way::pieces;
   of.offset = 0;
+  if (of.what.on_device) return copy(to, of);
+  of.how = way::pieces;
+}
+
+void shipments::copy(node_id to, queued_transfer& of) {
+  of.how = way::copies;
+  out_.emplace_back(copy_to_host{to, of.what.number});
 }
 
 void shipments::send_on(node_id to, receiver& at) {
@@ -129,13 +160,21 @@ bool shipments::send_next(node_id to, receiver& at) {
   }
   for (auto next = at.queue.begin(); next != at.queue.end(); ++next) {
     auto* of = std::get_if<queued_transfer>(&*next);
-    if (of == nullptr || of->how == way::refused || of->all_left()) continue;
-    if (of->how == way::waits) of->how = at.reads == memory::reads ? way::offers : way::pieces;
+    if (of == nullptr || of->how == way::refused || of->how == way::copies || of->all_left()) continue;
+    if (of->how == way::waits) {
+      const bool has_mark = at.reads == memory::reads || at.reads == memory::can_not;
+      const bool offers = of->what.on_device ? has_mark && at.reads_devices : at.reads == memory::reads;
+      if (!offers && of->what.on_device) {
+        copy(to, *of);
+        continue;
+      }
+      of->how = offers ? way::offers : way::pieces;
+    }
     if (of->how == way::offers) {
       if (at.offers >= most_offers) return false;
       ++at.offers;
       ++of->offered;
-      out_.emplace_back(send_offer{cut(to, *of, offer_bytes)});
+      out_.emplace_back(send_offer{cut(to, *of, of->what.on_device ? of->what.bytes : offer_bytes)});
       return true;
     }
     if (at.under_way >= at.window.size()) return false;
@@ -154,7 +193,8 @@ bool shipments::send_next(node_id to, receiver& at) {
 
 /// Whether the receiver reads the transfer, which was offered, before it reads the next message.
 bool shipments::is_read_first(const receiver& at, const queued_transfer& of) {
-  return of.how == way::offers && of.all_left() && at.has_read && of.what.bytes <= std::min(at.at_once, offer_bytes);
+  return of.how == way::offers && !of.what.on_device && of.all_left() && at.has_read &&
+         of.what.bytes <= std::min(at.at_once, offer_bytes);
 }
 
 transfer_section shipments::cut(node_id to, queued_transfer& of, std::uint64_t most_bytes) {

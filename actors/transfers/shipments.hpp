@@ -18,6 +18,7 @@ namespace troupe::transfers {
 struct transfer {
   std::uint64_t number;
   std::uint64_t bytes;
+  bool on_device = false;  // its elements are in a device's memory
 };
 
 // Events.
@@ -37,15 +38,21 @@ struct piece_answered {
   std::optional<std::int64_t> taken_ns;  // by the clock of that node; nothing: it said no time, or refused the piece
 };
 struct offer_answered {
-  enum class answer { taken, refused, unreadable };  // unreadable: the node can read none of this process's memory
+  // unreadable: the node can read none of this process's memory; of a transfer on a device: no memory of its devices
+  enum class answer { taken, refused, unreadable };
   node_id by;
   std::uint64_t transfer;
   answer how;
 };
+struct copied_to_host {
+  node_id to;
+  std::uint64_t transfer;
+  bool failed;
+};
 struct receiver_down {
   node_id who;
 };
-using shipping_event = std::variant<shipment_begun, mark_drawn, piece_answered, offer_answered, receiver_down>;
+using shipping_event = std::variant<shipment_begun, mark_drawn, piece_answered, offer_answered, copied_to_host, receiver_down>;
 
 // Effects, which the desk has to carry out.
 struct ask_for_mark {
@@ -62,6 +69,10 @@ struct send_piece : transfer_section {  // piece_answered follows, unless the no
   std::uint64_t piece;
 };
 struct send_offer : transfer_section {};  // offer_answered follows, unless the node goes down
+struct copy_to_host {                     // copied_to_host follows, unless the node goes down
+  node_id to;
+  std::uint64_t transfer;
+};
 struct send_message {
   std::uint64_t message;
 };
@@ -71,7 +82,7 @@ struct drop_message {
 struct let_go {  // this node does not need the elements of the transfer any more
   std::uint64_t transfer;
 };
-using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_message, drop_message, let_go>;
+using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, copy_to_host, send_message, drop_message, let_go>;
 
 /// Decides which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces
 /// to a node that reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are
@@ -83,24 +94,30 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, send_
 ///   reads                  transfers that begin are offered           offer_answered (unreadable): can_not
 ///   can_not                transfers leave in pieces
 ///
+/// A receiver that has drawn a mark reads devices, even if it can't read the host, until it refuses an offer of a device as
+/// unreadable.
+///
 ///   transfer               next state
-///   waits                  in its turn: offers, if the receiver reads; otherwise pieces
+///   waits                  in its turn: offers, if the receiver reads; otherwise pieces. On a device: offers, if the receiver
+///                          reads devices; otherwise copies
+///   copies                 copied_to_host: waits, and is on no device any more. If the copy has failed: let go of
 ///   pieces                 let go of when its last piece has left
 ///   offers                 its last offer was taken: let go of
 ///                          its message leaves before the answer (OP-1): offered
 ///                          offer_answered (refused): refused; if it was unreadable, all transfers in `offers` are refused
 ///   offered                its offer is answered, in whatever way: let go of
-///   refused                when all its offers are answered: pieces, from its first byte on
+///   refused                when all its offers are answered: pieces, from its first byte on. On a device: copies
 ///
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
 ///         the last offer. If the receiver has taken the offer that it answered last, the message does not wait for the answer
-///         to an offer with a whole transfer of at most `at_once` bytes. Messages to a node leave in the order of
+///         to an offer with a whole transfer of at most `at_once` bytes of the host. Messages to a node leave in the order of
 ///         shipment_begun.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
 ///         while fewer than `most_offers` offers have no answer.
 ///   OP-3  offered elements stay in memory until all offers of their transfer are answered, or the receiver is down.
 ///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
+///   OP-6  a transfer on a device is offered as a whole, and leaves in pieces only after it was copied to the host.
 class shipments {
  public:
   using effects = std::vector<shipping_effect>;
@@ -114,7 +131,7 @@ class shipments {
 
  private:
   enum class memory { unknown, asked, reads, can_not };
-  enum class way { waits, pieces, offers, refused };
+  enum class way { waits, copies, pieces, offers, refused };
   struct queued_transfer {
     transfer what;
     way how = way::waits;
@@ -128,6 +145,7 @@ class shipments {
   };
   struct receiver {
     memory reads = memory::unknown;
+    bool reads_devices = true;
     std::deque<std::variant<queued_transfer, message>> queue;
     int offers = 0;                             // offers without an answer, of all transfers
     std::uint64_t at_once = 0;                  // the receiver reads so many bytes before the next message
@@ -142,13 +160,15 @@ class shipments {
   void take(const mark_drawn& what);
   void take(const piece_answered& what);
   void take(const offer_answered& what);
+  void take(const copied_to_host& what);
   void take(const receiver_down& what);
   void send_on(node_id to, receiver& at);
   bool send_next(node_id to, receiver& at);
   transfer_section cut(node_id to, queued_transfer& of, std::uint64_t most_bytes);
   static bool is_read_first(const receiver& at, const queued_transfer& of);
-  static void note(receiver& at, offer_answered::answer how);
-  static void refuse(queued_transfer& of);
+  void note(node_id by, receiver& at, offer_answered::answer how, bool on_device);
+  void refuse(node_id to, queued_transfer& of);
+  void copy(node_id to, queued_transfer& of);
 
   std::int64_t now_ = 0;
   effects out_;

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <chrono>
 #include <concepts>
+#include <exception>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -16,9 +17,11 @@
 #include <caf/send.hpp>
 #include <caf/unit.hpp>
 
+#include <troupe/actors/logging/node_log.hpp>
 #include <troupe/actors/membership/node_connection.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
 #include <troupe/actors/network/waiting_bytes.hpp>
+#include <troupe/actors/services/departures.hpp>
 #include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/services/node_network.hpp>
@@ -26,6 +29,7 @@
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/transfers_ahead.hpp>
+#include <troupe/devices/present_sharing.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/expect.hpp>
@@ -50,6 +54,10 @@ void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sen
   assert(here_.directory.gateway(to));
   ahead.from = here_.self.id();
   auto large = transfers_ahead(tensors, ahead, last_, elements_);
+  for (const auto& each : large)
+    for (const auto& [device, made] : ahead.made)
+      if (each.on_device && elements_.at(each.number).device() == device) made_.emplace(each.number, made);
+  ahead.made.clear();
   messages_.emplace(++last_, std::move(send));
   const bool may_read = here_.options.direct_memory && is_loopback(here_.directory.host(to));
   take(shipment_begun{to, std::move(large), last_, may_read});
@@ -119,7 +127,9 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
       direct_.keep(to, drawn);
       take(mark_drawn{to, drawn.read_at_once});
     },
-    [this, to, id](const caf::error&) { asked_.answered(to, id); });
+    [this, to, id](const caf::error& why) {
+      if (asked_.answered(to, id)) go_over_the_host(to, to_exception(why).what());
+    });
 }
 
 /// Sends a piece. The receiver answers when it has the elements, or with an error.
@@ -137,15 +147,68 @@ void transfer_desk::carry_out(const send_piece& what) {
 void transfer_desk::carry_out(const send_offer& what) {
   const auto gateway = here_.directory.gateway(what.to);
   if (!gateway) return;  // went_down() follows
-  const auto address = reinterpret_cast<std::uintptr_t>(elements_.at(what.transfer).const_data_ptr()) + what.offset;
-  tensor_offer offer{here_.self.id(), what.transfer, what.total, what.offset, what.bytes, address, 0, 0, {}};
-  direct_.complete(offer, what.to);
-  ask(what.to, gateway, std::move(offer), [this, to = what.to, number = what.transfer](const caf::error& why, std::int64_t) {
-    using answer = offer_answered::answer;
-    const bool is_unreadable = why == errc::refused;
-    if (is_unreadable) direct_.forget(to);
-    take(offer_answered{to, number, is_unreadable ? answer::unreadable : why ? answer::refused : answer::taken});
-  });
+  tensor_offer offer{here_.self.id(), what.transfer, what.total, what.offset, what.bytes, 0, 0, 0, {}, {}, {}};
+  using answer = offer_answered::answer;
+  if (!complete(offer, what.to)) return take(offer_answered{what.to, what.transfer, answer::unreadable});
+  const bool on_device = !offer.allocation.empty();
+  ask(what.to, gateway, std::move(offer),
+      [this, to = what.to, number = what.transfer, on_device](const caf::error& why, std::int64_t) {
+        const bool is_unreadable = why == errc::refused;
+        if (is_unreadable && on_device) go_over_the_host(to, to_exception(why).what());
+        if (is_unreadable && !on_device) direct_.forget(to);
+        take(offer_answered{to, number, is_unreadable ? answer::unreadable : why ? answer::refused : answer::taken});
+      });
+}
+
+/// Says in the offer where the elements lie. False if other processes can't read the memory of the device.
+bool transfer_desk::complete(tensor_offer& offer, node_id to) {
+  const auto& elements = elements_.at(offer.transfer);
+  if (elements.is_cpu()) {
+    offer.address = reinterpret_cast<std::uintptr_t>(elements.const_data_ptr()) + offer.offset;
+    direct_.complete(offer, to);
+    return true;
+  }
+  try {
+    const auto place = devices::sharing_of(elements.device().type())->share(elements);
+    offer.process = this_process();
+    offer.address = place.offset;
+    offer.allocation = place.allocation;
+    offer.event = made_.at(offer.transfer)->handle();
+    return true;
+  } catch (const c10::Error& why) {
+    go_over_the_host(to, why.what_without_backtrace());
+    return false;
+  }
+}
+
+/// From now on tensors of devices are copied to the host before they leave for the node.
+void transfer_desk::go_over_the_host(node_id to, const std::string& why) {
+  if (here_.directory.devices(to).size() > 1 && here_.directory.traffic.note_over_the_host(to))
+    here_.log.warn("transfers",
+                   [&] { return "tensors of devices go to node '" + here_.directory.name(to) + "' over the host: " + why; });
+}
+
+void transfer_desk::carry_out(const copy_to_host& what) {
+  auto& elements = elements_.at(what.transfer);
+  const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer, false});
+  auto tell = [copied, gateway = here_.actors.gateway](const std::exception_ptr& failure) {
+    copied->failed = failure != nullptr;
+    caf::anon_send(gateway, copied);
+  };
+  try {
+    auto staged = here_.departures->stage.to_host_after(elements, *made_.at(what.transfer));
+    made_.erase(what.transfer);
+    elements = staged.tensors.at(0);
+    here_.departures->post(
+      std::move(staged), [] {}, tell);
+  } catch (const std::exception&) {
+    tell(std::current_exception());
+  }
+}
+
+void transfer_desk::carry_out(const let_go& what) {
+  elements_.erase(what.transfer);
+  made_.erase(what.transfer);
 }
 
 void transfer_desk::carry_out(const send_message& what) {
@@ -199,7 +262,7 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
   }
   auto promise = self_->response_promise();
   try {
-    auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, promise, {}});
+    auto job = std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer, {}, promise, {}, {}});
     if (const auto why = here_.network.arriving->prepare(offer, job->piece))
       promise.deliver(make_error(why->code(), why->what()));
     else if (!readers_.read(std::move(job)))
@@ -213,7 +276,9 @@ caf::result<void> transfer_desk::read(const tensor_offer& offer) {
 }
 
 void transfer_desk::was_read(contracts::incoming_offer& job) {
+  const auto from = job.offer.from;
   readers_.was_read();
+  if (here_.directory.is_down(from)) readers_.forget(job.offer.process);
   if (job.failure) {
     job.promise.deliver(make_error(job.failure->code(), job.failure->what()));
     return;
@@ -269,7 +334,10 @@ void transfer_desk::went_down(node_id who) {
   direct_.forget(who);
   take(receiver_down{who});
   asked_.fail(self_->ctrl(), who, make_error(errc::peer_down, "it went down"));
-  if (auto* arriving = here_.network.arriving) arriving->drop(who);
+  if (auto* arriving = here_.network.arriving) {
+    if (const auto process = arriving->process_of(who)) readers_.forget(*process);
+    arriving->drop(who);
+  }
 }
 
 }  // namespace troupe::transfers

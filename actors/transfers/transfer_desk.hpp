@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -28,8 +30,8 @@ namespace troupe::transfers {
 /// `shipments`.
 class transfer_desk {
  public:
-  using used_services =
-    uses<with_options, with_self, with_directory, with_network, with_actors, with_deadlines, with_is_ending>;
+  using used_services = uses<with_options, with_log, with_self, with_directory, with_network, with_actors, with_deadlines,
+                             with_is_ending, with_departures>;
 
   transfer_desk(support::desk_actor self, const used_services& here, lazy_memory_readers& readers)
       : self_(self), here_(here), readers_(readers) {}
@@ -54,6 +56,7 @@ class transfer_desk {
   /// Answers the offer if its elements were read with it. Otherwise a memory reader gets it, and was_read() answers it later.
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
+  void was_copied(const contracts::host_copy& what) { take(copied_to_host{what.to, what.transfer, what.failed}); }
 
   /// Fulfils a wish for send capacity (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the
   /// senders when to wait.
@@ -69,9 +72,12 @@ class transfer_desk {
   void carry_out(const ask_for_mark& what);
   void carry_out(const send_piece& what);
   void carry_out(const send_offer& what);
+  void carry_out(const copy_to_host& what);
   void carry_out(const send_message& what);
   void carry_out(const drop_message& what) { messages_.erase(what.message); }
-  void carry_out(const let_go& what) { elements_.erase(what.transfer); }
+  void carry_out(const let_go& what);
+  bool complete(tensor_offer& offer, node_id to);
+  void go_over_the_host(node_id to, const std::string& why);
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void was_read(const tensor_offer& offer);
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
@@ -80,9 +86,10 @@ class transfer_desk {
   const used_services here_;
   lazy_memory_readers& readers_;
   shipments shipments_;
-  std::unordered_map<std::uint64_t, at::Tensor> elements_;             // of transfers, by number
-  std::unordered_map<std::uint64_t, std::function<void()>> messages_;  // messages that follow transfers, by number
-  std::deque<shipping_effect> due_;                                    // not empty while effects are carried out
+  std::unordered_map<std::uint64_t, at::Tensor> elements_;                          // of transfers, by number
+  std::unordered_map<std::uint64_t, std::shared_ptr<devices::shared_event>> made_;  // of transfers on devices
+  std::unordered_map<std::uint64_t, std::function<void()>> messages_;               // messages that follow transfers, by number
+  std::deque<shipping_effect> due_;                                                 // not empty while effects are carried out
   support::open_requests asked_;
   direct_memory direct_;    // after elements_: its marks are overwritten before the elements are freed
   std::uint64_t last_ = 0;  // number of the newest transfer or message

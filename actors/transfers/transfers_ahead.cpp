@@ -12,7 +12,7 @@ namespace troupe::transfers {
 namespace {
 
 bool same_elements(const at::Tensor& a, const at::Tensor& b) {
-  return a.const_data_ptr() == b.const_data_ptr() && a.nbytes() == b.nbytes();
+  return a.is_cpu() && b.is_cpu() && a.const_data_ptr() == b.const_data_ptr() && a.nbytes() == b.nbytes();
 }
 
 }  // namespace
@@ -21,6 +21,7 @@ bool any_large(const std::vector<at::Tensor>& tensors) {
   std::uint64_t together = 0;
   std::uint64_t largest = 0;
   for (const auto& each : tensors) {
+    if (each.defined() && !each.is_cpu()) return true;
     const auto bytes = payload_bytes(each);
     together += bytes;
     largest = std::max(largest, bytes);
@@ -36,13 +37,13 @@ std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, se
   ahead.transfers.assign(forms.size(), 0);
   std::vector<transfer> result;
   for (std::size_t i = 0; i < forms.size(); ++i) {
-    if (forms[i].nbytes() < large_bytes) continue;
+    if (forms[i].is_cpu() && forms[i].nbytes() < large_bytes) continue;
     for (std::size_t before = 0; before < i; ++before)
       if (same_elements(forms[before], forms[i])) ahead.transfers[i] = ahead.transfers[before];
     if (ahead.transfers[i] != 0) continue;
     ahead.transfers[i] = ++last;
     elements.emplace(last, forms[i]);
-    result.push_back({last, forms[i].nbytes()});
+    result.push_back({last, forms[i].nbytes(), !forms[i].is_cpu()});
   }
   return result;
 }

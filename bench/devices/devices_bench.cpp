@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -12,10 +16,12 @@
 #include <troupe/engine/backward.hpp>
 #include <troupe/engine/job_board.hpp>
 #include <troupe/engine/torch_compat.hpp>
+#include <troupe/troupe.hpp>
 
 #include "../support/no_work_graphs.hpp"
+#include "../support/other_process.hpp"
 #include "../support/row_program.hpp"
-#include "support/simulated_accelerator.hpp"
+#include "support/simulated_sharing.hpp"
 
 namespace troupe::bench {
 
@@ -117,8 +123,70 @@ workload two_devices(std::size_t width) {
   return {run, {}, {}, false};
 }
 
+/// A process whose node echoes tensors of simulated devices, and the node of this process that calls it.
+class echo_pair {
+ public:
+  /// Makes the process. To be called before this process has a second thread.
+  explicit echo_pair(bool offers)
+      : offers_(offers), there_([offers](int stop, const auto& tell) {
+          simulated::install_shared();
+          node here(settings_of("there", offers));
+          here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
+          here.functions().add("host bytes", [](call_arguments&) {
+            return call_reply{{}, {{"bytes", static_cast<std::int64_t>(simulated::host_bytes())}}};
+          });
+          tell(here.port());
+          wait_for(stop);
+        }) {}
+
+  /// The MiB that the two processes copy between devices and host for a call with a tensor of 16 MiB there and back.
+  double host_mib(int calls) {
+    if (!here_) {
+      tensor_ = at::ones({16 << 20}, at::device(simulated::device()).dtype(at::kByte));
+      here_.emplace(settings_of("here", offers_));
+      here_->join("127.0.0.1", there_.told());
+    }
+    constexpr int before_they_agree = 3;
+    for (int i = 0; i < before_they_agree; ++i) echo();
+    const auto before = host_bytes();
+    for (int i = 0; i < calls; ++i) echo();
+    return static_cast<double>(host_bytes() - before) / calls / (1 << 20);
+  }
+
+ private:
+  static settings settings_of(const std::string& name, bool offers) {
+    settings result;
+    result.name = name;
+    result.direct_memory = offers;
+    return result;
+  }
+  void echo() {
+    const auto back = here_->peer("there").call("echo", {tensor_}).get().tensors.at(0);
+    simulated::synchronize();
+    if (back.sizes() != tensor_.sizes() || !back.is_privateuseone()) throw std::runtime_error("another tensor came back");
+  }
+  std::int64_t host_bytes() {
+    return static_cast<std::int64_t>(simulated::host_bytes()) +
+           get<std::int64_t>(here_->peer("there").call("host bytes").get().values, "bytes");
+  }
+
+  const bool offers_;
+  other_process there_;
+  at::Tensor tensor_;
+  std::optional<node> here_;
+};
+
 std::vector<timed_row> devices_rows(bool quick) {
-  simulated::install();
+  const auto offering = std::make_shared<echo_pair>(true);
+  const auto by_host = std::make_shared<echo_pair>(false);
+  simulated::install_shared();
+  const auto host_bytes = [offering, by_host, quick] {
+    const int calls = quick ? 1 : 8;
+    results found;
+    found.troupe = offering->host_mib(calls);
+    found.peer = by_host->host_mib(calls);
+    return found;
+  };
   const int count = quick ? 10 : 1000;
   const std::size_t width = quick ? 4 : 50;
   const double each = 1e6 / count;
@@ -129,6 +197,16 @@ std::vector<timed_row> devices_rows(bool quick) {
      "A function of a pass goes to a worker thread, unless the thread of the pass runs it first; peer: a message and back.",
      "us/function", each / 2, at_most(2), [=] { return hand_over_in_a_pass(static_cast<std::size_t>(count)); },
      comparison::troupe_over_peer},
+    {"device_offer",
+     "MiB that pass the host for a tensor of 16 MiB of a simulated device to another process and back; peer: without offers.",
+     "MiB",
+     1,
+     at_most(0.01),
+     {},
+     comparison::troupe_over_peer,
+     {},
+     false,
+     host_bytes},
     {"two_devices", "Functions of 200 µs on the CPU and two simulated accelerators: one thread (peer) and lanes.",
      "us/function", 1e6 / static_cast<double>(3 * width), at_least(2.7), [=] { return two_devices(width); }}};
 }
@@ -138,7 +216,10 @@ constexpr const char* what_it_does =
   "table. hand_over: a function goes to a worker and comes back, in turns to the CPU's and to an accelerator's; beside it a "
   "CAF message that goes to a detached actor and comes back; ratio is the first by the second. hand_over_pass: the same within "
   "a pass, whose thread may run a function itself that no worker has begun. two_devices: functions of 200 us on the CPU and on "
-  "both accelerators, on one thread (beside) and on lanes; ratio is the first by the second. Also writes devices.json and "
+  "both accelerators, on one thread (beside) and on lanes; ratio is the first by the second. device_offer: MiB that pass the "
+  "host "
+  "for a call with 16 MiB of an accelerator there and back between two processes, beside the same without offers. Also writes "
+  "devices.json and "
   "devices.txt.";
 constexpr const char* example = "Example: devices_bench --only two_devices --out out/bench";
 

@@ -17,8 +17,9 @@ struct timed_row {
   bar should_be;
   std::function<workload()> make;  // throws if the gradients of the runners differ
   comparison compare = comparison::peer_over_troupe;
-  std::string other{};  // used with troupe_over_other
-  bool memory = false;  // measure KiB at the peak of a run instead of time
+  std::string other{};               // used with troupe_over_other
+  bool memory = false;               // measure KiB at the peak of a run instead of time
+  std::function<results()> count{};  // gives the values of the row instead of runs
 };
 
 /// A program that measures such rows in turns, prints a table and writes a report.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -24,6 +25,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// What a process and the test's process share. Made before the nursery.
 struct exchange {
   exchange()
       : told(static_cast<sharing_process::facts*>(
@@ -32,13 +34,15 @@ struct exchange {
   sharing_process::facts* told;
   shared_signal answers;
   shared_signal asks;
+  bool used = false;
 };
 
-// Made before the nursery, so that all processes share it.
-exchange& between() {
-  static auto* const only = new exchange;
-  return *only;
+using exchanges = std::array<exchange, 3>;
+exchanges& all_exchanges() {
+  static auto* const all = new exchanges;
+  return *all;
 }
+exchange& between(std::uint16_t number) { return all_exchanges().at(number); }
 
 template <std::size_t Size>
 std::size_t put(const std::string& text, std::array<char, Size>& to) {
@@ -47,13 +51,13 @@ std::size_t put(const std::string& text, std::array<char, Size>& to) {
   return text.size();
 }
 
-void share(const std::string& how, std::uint16_t) {
+void share(const std::string& how, std::uint16_t number) {
   simulated::install_shared();
   const auto stream = simulated::new_stream();
   std::optional<simulated::gate> late;
   if (how == "late") late.emplace(stream);
   at::Tensor whole;
-  auto& told = *between().told;
+  auto& told = *between(number).told;
   std::shared_ptr<devices::shared_event> made;
   {
     const c10::StreamGuard on(stream);
@@ -64,8 +68,8 @@ void share(const std::string& how, std::uint16_t) {
     told.allocation_size = put(place.allocation, told.allocation_text);
     told.event_size = put(made->handle(), told.event_text);
   }
-  between().answers.give();
-  between().asks.take();
+  between(number).answers.give();
+  between(number).asks.take();
   late.reset();
   simulated::synchronize();
   if (how == "frees") {
@@ -73,41 +77,46 @@ void share(const std::string& how, std::uint16_t) {
     made.reset();
     simulated::synchronize();
   }
-  between().answers.give();
-  between().asks.take();
+  between(number).answers.give();
+  between(number).asks.take();
 }
 
 struct shared_nursery {
   shared_nursery() {
-    between();
+    all_exchanges();
     processes = &own.emplace(share);
   }
   std::optional<nursery> own;
   static inline nursery* processes = nullptr;
 };
 
-void expect_answer() {
-  if (!between().answers.take_within(20s)) throw std::runtime_error("the other process does not answer");
+void expect_answer(std::uint16_t number) {
+  if (!between(number).answers.take_within(20s)) throw std::runtime_error("the other process does not answer");
 }
 
 }  // namespace
 
 BOOST_TEST_GLOBAL_FIXTURE(shared_nursery);
 
-sharing_process::sharing_process(const std::string& how) : pid_(0) {
-  between().answers.reset();
-  between().asks.reset();
-  pid_ = shared_nursery::processes->start(how, 0);
-  expect_answer();
+sharing_process::sharing_process(const std::string& how) : pid_(0), number_(0) {
+  while (between(number_).used) ++number_;
+  between(number_).answers.reset();
+  between(number_).asks.reset();
+  pid_ = shared_nursery::processes->start(how, number_);
+  between(number_).used = true;
+  expect_answer(number_);
 }
 
-sharing_process::~sharing_process() { kill(); }
+sharing_process::~sharing_process() {
+  kill();
+  between(number_).used = false;
+}
 
-const sharing_process::facts& sharing_process::shared() const { return *between().told; }
+const sharing_process::facts& sharing_process::shared() const { return *between(number_).told; }
 
 void sharing_process::go_on() {
-  between().asks.give();
-  expect_answer();
+  between(number_).asks.give();
+  expect_answer(number_);
 }
 
 void sharing_process::kill() { ::kill(pid_, SIGKILL); }

@@ -44,6 +44,7 @@ class sharing_process {
 
  private:
   pid_t pid_;
+  std::uint16_t number_;  // among at most three that live at once
 };
 
 }  // namespace troupe::test

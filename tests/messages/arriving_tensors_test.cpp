@@ -301,4 +301,96 @@ BOOST_AUTO_TEST_CASE(who_says_of_too_few_tensors_that_they_left_ahead_writes_not
   BOOST_TEST(wire.empty());
 }
 
+namespace {
+
+tensor_offer on_device(std::uint64_t number, std::uint64_t total) {
+  return {a, number, total, 0, total, 0, 1, 0, "allocation", "event"};
+}
+
+c10::Storage filled(std::uint64_t total) {
+  return (at::arange(static_cast<std::int64_t>(total)) % 251).to(at::kByte).storage();
+}
+
+struct expecting {
+  explicit expecting(std::uint64_t transfer = 1, std::uint64_t total = 2 * page) : offer(on_device(transfer, total)) {
+    all.take_offers(a, offer.process, memory_mark{});
+    BOOST_REQUIRE(!all.prepare(offer, piece));
+  }
+
+  arriving_tensors all;
+  tensor_offer offer;
+  arriving_tensors::prepared_piece piece;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(elements_that_a_device_copies_are_there_once_it_has_copied_them) {  // AT-6
+  expecting here;
+  BOOST_TEST(here.all.bytes() == 0U);
+  BOOST_TEST(here.all.expects(here.offer, here.piece));
+  BOOST_TEST(!here.all.expects(here.offer, {here.piece.arrival + 1, {}}));
+  BOOST_TEST(!here.all.add(here.offer, here.piece, filled(2 * page)));
+  BOOST_TEST(here.all.bytes() == 2 * page);
+  BOOST_TEST(!here.all.expects(here.offer, here.piece));
+  BOOST_TEST(here.all.add(here.offer, here.piece, filled(2 * page)).has_value());  // they are there already
+  BOOST_TEST(counts_up(here.all.take(a, 1, 2 * page), 2 * page));
+  BOOST_TEST(here.all.bytes() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(elements_that_a_device_still_copies_are_not_handed_out) {  // AT-6
+  expecting here;
+  BOOST_TEST(!here.all.take(a, 1, 2 * page));
+  BOOST_TEST(here.all.add(here.offer, here.piece, filled(2 * page)).has_value());
+  BOOST_TEST(here.all.bytes() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_whose_transfer_has_ended_or_begun_anew_brings_nothing) {  // AT-6
+  const std::vector<std::function<void(expecting&)>> ends = {
+    [](auto& x) { x.all.drop(a); },
+    [](auto& x) { x.all.give_up(x.offer, x.piece); },
+    [](auto& x) { BOOST_TEST(add(x.all, a, 1, 0, 0, 0) == ""); },  // called off
+    [](auto& x) { BOOST_TEST(add(x.all, a, 1, 2 * page, 0, page) == ""); },
+    [](auto& x) {
+      arriving_tensors::prepared_piece another;
+      BOOST_TEST(!x.all.prepare(x.offer, another));
+      BOOST_TEST(another.arrival != x.piece.arrival);
+    },
+  };
+  for (const auto& end : ends) {
+    expecting here;
+    end(here);
+    BOOST_TEST(!here.all.expects(here.offer, here.piece));
+    here.all.give_up(here.offer, here.piece);
+    BOOST_TEST(here.all.add(here.offer, here.piece, filled(2 * page)).has_value());
+    BOOST_TEST(!here.all.take(a, 1, 2 * page));
+    here.all.drop(a);
+    BOOST_TEST(here.all.bytes() == 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_piece_goes_on_where_a_device_copies) {  // AT-3
+  for (const std::uint64_t offset : {page, 2 * page}) {
+    expecting here;
+    BOOST_TEST(!add(here.all, a, 1, 2 * page, offset, 2 * page - offset).empty());
+    BOOST_TEST(here.all.bytes() == 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(elements_on_a_device_come_as_a_whole_and_count_for_their_sender) {  // AT-4, AT-5
+  arriving_tensors all;
+  arriving_tensors::prepared_piece piece;
+  auto part = on_device(1, 4 * page);
+  BOOST_TEST((all.prepare(part, piece)->code() == errc::refused));  // AT-5
+  all.take_offers(a, part.process, memory_mark{});
+  part.bytes = page;
+  BOOST_TEST(all.prepare(part, piece).has_value());
+  part.bytes = 4 * page;
+  part.offset = page;
+  BOOST_TEST(all.prepare(part, piece).has_value());
+  all.limit_sender(3 * page);
+  BOOST_TEST(!all.prepare(on_device(1, 2 * page), piece));
+  BOOST_TEST(all.prepare(on_device(2, 2 * page), piece).has_value());
+  BOOST_TEST(!all.prepare(on_device(3, page), piece));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -67,6 +67,8 @@ BOOST_AUTO_TEST_CASE(what_two_nodes_keep_to_themselves_is_not_shown) {
   offer.bytes = 5;
   offer.address = 77771;
   offer.mark = 77772;
+  offer.allocation = "allocation";
+  offer.event = "event";
   BOOST_TEST(to_string(offer) == "TensorOffer(bytes: 5 )");
 }
 

@@ -111,6 +111,9 @@ class scarce_memory {
 /// Bytes of the devices' memory in use.
 std::size_t used_bytes();
 
+/// Bytes that copies between the devices and the host had, since the program began.
+std::size_t host_bytes();
+
 /// Bytes of pinned memory in use.
 std::size_t pinned_bytes();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The operators of the simulated accelerator. Each operator computes the shape of its result, queues the work on the stream
 // and returns.
+#include <atomic>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -79,7 +80,10 @@ void copy_between_devices(const at::Tensor& from, const at::Tensor& to) {
   streams.hold(destination, [end] { return end->recorded > 0; });
 }
 
+std::atomic<std::size_t> copied_with_host{0};
+
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  if (from.is_cpu() || to.is_cpu()) copied_with_host += to.nbytes();
   const auto copy = [](views& all) { all[0].copy_(all[1]); };
   if (from.is_cpu()) {
     // a transfer from pinned memory only keeps the address
@@ -185,6 +189,8 @@ void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 }  // namespace
+
+std::size_t host_bytes() { return copied_with_host; }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, kernels) {
   kernels.impl("empty.memory_format", empty_memory_format);

@@ -62,7 +62,8 @@ struct fixture : test::lone_services {
 
   const memory_mark mark{{1, 2, 3, 4}};
   std::vector<char> elements = std::vector<char>(page, 'x');
-  contracts::memory_reader_actor reader = transfers::spawn_memory_reader(services);
+  contracts::memory_reader_actor reader =
+    transfers::spawn_memory_reader(services, std::make_shared<devices::foreign_devices>());
 };
 
 /// A forked process, which has a copy of this process's memory.
@@ -100,7 +101,8 @@ BOOST_FIXTURE_TEST_CASE(give_every_offer_back_read_or_with_a_failure, fixture) {
 
 BOOST_FIXTURE_TEST_CASE(start_at_the_first_offer_and_never_after_the_end, fixture) {  // MY-1
   const auto offer = [this] {
-    return std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}, {}});
+    return std::make_shared<contracts::incoming_offer>(
+      contracts::incoming_offer{offer_of(this_process(), page), {}, {}, {}, {}});
   };
   transfers::lazy_memory_readers unused(services);
   BOOST_TEST(unused.stop().empty());
@@ -126,8 +128,8 @@ BOOST_FIXTURE_TEST_CASE(end_when_nothing_was_offered_for_a_while, fixture) {  //
   const test::new_threads made;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 2; ++i)
-      BOOST_TEST(all.read(
-        std::make_shared<contracts::incoming_offer>(contracts::incoming_offer{offer_of(this_process(), page), {}, {}, {}})));
+      BOOST_TEST(all.read(std::make_shared<contracts::incoming_offer>(
+        contracts::incoming_offer{offer_of(this_process(), page), {}, {}, {}, {}})));
     all.was_read();
     BOOST_TEST(made.count() == 2U);  // an offer has not returned
     all.was_read();

@@ -32,7 +32,7 @@ constexpr auto piece = piece_window::large_piece;
 constexpr node_id there{7};
 
 /// Notes in `log` what leaves: a piece as "number:offset+bytes", an offered piece as "number@offset+bytes", a message as "m" and its number,
-/// and transfers that are let go of as "-number".
+/// transfers that are let go of as "-number", and transfers that are copied to the host as "host number".
 struct shipping_node {
   shipments all;
   std::deque<std::uint64_t> pieces;  // without an answer
@@ -55,6 +55,8 @@ struct shipping_node {
         log += "drop" + std::to_string(dropped->message) + " ";
       } else if (const auto* free = std::get_if<let_go>(&each)) {
         log += "-" + std::to_string(free->transfer) + " ";
+      } else if (const auto* copied = std::get_if<copy_to_host>(&each)) {
+        log += "host" + std::to_string(copied->transfer) + " ";
       } else {
         log += "mark? ";
       }
@@ -75,6 +77,7 @@ struct shipping_node {
     return log;
   }
   std::string answered(std::uint64_t transfer, answer how = answer::taken) { return on(offer_answered{there, transfer, how}); }
+  std::string copied(std::uint64_t transfer, bool failed = false) { return on(copied_to_host{there, transfer, failed}); }
 };
 
 /// A node whose memory `there` reads.
@@ -231,6 +234,72 @@ BOOST_AUTO_TEST_CASE(what_waits_for_a_node_that_goes_down_is_dropped) {  // OP-5
   BOOST_TEST(here.answered(9) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_transfer_on_a_device_is_offered_as_a_whole) {  // OP-6
+  offering_node here;
+  BOOST_TEST(here.ship({{1, 7 * offer, true}}, 2) == "1@0+7 ");
+  BOOST_TEST(here.answered(1) == "-1 m2 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_on_a_device_is_copied_to_the_host_for_a_node_that_reads_no_memory) {  // OP-6
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, 2 * piece, true}, {2, piece}}, 3, true) == "mark? host1 2:0+1 -2 ");
+  BOOST_TEST(here.copied(2) == "");  // not asked for
+  BOOST_TEST(here.copied(1) == "1:0+1 1:1+1 -1 m3 ");
+  BOOST_TEST(here.copied(1) == "");
+  here.on(mark_drawn{there});
+  BOOST_TEST(here.ship({{4, 2 * piece, true}}, 5, true) == "4@0+0 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_on_the_host_is_offered_if_the_node_reads_it) {
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, 2 * offer, true}}, 2, true) == "mark? host1 ");
+  here.on(mark_drawn{there});
+  BOOST_TEST(here.copied(1) == "1@0+1 1@1+1 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_can_not_read_devices_still_reads_the_host) {  // OP-4
+  offering_node here;
+  BOOST_TEST(here.ship({{1, 4 * offer, true}, {2, 2 * offer}, {3, offer, true}}, 4) == "1@0+4 2@0+1 2@1+1 3@0+1 ");
+  BOOST_TEST(here.answered(1, answer::unreadable) == "host1 ");
+  BOOST_TEST(here.answered(3) == "host3 ");  // it was read, and counts no more
+  BOOST_TEST(here.copied(1) == "1@0+1 1@1+1 ");
+  BOOST_TEST(here.answered(2) == "1@2+1 ");
+  BOOST_TEST(here.ship({{5, offer, true}}, 6) == "");
+  BOOST_TEST(here.answered(2) == "-2 1@3+1 host5 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_can_not_read_the_host_still_reads_devices) {  // OP-4
+  offering_node here;
+  BOOST_TEST(here.ship({{1, piece}, {2, offer, true}}, 3) == "1@0+0 2@0+1 ");
+  BOOST_TEST(here.answered(1, answer::unreadable) == "1:0+1 -1 ");
+  BOOST_TEST(here.answered(2) == "-2 m3 ");
+  BOOST_TEST(here.ship({{4, offer, true}}, 5) == "4@0+1 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_transfer_on_a_device_is_copied_alone) {
+  offering_node here;
+  BOOST_TEST(here.ship({{1, offer, true}, {2, offer, true}}, 3) == "1@0+1 2@0+1 ");
+  BOOST_TEST(here.answered(1, answer::refused) == "host1 ");
+  BOOST_TEST(here.answered(2) == "-2 ");
+  BOOST_TEST(here.copied(1) == "1@0+1 ");
+  BOOST_TEST(here.answered(1) == "-1 m3 ");
+}
+
+BOOST_AUTO_TEST_CASE(a_transfer_whose_copy_has_failed_is_let_go_of_and_the_message_leaves) {
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, offer, true}}, 2) == "host1 ");
+  BOOST_TEST(!here.all.is_idle());
+  BOOST_TEST(here.copied(1, true) == "-1 m2 ");
+  BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_for_a_node_that_went_down_changes_nothing) {  // OP-5
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, offer, true}}, 2) == "host1 ");
+  BOOST_TEST(here.on(receiver_down{there}) == "-1 drop2 ");
+  BOOST_TEST(here.copied(1) == "");
+}
+
 namespace {
 
 /// Nodes to which drawn shipments leave, and what has become of each. Checks the promises after each event.
@@ -242,10 +311,12 @@ struct drawn_shipments {
     std::map<std::uint64_t, std::vector<std::uint64_t>> ahead;  // transfers of these
     std::map<std::uint64_t, transfer_section> pieces;           // without an answer
     std::vector<transfer_section> offers;                       // without an answer
+    std::vector<std::uint64_t> copies;                          // that are not done
     bool was_asked = false;
     bool may_offer = false;
     bool has_read = false;
     std::uint64_t at_once = 0;
+    bool may_offer_devices = false;
   };
 
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
@@ -253,7 +324,8 @@ struct drawn_shipments {
   void on(const shipping_event& event) {
     for (const auto& each : all.on(event, now)) std::visit([this](const auto& effect) { note(effect); }, each);
     const auto is_busy = [](const auto& each) {
-      return !each.second.messages.empty() || !each.second.pieces.empty() || !each.second.offers.empty();
+      const auto& at = each.second;
+      return !at.messages.empty() || !at.pieces.empty() || !at.offers.empty() || !at.copies.empty();
     };
     if (!is_going_down) BOOST_REQUIRE(all.is_idle() == std::none_of(receivers.begin(), receivers.end(), is_busy));
   }
@@ -265,6 +337,7 @@ struct drawn_shipments {
   void note(const send_piece& what) {
     left(what);
     auto& at = receivers[what.to];
+    BOOST_REQUIRE(!on_device.contains(what.transfer));  // OP-6
     BOOST_REQUIRE(at.pieces.emplace(what.piece, what).second);
     auto& reached = sent[what.transfer];
     BOOST_REQUIRE(what.offset == reached);  // nothing is left out, nothing leaves twice
@@ -273,10 +346,19 @@ struct drawn_shipments {
   void note(const send_offer& what) {
     left(what);
     auto& at = receivers[what.to];
-    BOOST_REQUIRE(at.may_offer);
+    if (on_device.contains(what.transfer))
+      BOOST_REQUIRE((at.may_offer_devices && what.bytes == what.total));  // OP-4, OP-6
+    else
+      BOOST_REQUIRE(at.may_offer);
     at.offers.push_back(what);
     ++offers_left;
     BOOST_REQUIRE(at.offers.size() <= static_cast<std::size_t>(shipments::most_offers));  // OP-2
+  }
+  void note(const copy_to_host& what) {
+    auto& at = receivers[what.to];
+    BOOST_REQUIRE((on_device.contains(what.transfer) && held.contains(what.transfer)));
+    at.copies.push_back(what.transfer);
+    ++copies_made;
   }
   void note(const send_message& what) {  // OP-1
     auto& at = receivers[to.at(what.message)];
@@ -285,8 +367,8 @@ struct drawn_shipments {
     for (const auto number : at.ahead.at(what.message)) {
       const auto is_of = [&](const transfer_section& each) { return each.transfer == number; };
       const auto offered = std::find_if(at.offers.begin(), at.offers.end(), is_of);
-      const bool is_read_first = offered != at.offers.end() && at.has_read && offered->bytes == offered->total &&
-                                 offered->total <= at.at_once && offered->total <= offer;
+      const bool is_read_first = offered != at.offers.end() && !on_device.contains(number) && at.has_read &&
+                                 offered->bytes == offered->total && offered->total <= at.at_once && offered->total <= offer;
       BOOST_REQUIRE(is_read_first || !held.contains(number));
       if (is_read_first) has_left.insert(number);
     }
@@ -302,7 +384,8 @@ struct drawn_shipments {
     const auto& at = receivers[owner.at(what.transfer)];
     const auto is_of = [&](const transfer_section& each) { return each.transfer == what.transfer; };
     BOOST_REQUIRE(std::none_of(at.offers.begin(), at.offers.end(), is_of));  // OP-3
-    BOOST_REQUIRE(has_left.contains(what.transfer) || sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer));
+    BOOST_REQUIRE((failed.contains(what.transfer) || has_left.contains(what.transfer) ||
+                   sent[what.transfer] + taken[what.transfer] == sizes.at(what.transfer)));
   }
 
   void ship() {
@@ -310,7 +393,8 @@ struct drawn_shipments {
     shipment_begun what{whom, {}, ++last, below(2) == 0};
     for (auto count = below(4); count > 0; --count) {
       const auto bytes = 1 + below(below(3) == 0 ? 6 * offer : 3 * piece);
-      what.ahead.push_back({++last, bytes});
+      what.ahead.push_back({++last, bytes, below(4) == 0});
+      if (what.ahead.back().on_device) on_device.insert(last);
       sizes[last] = bytes;
       owner[last] = whom;
       held.insert(last);
@@ -336,11 +420,12 @@ struct drawn_shipments {
     const auto what = *which;
     at.offers.erase(which);
     const auto how = below(10) == 0 ? answer::unreadable : below(8) == 0 ? answer::refused : answer::taken;
-    if (how == answer::unreadable) at.may_offer = false;
-    at.has_read = how == answer::taken;
+    const bool of_device = on_device.contains(what.transfer);
+    if (how == answer::unreadable) (of_device ? at.may_offer_devices : at.may_offer) = false;
+    if (!of_device) at.has_read = how == answer::taken;
     if (how == answer::unreadable)
       for (auto& [number, node] : owner)
-        if (node == who) {  // what is in offers begins anew
+        if (node == who && on_device.contains(number) == of_device) {  // what is in offers begins anew
           taken[number] = 0;
           refused.insert(number);
         }
@@ -349,6 +434,18 @@ struct drawn_shipments {
     if (how == answer::refused) taken[what.transfer] = 0;
     on(offer_answered{who, what.transfer, how});
   }
+  void end_copy(node_id who, receiver& at) {
+    if (at.copies.empty()) return;
+    const auto which = at.copies.begin() + static_cast<std::ptrdiff_t>(below(at.copies.size()));
+    const auto number = *which;
+    at.copies.erase(which);
+    on_device.erase(number);
+    refused.erase(number);
+    taken[number] = 0;
+    const bool fails = below(10) == 0;
+    if (fails) failed.insert(number);
+    on(copied_to_host{who, number, fails});
+  }
   void go_down(node_id who, receiver& at) {
     is_going_down = true;
     on(receiver_down{who});
@@ -356,8 +453,10 @@ struct drawn_shipments {
     BOOST_REQUIRE(at.messages.empty());
     BOOST_REQUIRE(std::none_of(held.begin(), held.end(), [&](auto number) { return owner.at(number) == who; }));
     const auto pieces = std::exchange(at.pieces, {});
+    const auto copies = std::exchange(at.copies, {});
     at = {};
     for (const auto& [number, each] : pieces) on(piece_answered{who, number, now});  // OP-5: too late
+    for (const auto number : copies) on(copied_to_host{who, number, false});
   }
   void step() {
     now += static_cast<std::int64_t>(below(2'000'000));
@@ -369,7 +468,7 @@ struct drawn_shipments {
         return ship();
       case 2:
         if (at.was_asked && has_drawn.insert(who).second) {
-          at.may_offer = true;
+          at.may_offer = at.may_offer_devices = true;
           at.at_once = below(2) * below(2 * offer);
           return on(mark_drawn{who, at.at_once});
         }
@@ -381,6 +480,7 @@ struct drawn_shipments {
         }
         return;
       default:
+        if (below(4) == 0) return end_copy(who, at);
         return below(2) == 0 ? answer_piece(who, at) : answer_offer(who, at);
     }
   }
@@ -388,11 +488,12 @@ struct drawn_shipments {
     for (bool more = true; more;) {
       more = false;
       for (auto& [who, at] : receivers)
-        while (!at.pieces.empty() || !at.offers.empty()) {
+        while (!at.pieces.empty() || !at.offers.empty() || !at.copies.empty()) {
           more = true;
           now += 1'000'000;
           answer_piece(who, at);
           answer_offer(who, at);
+          end_copy(who, at);
         }
     }
     BOOST_REQUIRE(all.is_idle());
@@ -406,6 +507,7 @@ struct drawn_shipments {
   std::uint64_t last = 0;
   std::uint64_t messages_left = 0;
   std::uint64_t offers_left = 0;
+  std::uint64_t copies_made = 0;
   bool is_going_down = false;
   std::map<node_id, receiver> receivers;
   std::map<std::uint64_t, node_id> to;     // of messages
@@ -416,16 +518,19 @@ struct drawn_shipments {
   std::set<std::uint64_t> held;
   std::set<std::uint64_t> has_left;  // transfers for which their message did not wait
   std::set<std::uint64_t> refused;
+  std::set<std::uint64_t> on_device;
+  std::set<std::uint64_t> failed;  // copies to the host
   std::set<node_id> has_drawn;
 };
 
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
-                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5
+                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5, OP-6
   std::uint64_t left = 0;
   std::uint64_t offered = 0;
   std::uint64_t at_once = 0;
+  std::uint64_t copied = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
       drawn_shipments all(seed);
@@ -434,11 +539,13 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
       left += all.messages_left;
       offered += all.offers_left;
       at_once += all.has_left.size();
+      copied += all.copies_made;
     }
   }
   BOOST_TEST(left > 10'000U);
   BOOST_TEST(offered > 10'000U);
   BOOST_TEST(at_once > 1'000U);
+  BOOST_TEST(copied > 1'000U);
 }
 
 namespace {
@@ -468,6 +575,7 @@ struct simulated_shipping {
   }
   void carry_out(std::size_t, const ask_for_mark&) {}
   void carry_out(std::size_t, const send_offer&) { BOOST_FAIL("nobody drew a mark"); }
+  void carry_out(std::size_t, const copy_to_host&) { BOOST_FAIL("no transfer is on a device"); }
   void carry_out(std::size_t, const let_go&) {}
   void carry_out(std::size_t, const drop_message&) { ++dropped; }
   void carry_out(std::size_t at, const send_piece& what) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory reader, with offers of other processes' devices.
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <caf/after.hpp>
+#include <caf/send.hpp>
+
+#include <troupe/actors/transfers/memory_reader.hpp>
+#include <troupe/devices/foreign_devices.hpp>
+#include <troupe/messages/tensors_over_storages.hpp>
+
+#include "actors/lone_services.hpp"
+#include "devices/sharing_process.hpp"
+#include "support/simulated_fixture.hpp"
+#include "support/simulated_sharing.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+BOOST_AUTO_TEST_SUITE(readers_of_devices)
+
+namespace {
+
+constexpr node_id sender{7};
+constexpr node_id another{8};
+constexpr auto bytes = sharing_process::elements * sizeof(float);
+
+struct fixture : simulated::fixture, lone_services {
+  fixture() : lone_services(true) { simulated::install_shared(); }
+  ~fixture() { caf::anon_send_exit(reader, caf::exit_reason::user_shutdown); }
+
+  std::optional<error> offer(node_id from, const sharing_process& other) {
+    const auto& shared = other.shared();
+    auto job = std::make_shared<contracts::incoming_offer>();
+    job->offer = {from, 1, bytes, 0, bytes, shared.offset, other.number(), 0, shared.allocation(), shared.event()};
+    arriving.take_offers(from, other.number(), memory_mark{});
+    auto refused = arriving.prepare(job->offer, job->piece);
+    if (!refused) caf::anon_send(reader, std::move(job));
+    return refused;
+  }
+  /// The next offer that comes back to the gateway, or null.
+  contracts::incoming_offer_ptr back() {
+    contracts::incoming_offer_ptr result;
+    gateway->receive([&](const contracts::incoming_offer_ptr& came) { result = came; }, caf::after(patience) >> [] {});
+    BOOST_REQUIRE(result);
+    return result;
+  }
+  bool sevens_came(node_id from) {
+    auto elements = arriving.take(from, 1, bytes);
+    if (!elements) return false;
+    auto all = tensor_over(std::move(elements), at::kFloat);
+    all.unsafeGetTensorImpl()->set_sizes_contiguous({sharing_process::elements});
+    return at::equal(all.cpu(), at::full({sharing_process::elements}, 7.0F));
+  }
+
+  contracts::memory_reader_actor reader =
+    transfers::spawn_memory_reader(services, std::make_shared<devices::foreign_devices>());
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(give_an_offer_back_when_its_own_copy_is_done, fixture) {  // MR-1, MR-2
+  sharing_process late("late");
+  const sharing_process other("at once");
+  offer(sender, late);
+  offer(another, other);
+  const auto first_back = back();
+  BOOST_TEST((first_back->offer.from == another));
+  BOOST_TEST(!first_back->failure.has_value());
+  BOOST_TEST(sevens_came(another));
+  BOOST_TEST(!sevens_came(sender));
+  BOOST_TEST(arriving.bytes() == 0U);  // the question above has ended the transfer
+  offer(sender, late);
+  late.go_on();
+  for (int i = 0; i < 2; ++i) BOOST_TEST((back()->offer.from == sender));
+  BOOST_TEST(sevens_came(sender));
+}
+
+BOOST_FIXTURE_TEST_CASE(drop_a_copy_whose_transfer_has_ended, fixture) {  // MR-2
+  sharing_process late("late");
+  offer(sender, late);
+  const sharing_process other("at once");
+  offer(another, other);
+  BOOST_TEST((back()->offer.from == another));  // so the copy for `sender` runs
+  BOOST_TEST(arriving.bytes() == bytes);
+  arriving.drop(sender);
+  const auto dropped = back();
+  BOOST_TEST((dropped->offer.from == sender));
+  BOOST_REQUIRE(dropped->failure.has_value());
+  BOOST_TEST((dropped->failure->code() == errc::malformed_message));
+  BOOST_TEST(arriving.bytes() == bytes);
+  late.go_on();
+  simulated::synchronize();
+}
+
+BOOST_FIXTURE_TEST_CASE(keep_nothing_of_an_offer_that_fails, fixture) {  // MR-1
+  const sharing_process other("at once");
+  {
+    const simulated::out_of_reach all;
+    offer(sender, other);
+    const auto refused = back();
+    BOOST_REQUIRE(refused->failure.has_value());
+    BOOST_TEST((refused->failure->code() == errc::refused));
+    BOOST_TEST(arriving.bytes() == 0U);
+  }
+  {
+    const simulated::broken_device broken;
+    offer(sender, other);
+    const auto failed = back();
+    BOOST_REQUIRE(failed->failure.has_value());
+    BOOST_TEST((failed->failure->code() == errc::function_failed));
+    BOOST_TEST(arriving.bytes() == 0U);
+  }
+  arriving.limit_sender(bytes - 1);
+  const auto too_much = offer(sender, other);
+  BOOST_REQUIRE(too_much.has_value());
+  BOOST_TEST((too_much->code() == errc::malformed_message));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

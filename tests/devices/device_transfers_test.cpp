@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The desk of the sender, with tensors on devices: what it offers, and what it copies to the host.
+#include <troupe/actors/transfers/transfer_desk.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <caf/actor_cast.hpp>
+#include <caf/after.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+
+#include <troupe/devices/staging.hpp>
+#include <troupe/messages/caf_error.hpp>
+
+#include "actors/lone_services.hpp"
+#include "support/simulated_fixture.hpp"
+#include "support/simulated_memory.hpp"
+#include "support/simulated_sharing.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using transfers::transfer_desk;
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::function<void(troupe::transfers::transfer_desk&)>)
+
+BOOST_AUTO_TEST_SUITE(transfers_of_tensors_on_devices)
+
+namespace {
+
+constexpr node_id there{7};
+constexpr std::int64_t elements = 100'000;
+constexpr auto bytes = static_cast<std::uint64_t>(elements) * sizeof(float);
+
+struct desk_state {
+  std::optional<transfer_desk> desk;
+};
+using task = std::function<void(transfer_desk&)>;
+
+settings logged_to(const std::string& file) {
+  auto result = lone_services::named();
+  result.log_file = file;
+  return result;
+}
+
+struct folder_of_log {
+  apps::test::temporary_folder folder;
+  std::string file = folder.path() / "log";
+};
+
+/// A node that sends, and another one that notes what comes. The other node reads devices if `reads` is true.
+struct fixture : simulated::fixture, folder_of_log, lone_services {
+  fixture() : lone_services(true, logged_to(file)) {
+    simulated::install_shared();
+    const auto made = system.spawn([this](caf::event_based_actor*) -> caf::behavior {
+      return {
+        [](const request_mark&) {
+          return memory_mark{{1, 2, 3, 4}};
+        },
+        [this](const tensor_offer& offer) -> caf::result<void> {
+          offers.push_back(offer);
+          if (reads) return caf::unit;
+          return make_error(errc::refused, "no such device");
+        },
+        [this](const tensor_piece& piece) {
+          pieces.push_back(piece);
+          return std::int64_t{5};
+        },
+      };
+    });
+    who.id = there;
+    who.name = "there";
+    who.host = "127.0.0.1";
+    who.devices = {c10::Device(c10::kCPU), first};
+    services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(made), 1);
+    sender = system.spawn([this](caf::stateful_actor<desk_state>* self) -> caf::behavior {
+      self->state.desk.emplace(self, services, services.memory_reader);
+      return {[self](const task& run) { run(*self->state.desk); }};
+    });
+  }
+  ~fixture() { end(sender); }
+
+  void with_desk(task run_it) {
+    gateway->send(sender, std::move(run_it));
+    run();
+  }
+  /// Ships a tensor that is made on the current stream.
+  void ship(const at::Tensor& tensor) {
+    auto staged = services.departures->stage.to_host({tensor}, true);
+    BOOST_REQUIRE(staged.made.size() == 1U);
+    with_desk([this, &staged](transfer_desk& desk) {
+      sent_ahead ahead;
+      ahead.made = staged.made;
+      BOOST_TEST(desk.goes_ahead(there, staged.tensors));
+      desk.ship(there, staged.tensors, ahead, [this] { ++messages; });
+      BOOST_TEST(ahead.made.empty());
+      staged = {};  // only the desk has the tensor now
+    });
+  }
+  /// Gives the desk the news that a copy to the host is done. Returns whether it has come.
+  bool is_copied() {
+    contracts::host_copy_ptr done;
+    gateway->receive([&](const contracts::host_copy_ptr& what) { done = what; }, caf::after(patience) >> [] {});
+    if (done) with_desk([&](transfer_desk& desk) { desk.was_copied(*done); });
+    return done && !done->failed;
+  }
+  /// The elements that have come in pieces.
+  at::Tensor came() const {
+    std::vector<at::Tensor> all;
+    for (const auto& each : pieces) all.push_back(each.elements);
+    return all.empty() ? at::Tensor() : at::cat(all).view(at::kFloat);
+  }
+  std::size_t lines_of_log() const {
+    std::ifstream in(file);
+    std::size_t count = 0;
+    for (std::string line; std::getline(in, line);) count += line.find("over the host") != std::string::npos ? 1 : 0;
+    return count;
+  }
+  /// Makes the other node draw a mark.
+  void meet() {
+    with_desk([](transfer_desk& desk) {
+      sent_ahead ahead;
+      desk.ship(there, {}, ahead, [] {});
+    });
+  }
+
+  member who;
+  caf::actor sender;
+  std::vector<tensor_offer> offers;
+  std::vector<tensor_piece> pieces;
+  bool reads = true;
+  int messages = 0;
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_CASE(are_offered_with_their_place_in_memory_and_held_until_the_answer, fixture) {  // OP-3, OP-6
+  meet();
+  auto whole = at::arange(elements + 50, at::kFloat).to(first);
+  const auto part = whole.narrow(0, 50, elements);
+  const auto place = simulated::sharing().share(part);
+  const auto before = simulated::used_bytes();
+  ship(part);
+  BOOST_REQUIRE(offers.size() == 1U);
+  BOOST_TEST(offers[0].bytes == bytes);
+  BOOST_TEST(offers[0].total == bytes);
+  BOOST_TEST(offers[0].address == 50 * sizeof(float));
+  BOOST_TEST((offers[0].allocation == place.allocation));
+  BOOST_TEST(!offers[0].event.empty());
+  BOOST_TEST(messages == 1);
+  BOOST_TEST(pieces.empty());
+  BOOST_TEST(simulated::used_bytes() == before);
+  BOOST_TEST(lines_of_log() == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(go_over_the_host_until_the_node_has_drawn_a_mark, fixture) {
+  const auto x = at::arange(elements, at::kFloat);
+  ship(x.to(first));
+  BOOST_TEST(offers.empty());
+  BOOST_TEST(messages == 0);
+  BOOST_TEST(is_copied());
+  BOOST_TEST(messages == 1);
+  ship(x.to(first));
+  BOOST_REQUIRE(!offers.empty());
+  BOOST_TEST(!offers.back().allocation.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(go_over_the_host_to_a_node_that_refuses_an_offer_which_is_said_once, fixture) {
+  meet();
+  reads = false;
+  const auto x = at::arange(elements, at::kFloat);
+  for (int i = 0; i < 2; ++i) {
+    pieces.clear();
+    ship((x + i).to(first));
+    BOOST_TEST(is_copied());
+    run();
+    BOOST_REQUIRE(came().defined());
+    BOOST_TEST(at::equal(came(), x + i));
+  }
+  BOOST_TEST(messages == 2);
+  BOOST_TEST(services.directory.traffic.is_over_the_host(there));
+  BOOST_TEST(lines_of_log() == 1U);
+  services.directory.remove(there, 1);
+  services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(sender), 2);
+  BOOST_TEST(!services.directory.traffic.is_over_the_host(there));  // it may be another process
+}
+
+BOOST_FIXTURE_TEST_CASE(are_copied_to_the_host_only_when_they_are_made, fixture) {
+  meet();
+  reads = false;
+  const auto stream = simulated::new_stream();
+  simulated::gate late(stream);
+  {
+    const c10::StreamGuard on(stream);
+    ship(at::full({elements}, 3.0F, at::device(first)));
+  }
+  simulated::settle();
+  run();
+  BOOST_TEST(pieces.empty());
+  late.open();
+  BOOST_TEST(is_copied());
+  run();
+  BOOST_REQUIRE(came().defined());
+  BOOST_TEST(at::equal(came(), at::full({elements}, 3.0F)));
+}
+
+BOOST_FIXTURE_TEST_CASE(whose_memory_is_not_shared_go_over_the_host, fixture) {
+  meet();
+  reads = false;
+  std::vector<float> memory(elements, 4.0F);  // of no allocation of the device
+  const auto tensor =
+    at::for_blob(memory.data(), {elements}).options(at::device(first).dtype(at::kFloat)).target_device(first).make_tensor();
+  ship(tensor);
+  BOOST_TEST(offers.empty());
+  BOOST_TEST(is_copied());
+  run();
+  BOOST_TEST(at::equal(came(), at::full({elements}, 4.0F)));
+  BOOST_TEST(lines_of_log() == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(whose_device_fails_leave_with_a_message_that_can_not_be_read, fixture) {
+  meet();
+  reads = false;
+  const auto x = at::ones({elements}, at::device(first));
+  simulated::synchronize();
+  const simulated::broken_device broken;
+  ship(x);
+  BOOST_TEST(!is_copied());
+  BOOST_TEST(pieces.empty());
+  BOOST_TEST(messages == 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(are_let_go_of_when_the_node_goes_down, fixture) {  // OP-5
+  const auto before = simulated::used_bytes();
+  ship(at::ones({elements}, at::device(first)));
+  with_desk([](transfer_desk& desk) { desk.went_down(there); });
+  BOOST_TEST(messages == 0);
+  BOOST_TEST(simulated::used_bytes() == before);
+  BOOST_TEST(is_copied());  // comes too late
+  BOOST_TEST(pieces.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

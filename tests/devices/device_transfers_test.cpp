@@ -87,7 +87,7 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
     who.devices = {c10::Device(c10::kCPU), first};
     services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(made), 1);
     sender = system.spawn([this](caf::stateful_actor<desk_state>* self) -> caf::behavior {
-      self->state.desk.emplace(self, services, services.memory_reader);
+      self->state.desk.emplace(self, services, services.memory_readers);
       return {[self](const task& run) { run(*self->state.desk); }};
     });
   }

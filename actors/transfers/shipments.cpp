@@ -61,6 +61,7 @@ void shipments::take(const offer_answered& what) {
     return of != nullptr && of->what.number == what.transfer && of->offered > 0;
   };
   if (at.offered.erase(what.transfer) > 0) {  // its message has left
+    --at.offers;
     note(what.by, at, what.how, false);
     out_.emplace_back(let_go{what.transfer});
     return send_on(what.by, at);
@@ -69,6 +70,7 @@ void shipments::take(const offer_answered& what) {
   if (entry == at.queue.end()) return;
   auto& of = std::get<queued_transfer>(*entry);
   --of.offered;
+  --offers_beside(at, of.what);
   note(what.by, at, what.how, of.what.on_device);
   if (what.how != answer::taken || of.how == way::refused) {
     refuse(what.by, of);
@@ -81,7 +83,6 @@ void shipments::take(const offer_answered& what) {
 
 /// Notes what the answer to an offer says of the receiver. `on_device`: whether the offered elements are on a device.
 void shipments::note(node_id by, receiver& at, offer_answered::answer how, bool on_device) {
-  --at.offers;
   if (!on_device) at.has_read = how == offer_answered::answer::taken;
   if (how != offer_answered::answer::unreadable) return;
   if (on_device)
@@ -144,20 +145,38 @@ void shipments::send_on(node_id to, receiver& at) {
   while (send_next(to, at)) continue;
 }
 
+/// Lets the next message leave whose transfers are gone or are read first. False if none may leave now.
+bool shipments::send_next_message(receiver& at) {
+  bool waits = false;
+  bool is_on_device = false;
+  auto first = at.queue.begin();  // of the transfers of the message
+  for (auto each = first; each != at.queue.end(); ++each) {
+    if (const auto* of = std::get_if<queued_transfer>(&*each)) {
+      waits = waits || !is_read_first(at, *of);
+      is_on_device = is_on_device || of->what.on_device;
+    } else if (!waits) {
+      out_.emplace_back(send_message{std::get<message>(*each).number});
+      for (auto read = first; read != each; ++read) at.offered.insert(std::get<queued_transfer>(*read).what.number);
+      at.queue.erase(first, std::next(each));
+      return true;
+    } else if (!is_on_device) {
+      return false;
+    } else {
+      waits = is_on_device = false;
+      first = std::next(each);
+    }
+  }
+  return false;
+}
+
+/// The number of offers that count with those of the transfer.
+int& shipments::offers_beside(receiver& at, const transfer& of) {
+  return of.on_device ? at.device_offers[of.device] : at.offers;
+}
+
 /// Lets the next message, piece or offer leave. False if nothing may leave now.
 bool shipments::send_next(node_id to, receiver& at) {
-  const auto holds = [&](const auto& each) {
-    const auto* of = std::get_if<queued_transfer>(&each);
-    return of == nullptr || !is_read_first(at, *of);
-  };
-  const auto first = std::find_if(at.queue.begin(), at.queue.end(), holds);
-  if (first == at.queue.end()) return false;
-  if (const auto* ready = std::get_if<message>(&*first)) {
-    out_.emplace_back(send_message{ready->number});
-    for (auto each = at.queue.begin(); each != first; ++each) at.offered.insert(std::get<queued_transfer>(*each).what.number);
-    at.queue.erase(at.queue.begin(), std::next(first));
-    return true;
-  }
+  if (send_next_message(at)) return true;
   for (auto next = at.queue.begin(); next != at.queue.end(); ++next) {
     auto* of = std::get_if<queued_transfer>(&*next);
     if (of == nullptr || of->how == way::refused || of->how == way::copies || of->all_left()) continue;
@@ -171,8 +190,10 @@ bool shipments::send_next(node_id to, receiver& at) {
       of->how = offers ? way::offers : way::pieces;
     }
     if (of->how == way::offers) {
-      if (at.offers >= most_offers) return false;
-      ++at.offers;
+      int& offers = offers_beside(at, of->what);
+      if (offers >= most_offers && of->what.on_device) continue;
+      if (offers >= most_offers) return false;
+      ++offers;
       ++of->offered;
       out_.emplace_back(send_offer{cut(to, *of, of->what.on_device ? of->what.bytes : offer_bytes)});
       return true;

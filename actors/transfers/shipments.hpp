@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,6 +20,7 @@ struct transfer {
   std::uint64_t number;
   std::uint64_t bytes;
   bool on_device = false;  // its elements are in a device's memory
+  int device = 0;          // the index of this device
 };
 
 // Events.
@@ -111,9 +113,10 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, copy_
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
 ///         the last offer. If the receiver has taken the offer that it answered last, the message does not wait for the answer
 ///         to an offer with a whole transfer of at most `at_once` bytes of the host. Messages to a node leave in the order of
-///         shipment_begun.
+///         shipment_begun, but a message with a transfer that is still on a device holds up no other message.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
-///         while fewer than `most_offers` offers have no answer.
+///         while fewer than `most_offers` offers of the host have no answer; for an offer on a device, offers on this device.
+///         So a late device holds up no transfer but its own.
 ///   OP-3  offered elements stay in memory until all offers of their transfer are answered, or the receiver is down.
 ///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
@@ -147,7 +150,8 @@ class shipments {
     memory reads = memory::unknown;
     bool reads_devices = true;
     std::deque<std::variant<queued_transfer, message>> queue;
-    int offers = 0;                             // offers without an answer, of all transfers
+    int offers = 0;                             // offers of the host without an answer, of all transfers
+    std::map<int, int> device_offers;           // offers on devices without an answer, by device
     std::uint64_t at_once = 0;                  // the receiver reads so many bytes before the next message
     bool has_read = false;                      // whether the receiver has taken the offer that it answered last
     std::unordered_set<std::uint64_t> offered;  // transfers in this state, by number
@@ -164,8 +168,10 @@ class shipments {
   void take(const receiver_down& what);
   void send_on(node_id to, receiver& at);
   bool send_next(node_id to, receiver& at);
+  bool send_next_message(receiver& at);
   transfer_section cut(node_id to, queued_transfer& of, std::uint64_t most_bytes);
   static bool is_read_first(const receiver& at, const queued_transfer& of);
+  static int& offers_beside(receiver& at, const transfer& of);
   void note(node_id by, receiver& at, offer_answered::answer how, bool on_device);
   void refuse(node_id to, queued_transfer& of);
   void copy(node_id to, queued_transfer& of);

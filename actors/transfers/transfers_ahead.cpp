@@ -43,7 +43,7 @@ std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, se
     if (ahead.transfers[i] != 0) continue;
     ahead.transfers[i] = ++last;
     elements.emplace(last, forms[i]);
-    result.push_back({last, forms[i].nbytes(), !forms[i].is_cpu()});
+    result.push_back({last, forms[i].nbytes(), !forms[i].is_cpu(), std::max<int>(forms[i].device().index(), 0)});
   }
   return result;
 }

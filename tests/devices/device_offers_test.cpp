@@ -226,6 +226,10 @@ BOOST_AUTO_TEST_CASE(a_late_tensor_delays_no_other_message_and_is_not_read_too_e
   BOOST_TEST(at::equal(cluster.echo(at::ones({5})), at::ones({5})));
   const auto x = on_device(at::full({100}, 2.0F));
   BOOST_TEST(at::equal(cluster.echo(x).cpu(), x.cpu()));
+  const auto large = at::full({many}, 4.0F);  // as late, it leaves ahead of its message
+  BOOST_TEST(at::equal(cluster.echo(large), large));
+  const auto elsewhere = on_device(large, 1);
+  BOOST_TEST(at::equal(cluster.echo(elsewhere).cpu(), large));
   BOOST_TEST(!waits->ready());
   late.open();
   BOOST_TEST(at::equal(waits->get().tensors.at(0).cpu(), at::full({many}, 3.0F)));

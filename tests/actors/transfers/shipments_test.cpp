@@ -285,6 +285,24 @@ BOOST_AUTO_TEST_CASE(a_refused_transfer_on_a_device_is_copied_alone) {
   BOOST_TEST(here.answered(1) == "-1 m3 ");
 }
 
+BOOST_AUTO_TEST_CASE(a_late_device_holds_up_no_other_message) {  // OP-1, OP-2
+  offering_node here;
+  for (std::uint64_t i = 10; i < 20; i += 2)
+    BOOST_TEST(here.ship({{i, offer, true, 1}}, i + 1) == (i < 18 ? std::to_string(i) + "@0+1 " : ""));
+  BOOST_TEST(here.ship({{21, 2 * offer}}, 22) == "21@0+1 21@1+1 ");
+  BOOST_TEST(here.ship({}, 23) == "");  // behind a transfer of the host
+  here.answered(21);
+  BOOST_TEST(here.answered(21) == "-21 m22 m23 ");
+  BOOST_TEST(here.ship({{24, offer, true, 0}}, 25) == "24@0+1 ");
+  BOOST_TEST(here.answered(24) == "-24 m25 ");
+  BOOST_TEST(here.answered(12) == "-12 m13 18@0+1 ");
+  BOOST_TEST(here.answered(10, answer::refused) == "host10 ");
+  BOOST_TEST(here.ship({}, 26) == "m26 ");
+  BOOST_TEST(here.copied(10) == "10@0+1 ");
+  BOOST_TEST(here.ship({}, 27) == "");  // the transfer is of the host now
+  BOOST_TEST(here.answered(10) == "-10 m11 m27 ");
+}
+
 BOOST_AUTO_TEST_CASE(a_transfer_whose_copy_has_failed_is_let_go_of_and_the_message_leaves) {
   shipping_node here;
   BOOST_TEST(here.ship({{1, offer, true}}, 2) == "host1 ");
@@ -320,6 +338,11 @@ struct drawn_shipments {
   };
 
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
+  /// The device of the transfer, or -1.
+  int device_of(std::uint64_t number) const {
+    const auto found = on_device.find(number);
+    return found == on_device.end() ? -1 : found->second;
+  }
 
   void on(const shipping_event& event) {
     for (const auto& each : all.on(event, now)) std::visit([this](const auto& effect) { note(effect); }, each);
@@ -352,7 +375,8 @@ struct drawn_shipments {
       BOOST_REQUIRE(at.may_offer);
     at.offers.push_back(what);
     ++offers_left;
-    BOOST_REQUIRE(at.offers.size() <= static_cast<std::size_t>(shipments::most_offers));  // OP-2
+    const auto counts = [&](const auto& each) { return device_of(each.transfer) == device_of(what.transfer); };
+    BOOST_REQUIRE(std::count_if(at.offers.begin(), at.offers.end(), counts) <= shipments::most_offers);  // OP-2
   }
   void note(const copy_to_host& what) {
     auto& at = receivers[what.to];
@@ -362,8 +386,15 @@ struct drawn_shipments {
   }
   void note(const send_message& what) {  // OP-1
     auto& at = receivers[to.at(what.message)];
-    BOOST_REQUIRE(!at.messages.empty() && at.messages.front() == what.message);
-    at.messages.pop_front();
+    const auto left = std::find(at.messages.begin(), at.messages.end(), what.message);
+    BOOST_REQUIRE(left != at.messages.end());
+    BOOST_REQUIRE(std::all_of(at.messages.begin(), left, [&](auto earlier) {
+      const auto& transfers = at.ahead.at(earlier);
+      return std::any_of(transfers.begin(), transfers.end(),
+                         [&](auto number) { return held.contains(number) && on_device.contains(number); });
+    }));
+    overtook += left != at.messages.begin() ? 1 : 0;
+    at.messages.erase(left);
     for (const auto number : at.ahead.at(what.message)) {
       const auto is_of = [&](const transfer_section& each) { return each.transfer == number; };
       const auto offered = std::find_if(at.offers.begin(), at.offers.end(), is_of);
@@ -393,8 +424,8 @@ struct drawn_shipments {
     shipment_begun what{whom, {}, ++last, below(2) == 0};
     for (auto count = below(4); count > 0; --count) {
       const auto bytes = 1 + below(below(3) == 0 ? 6 * offer : 3 * piece);
-      what.ahead.push_back({++last, bytes, below(4) == 0});
-      if (what.ahead.back().on_device) on_device.insert(last);
+      what.ahead.push_back({++last, bytes, below(4) == 0, 0});
+      if (what.ahead.back().on_device) on_device[last] = what.ahead.back().device = static_cast<int>(below(2));
       sizes[last] = bytes;
       owner[last] = whom;
       held.insert(last);
@@ -508,6 +539,7 @@ struct drawn_shipments {
   std::uint64_t messages_left = 0;
   std::uint64_t offers_left = 0;
   std::uint64_t copies_made = 0;
+  std::uint64_t overtook = 0;  // messages that left before earlier ones
   bool is_going_down = false;
   std::map<node_id, receiver> receivers;
   std::map<std::uint64_t, node_id> to;     // of messages
@@ -518,8 +550,8 @@ struct drawn_shipments {
   std::set<std::uint64_t> held;
   std::set<std::uint64_t> has_left;  // transfers for which their message did not wait
   std::set<std::uint64_t> refused;
-  std::set<std::uint64_t> on_device;
-  std::set<std::uint64_t> failed;  // copies to the host
+  std::map<std::uint64_t, int> on_device;  // the devices of transfers that are on one
+  std::set<std::uint64_t> failed;          // copies to the host
   std::set<node_id> has_drawn;
 };
 
@@ -531,6 +563,7 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
   std::uint64_t offered = 0;
   std::uint64_t at_once = 0;
   std::uint64_t copied = 0;
+  std::uint64_t overtook = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
       drawn_shipments all(seed);
@@ -540,12 +573,14 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
       offered += all.offers_left;
       at_once += all.has_left.size();
       copied += all.copies_made;
+      overtook += all.overtook;
     }
   }
   BOOST_TEST(left > 10'000U);
   BOOST_TEST(offered > 10'000U);
   BOOST_TEST(at_once > 1'000U);
   BOOST_TEST(copied > 1'000U);
+  BOOST_TEST(overtook > 1'000U);
 }
 
 namespace {

@@ -8,7 +8,7 @@ namespace troupe::devices {
 
 /// Memory and events of CUDA, by CUDA's IPC handles. A handle names its GPU and its process. CUDA does not say whose memory it
 /// opens, so of MH-2 a process of the same user can be wrong about it.
-///   IH-1  open() opens only a handle of the process, of a GPU that this process sees, and of no other size than the handle says.
+///   IH-1  open() opens only a handle of the process, of a GPU that this process sees, and of the size that the handle says.
 ///   IH-2  memory of expandable segments, and of other allocators that CUDA's IPC does not know, is not shared: share() throws.
 class cuda_sharing final : public memory_sharing {
  public:

@@ -43,10 +43,10 @@ class foreign_copy {
 };
 
 /// Copies elements that other processes of this machine offer out of the memory of their devices. Any thread may use it.
-///   FD-1  an allocation is opened once and stays open while it is one of the last `most_open` that were used, until forget() of
-///         its process. Memory stays open as long as a copy out of it runs.
-///   FD-2  a copy waits for the event of its offer, on a stream that only copies out of the same process's memory use. So it waits
-///         for no other process, and no other work waits for it.
+///   FD-1  an allocation is opened once and stays open while it is one of the last `most_open` that were used, until forget()
+///         of its process. Memory stays open as long as a copy out of it runs.
+///   FD-2  a copy waits for the event of its offer, on a stream that only copies out of the same process's memory use. So it
+///         waits for no other process, and no other work waits for it.
 ///   FD-3  no byte is read that lies beyond the end of the allocation, as this process's accelerator says its size.
 ///   FD-4  the thread does not wait for a device.
 class foreign_devices {
@@ -55,8 +55,8 @@ class foreign_devices {
 
   explicit foreign_devices(std::size_t most_open = default_most_open) : most_open_(most_open) {}
 
-  /// Queues the copy that an offer asks for. Throws troupe::error: `refused` if this process can't open the memory or the event,
-  /// malformed_message if the offer is wrong, function_failed if the device has no memory left.
+  /// Queues the copy that an offer asks for. Throws troupe::error: `refused` if this process can't open the memory or the
+  /// event, `malformed_message` if the offer is wrong, `function_failed` if the device has no memory left.
   std::unique_ptr<foreign_copy> copy(const tensor_offer& offer);
   /// Closes what is open of the memory of the process.
   void forget(std::uint64_t process);

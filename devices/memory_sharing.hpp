@@ -24,8 +24,8 @@ class shared_event {
 /// How processes of one machine reach each other's memory on one type of accelerator. Any thread may call any function. Each
 /// function throws a c10::Error with the reason if the system does not do what is asked.
 ///   MH-1  what open() returns can be read as long as it lives, also after the other process has freed it or has ended.
-///   MH-2  open() opens memory and events of the process `process` alone, as far as the accelerator says whose they are. It opens
-///         no memory that was freed, and none on a device that this process does not have.
+///   MH-2  open() opens memory and events of the process `process` alone, as far as the accelerator says whose they are. It
+///         opens no memory that was freed, and none on a device that this process does not have.
 ///   MH-3  a stream that waits for an event of another process goes on when the event happens, or when that process ends.
 class memory_sharing {
  public:

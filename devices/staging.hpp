@@ -80,8 +80,8 @@ struct staged {
 ///   ST-3  a CPU tensor is returned unchanged, without a copy.
 ///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
 ///         the tensor with a reason.
-///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. If the accelerator makes no event for other
-///         processes, no tensor is offered.
+///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. If the accelerator makes no event for
+///         other processes, no tensor is offered.
 /// Any thread may use the object.
 class staging {
  public:

@@ -65,7 +65,8 @@ class arriving_tensors {
     memory_mark mark;  // which the process of the sender must have
   };
   /// Prepares the reading of an offered piece; the next piece of the transfer may then be prepared. An offer on a device has a
-  /// whole transfer, which a device will copy. Returns no error on success; `refused` if the sender got no mark; `malformed_message` if the offer is wrong. Throws std::bad_alloc.
+  /// whole transfer, which a device will copy. Returns no error on success; `refused` if the sender got no mark;
+  /// `malformed_message` if the offer is wrong. Throws std::bad_alloc.
   std::optional<error> prepare(const tensor_offer& offer, prepared_piece& piece);
   /// Reads an offered piece that was prepared, on this thread and without blocking other threads. The pieces of a transfer may
   /// be read in any order, and at the same time. Returns no error on success; `refused` if nothing can be read from that

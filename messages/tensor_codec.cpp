@@ -225,8 +225,8 @@ bool holds_only_bools(const at::Tensor& tensor) {
   return seen <= 1;
 }
 
-// Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come. They
-// may be on a device, and then no second tensor gets them.
+// Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come. The
+// elements may be on a device, and then no second tensor gets them.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
   const auto transfer = header.ahead(at.component);
   const auto bytes = header.payloads(at.component);

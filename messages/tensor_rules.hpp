@@ -13,8 +13,8 @@
 #include <troupe/messages/message_size.hpp>
 
 /// Which tensors travel: strided and sparse (COO) tensors on the CPU, of every dtype that has a size in bytes and is not
-/// quantised. Strided tensors of an accelerator are copied to the CPU first, or are offered (devices/staging.hpp); the number of
-/// their device travels with them.
+/// quantised. Strided tensors of an accelerator are copied to the CPU first, or are offered (devices/staging.hpp); the number
+/// of their device travels with them.
 namespace troupe {
 
 inline constexpr std::size_t max_tensor_dimensions = 1024;

@@ -22,8 +22,8 @@ inline constexpr std::uint64_t large_bytes = std::uint64_t{64} << 10;
 bool any_large(const std::vector<at::Tensor>& tensors);
 
 /// Returns the transfers of the large tensors of a message (of a sparse tensor: of its large components), with numbers from
-/// `last` + 1 on. Sets `last` and `ahead` to these numbers, and adds the components by number to `elements`. Components on the CPU
-/// with the same elements are one transfer.
+/// `last` + 1 on. Sets `last` and `ahead` to these numbers, and adds the components by number to `elements`. Components on the
+/// CPU with the same elements are one transfer.
 std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
                                       std::unordered_map<std::uint64_t, at::Tensor>& elements);
 

@@ -217,10 +217,8 @@ constexpr const char* what_it_does =
   "CAF message that goes to a detached actor and comes back; ratio is the first by the second. hand_over_pass: the same within "
   "a pass, whose thread may run a function itself that no worker has begun. two_devices: functions of 200 us on the CPU and on "
   "both accelerators, on one thread (beside) and on lanes; ratio is the first by the second. device_offer: MiB that pass the "
-  "host "
-  "for a call with 16 MiB of an accelerator there and back between two processes, beside the same without offers. Also writes "
-  "devices.json and "
-  "devices.txt.";
+  "host for a call with 16 MiB of an accelerator there and back between two processes, beside the same without offers. Also "
+  "writes devices.json and devices.txt.";
 constexpr const char* example = "Example: devices_bench --only two_devices --out out/bench";
 
 }  // namespace

@@ -83,17 +83,17 @@ BOOST_FIXTURE_TEST_CASE(are_not_written_if_they_were_not_offered, fixture) {
 BOOST_FIXTURE_TEST_CASE(whose_elements_nobody_can_check_are_refused, fixture) {
   const auto truths = at::ones({6000}, at::device(first)).to(at::kBool);
   come(1, truths);
-  BOOST_TEST(contains(read({at::ones({6000}, at::kBool)}, {1}, came), "of bool"));
+  BOOST_TEST(contains(read({at::ones({6000}, at::kBool)}, {1}, came), "of bool came from a device"));
   const auto sparse = at::ones({5000}).to_sparse();
   come(2, at::zeros({5000}, at::device(first).dtype(at::kLong)));
-  BOOST_TEST(contains(read({sparse}, {2, 0}, came), "sparse"));
+  BOOST_TEST(contains(read({sparse}, {2, 0}, came), "is sparse, and came from a device"));
   come(3, at::zeros({5000}, at::device(first)));
-  BOOST_TEST(contains(read({sparse}, {0, 3}, came), "sparse"));
+  BOOST_TEST(contains(read({sparse}, {0, 3}, came), "is sparse, and came from a device"));
   tensor_memory memory;
   const auto packed = pack(at::rand({5000}), wire_format::bfloat16, memory);
   BOOST_REQUIRE(packed);
   come(4, at::zeros({static_cast<std::int64_t>(packed->bytes.nbytes())}, at::device(first).dtype(at::kByte)));
-  BOOST_TEST(contains(read({packed->bytes}, {4}, came, {packed->how}), "compressed"));
+  BOOST_TEST(contains(read({packed->bytes}, {4}, came, {packed->how}), "is compressed, and came from a device"));
 }
 
 BOOST_FIXTURE_TEST_CASE(do_not_share_their_elements, fixture) {

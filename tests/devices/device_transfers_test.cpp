@@ -24,6 +24,7 @@
 
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/caf_error.hpp>
+#include <troupe/messages/wire_format.hpp>
 
 #include "actors/lone_services.hpp"
 #include "support/simulated_fixture.hpp"
@@ -146,6 +147,29 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
 };
 
 }  // namespace
+
+BOOST_FIXTURE_TEST_CASE(stay_on_their_device_only_for_a_node_of_this_machine_that_may_have_devices, fixture) {
+  const auto x = at::ones({elements}, at::device(first));
+  const auto stays = [&](node_id to, wire_format format = wire_format::exact) {
+    return !services.outbox.stage({x}, to, format).made.empty();
+  };
+  const auto meets = [&](node_id id, const std::string& host, const std::vector<c10::Device>& devices) {
+    who = {"another", id, host, 0, ~0U, devices};
+    services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(sender), 1);
+    return id;
+  };
+  BOOST_TEST(stays(there));
+  BOOST_TEST(!stays(services.self.id()));
+  BOOST_TEST(!stays(node_id{99}));
+  const auto all = who.devices;
+  const auto reads_formats = meets(node_id{8}, "127.0.0.1", all);
+  BOOST_TEST(stays(reads_formats));
+  BOOST_TEST(!stays(reads_formats, wire_format::bfloat16));
+  BOOST_TEST(!stays(meets(node_id{9}, "192.0.2.1", all)));
+  BOOST_TEST(!stays(meets(node_id{10}, "127.0.0.1", {c10::Device(c10::kCPU)})));
+  services.directory.traffic.note_over_the_host(there);
+  BOOST_TEST(!stays(there));
+}
 
 BOOST_FIXTURE_TEST_CASE(are_offered_with_their_place_in_memory_and_held_until_the_answer, fixture) {  // OP-3, OP-6
   meet();

@@ -79,6 +79,7 @@ using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 /// devices are copied by a device; the thread only asks it whether the copies are done.
 ///   MR-1  every offer is returned to `gateway`, either read or with a failure.
 ///   MR-2  an offer on a device is returned when its copy is done, or when its transfer has ended. It waits for no other copy.
+///   MR-3  memory of another process is closed when the last copy out of it is done, also if the transfer has ended before.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>, caf::reacts_to<support::tick_atom>>;
 
 /// A transfer on a device whose copy to the host is done, or has failed.

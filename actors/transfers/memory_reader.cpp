@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <tuple>
@@ -31,7 +32,7 @@ class device_copies {
  public:
   explicit device_copies(arriving_tensors& arriving) : arriving_(arriving) {}
 
-  bool empty() const { return running_.empty(); }
+  bool empty() const { return running_.empty() && dropped_.empty(); }
 
   /// Begins the copy. Throws troupe::error if it can't begin.
   void begin(devices::foreign_devices& devices, const contracts::incoming_offer_ptr& job) {
@@ -41,7 +42,7 @@ class device_copies {
       arriving_.give_up(job->offer, job->piece);
       throw;
     }
-    if (running_.empty()) begin_ns_ = support::steady_ns();
+    if (empty()) begin_ns_ = support::steady_ns();
     running_.push_back(job);
   }
 
@@ -50,6 +51,7 @@ class device_copies {
     const auto first = std::stable_partition(running_.begin(), running_.end(), [this](const auto& job) { return runs(*job); });
     std::vector<contracts::incoming_offer_ptr> result(std::make_move_iterator(first), std::make_move_iterator(running_.end()));
     running_.erase(first, running_.end());
+    std::erase_if(dropped_, [](const auto& copy) { return has_ended(*copy); });
     if (!result.empty()) begin_ns_ = support::steady_ns();
     return result;
   }
@@ -69,13 +71,22 @@ class device_copies {
       job.failure = error(errc::function_failed, reason.what_without_backtrace());
       arriving_.give_up(job.offer, job.piece);
     }
+    if (!has_ended(*job.copy)) dropped_.push_back(job.copy);
     job.copy = nullptr;
     return false;
+  }
+  static bool has_ended(devices::foreign_copy& copy) {
+    try {
+      return copy.is_done();
+    } catch (const c10::Error&) {
+      return true;
+    }
   }
 
   arriving_tensors& arriving_;
   std::vector<contracts::incoming_offer_ptr> running_;
-  std::int64_t begin_ns_ = 0;  // when the last copy ended, or the first one began
+  std::vector<std::shared_ptr<devices::foreign_copy>> dropped_;  // that run, although their transfers have ended
+  std::int64_t begin_ns_ = 0;                                    // when the last copy ended, or the first one began
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <troupe/messages/tensors_over_storages.hpp>
 
 #include "actors/lone_services.hpp"
+#include "actors/loopback_nodes.hpp"
 #include "devices/sharing_process.hpp"
 #include "support/simulated_fixture.hpp"
 #include "support/simulated_sharing.hpp"
@@ -32,7 +33,10 @@ constexpr auto bytes = sharing_process::elements * sizeof(float);
 
 struct fixture : simulated::fixture, lone_services {
   fixture() : lone_services(true) { simulated::install_shared(); }
-  ~fixture() { caf::anon_send_exit(reader, caf::exit_reason::user_shutdown); }
+  ~fixture() {
+    caf::anon_send_exit(reader, caf::exit_reason::user_shutdown);
+    BOOST_TEST(becomes_true([&] { return memory.use_count() == 1; }));  // the reader has ended
+  }
 
   std::optional<error> offer(node_id from, const sharing_process& other) {
     const auto& shared = other.shared();
@@ -58,8 +62,8 @@ struct fixture : simulated::fixture, lone_services {
     return at::equal(all.cpu(), at::full({sharing_process::elements}, 7.0F));
   }
 
-  contracts::memory_reader_actor reader =
-    transfers::spawn_memory_reader(services, std::make_shared<devices::foreign_devices>());
+  const std::shared_ptr<devices::foreign_devices> memory = std::make_shared<devices::foreign_devices>();
+  contracts::memory_reader_actor reader = transfers::spawn_memory_reader(services, memory);
 };
 
 }  // namespace
@@ -81,7 +85,8 @@ BOOST_FIXTURE_TEST_CASE(give_an_offer_back_when_its_own_copy_is_done, fixture) {
   BOOST_TEST(sevens_came(sender));
 }
 
-BOOST_FIXTURE_TEST_CASE(drop_a_copy_whose_transfer_has_ended, fixture) {  // MR-2
+BOOST_FIXTURE_TEST_CASE(drop_a_copy_whose_transfer_has_ended, fixture) {  // MR-2, MR-3
+  const auto opened_before = simulated::opened();
   sharing_process late("late");
   offer(sender, late);
   const sharing_process other("at once");
@@ -94,8 +99,11 @@ BOOST_FIXTURE_TEST_CASE(drop_a_copy_whose_transfer_has_ended, fixture) {  // MR-
   BOOST_REQUIRE(dropped->failure.has_value());
   BOOST_TEST((dropped->failure->code() == errc::malformed_message));
   BOOST_TEST(arriving.bytes() == bytes);
+  memory->forget(late.number());
+  memory->forget(other.number());
+  BOOST_TEST(simulated::opened() == opened_before + 1);  // the copy still runs
   late.go_on();
-  simulated::synchronize();
+  BOOST_TEST(becomes_true([&] { return simulated::opened() == opened_before; }));
 }
 
 BOOST_FIXTURE_TEST_CASE(keep_nothing_of_an_offer_that_fails, fixture) {  // MR-1

@@ -51,10 +51,12 @@ class cuda_event final : public shared_event {
   ~cuda_event() override { kernels_.sharing.destroy_event(event_); }
 
   void record(const c10::Stream& stream) {
-    expect_done(kernels_.sharing.record_event(event_, stream.native_handle()), "CUDA can't record an event", kernels_);
+    expect_done(kernels_.sharing.record_event(stream.device_index(), event_, stream.native_handle()),
+                "CUDA can't record an event", kernels_);
   }
   void block(const c10::Stream& stream) override {
-    expect_done(kernels_.sharing.wait_for_event(event_, stream.native_handle()), "CUDA can't wait for an event", kernels_);
+    expect_done(kernels_.sharing.wait_for_event(stream.device_index(), event_, stream.native_handle()),
+                "CUDA can't wait for an event", kernels_);
   }
   std::string handle() const override { return handle_; }
 

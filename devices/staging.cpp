@@ -225,7 +225,7 @@ bool is_offerable(const at::Tensor& tensor) {
 }
 
 staged staging::to_host(std::vector<at::Tensor> tensors, bool offers) {
-  staged result{std::move(tensors), {}, {}, {}};
+  staged result{std::move(tensors), {}, {}, {}, {}};
   if (offers) stay(result);
   const auto stays = [&](c10::Device device) {
     return std::any_of(result.made.begin(), result.made.end(), [&](const auto& each) { return each.first == device; });
@@ -262,10 +262,20 @@ void staging::stay(staged& all) {
   }
   for (const auto& device : devices) {
     try {
+      const c10::DeviceGuard guard(device);
       all.made.emplace_back(device, sharing->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device)));
-    } catch (const c10::Error&) {  // the tensors of this device are copied to the host
+    } catch (const c10::Error& why) {  // the tensors of this device are copied to the host
+      all.not_offered = device.str() + ": " + why.what_without_backtrace();
     }
   }
+}
+
+staged staging::after(shared_event& made, c10::Device device) {
+  const c10::StreamGuard own(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+  made.block(own.current_stream());
+  staged result;
+  event_for(device, result.events)->record(own.current_stream());
+  return result;
 }
 
 staged staging::to_host_after(const at::Tensor& tensor, shared_event& made) {

@@ -57,11 +57,13 @@ class host_buffers {
 
 /// Tensors whose copies to the host may still be running.
 struct staged {
-  std::vector<at::Tensor> tensors;   // on the CPU; all elements have arrived when all `events` have happened
+  std::vector<at::Tensor> tensors;   // on the CPU, but for those that are offered; all elements have arrived when all `events`
+                                     // have happened
   std::vector<c10::Device> devices;  // device of each tensor before the copy; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
   /// For each device on which tensors stay: the event that happens when their elements are made.
   std::vector<std::pair<c10::Device, std::shared_ptr<shared_event>>> made;
+  std::string not_offered;  // why tensors that were to be offered are not; empty if there are none
 
   /// Whether the tensor stays on its device.
   bool offers(const at::Tensor& tensor) const;
@@ -73,15 +75,16 @@ struct staged {
 
 /// Copies tensors of an accelerator to host memory, from which they can be sent.
 ///   ST-1  the copy is queued on the current stream of the tensor's device. So it comes after the work that made the tensor,
-///         and before later work that overwrites the tensor. The calling thread does not wait for the copy, unless the budget
-///         of the host buffers is spent.
+///         and before later work that overwrites the tensor (not so if the tensor is offered: ST-5). The calling thread does
+///         not wait for the copy, unless the budget of the host buffers is spent.
 ///   ST-2  the copy has the bits of the tensor. A dense tensor keeps its strides. A tensor with gaps in memory is copied
 ///         without gaps.
 ///   ST-3  a CPU tensor is returned unchanged, without a copy.
 ///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
 ///         the tensor with a reason.
-///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. If the accelerator makes no event for
-///         other processes, no tensor is offered.
+///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. The receiver copies it after the work that
+///         made it. Nothing protects it from later work that overwrites it: the receiver may read what that work wrote. If
+///         the accelerator makes no event for other processes, no tensor is offered.
 /// Any thread may use the object.
 class staging {
  public:
@@ -91,6 +94,8 @@ class staging {
 
   /// `offers`: whether the tensors that is_offerable() allows are offered.
   staged to_host(std::vector<at::Tensor> tensors, bool offers = false);
+  /// Nothing is copied. The event happens after `made`, and a stream of the device that no other work waits for waits for it.
+  static staged after(shared_event& made, c10::Device device);
   /// Copies a tensor after `made`, on a stream that no other work waits for.
   staged to_host_after(const at::Tensor& tensor, shared_event& made);
 

@@ -24,9 +24,14 @@ class on_device {
  public:
   explicit on_device(int index) {
     result_ = cudaGetDevice(&before_);
-    if (result_ == cudaSuccess && before_ != index) result_ = cudaSetDevice(index);
+    if (result_ != cudaSuccess || before_ == index) return;
+    result_ = cudaSetDevice(index);
+    is_changed_ = result_ == cudaSuccess;
   }
-  ~on_device() { static_cast<void>(cudaSetDevice(before_)); }
+  // Setting a device makes a context on it. So the device is set back only if it was another one.
+  ~on_device() {
+    if (is_changed_) static_cast<void>(cudaSetDevice(before_));
+  }
   on_device(const on_device&) = delete;
   on_device& operator=(const on_device&) = delete;
   // The result of `what`, or why the device is not the current one.
@@ -37,6 +42,7 @@ class on_device {
 
  private:
   int before_ = 0;
+  bool is_changed_ = false;
   cudaError_t result_;
 };
 
@@ -131,12 +137,14 @@ int open_event(int index, const unsigned char* handle, void** event) {
   });
 }
 
-int record_event(void* event, void* stream) {
-  return cleared(cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)));
+int record_event(int index, void* event, void* stream) {
+  return on_device(index).run(
+    [&] { return cudaEventRecord(static_cast<cudaEvent_t>(event), static_cast<cudaStream_t>(stream)); });
 }
 
-int wait_for_event(void* event, void* stream) {
-  return cleared(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0));
+int wait_for_event(int index, void* event, void* stream) {
+  return on_device(index).run(
+    [&] { return cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), static_cast<cudaEvent_t>(event), 0); });
 }
 
 int destroy_event(void* event) { return cleared(cudaEventDestroy(static_cast<cudaEvent_t>(event))); }

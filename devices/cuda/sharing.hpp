@@ -26,8 +26,9 @@ struct sharing_functions {
   /// Makes an event on the device, and its handle.
   int (*make_event)(int index, void** event, unsigned char* handle);
   int (*open_event)(int index, const unsigned char* handle, void** event);
-  int (*record_event)(void* event, void* stream);
-  int (*wait_for_event)(void* event, void* stream);
+  /// `index`: the device of the stream.
+  int (*record_event)(int index, void* event, void* stream);
+  int (*wait_for_event)(int index, void* event, void* stream);
   int (*destroy_event)(void* event);
 };
 

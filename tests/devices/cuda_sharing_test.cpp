@@ -55,8 +55,8 @@ struct driver {
     ++events;
     return 0;
   }
-  static int record_event(void*, void*) { return 0; }
-  static int wait_for_event(void*, void*) { return 0; }
+  static int record_event(int, void*, void*) { return 0; }
+  static int wait_for_event(int, void*, void*) { return 0; }
   static int destroy_event(void*) { return --events; }
   static const char* reason(int) { return "no driver"; }
 };

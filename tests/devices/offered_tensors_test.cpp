@@ -12,6 +12,7 @@
 
 #include <troupe/devices/present_sharing.hpp>
 
+#include "support/contains.hpp"
 #include "support/simulated_fixture.hpp"
 #include "support/simulated_sharing.hpp"
 
@@ -55,6 +56,23 @@ BOOST_FIXTURE_TEST_CASE(stay_where_they_are_if_they_are_large_enough, fixture) {
   BOOST_TEST(staged.offers(staged.tensors[0]));
   BOOST_TEST(!staged.offers(staged.tensors[1]));
   BOOST_TEST(!stage.to_host({large}).offers(large));
+}
+
+BOOST_FIXTURE_TEST_CASE(have_an_event_of_their_device_whichever_is_current, fixture) {  // ST-5
+  for (const auto& device : {first, second}) {
+    const auto staged = stage.to_host({at::ones({enough}, at::device(device))}, true);
+    BOOST_REQUIRE(staged.made.size() == 1U);
+    BOOST_TEST(staged.made[0].first == device);
+    BOOST_TEST(staged.not_offered == "");
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(go_to_the_host_with_the_reason_if_there_is_no_event, fixture) {  // ST-5
+  const simulated::watched_sharing none([] {}, [] { TORCH_CHECK(false, "no event today"); });
+  const auto staged = stage.to_host({ones()}, true);
+  BOOST_TEST(staged.made.empty());
+  BOOST_TEST(staged.tensors[0].is_cpu());
+  BOOST_TEST(contains(staged.not_offered, "simulated:0: no event today"));
 }
 
 BOOST_FIXTURE_TEST_CASE(have_no_gaps_and_an_event_after_their_last_element, fixture) {  // ST-5

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include <troupe/devices/present_sharing.hpp>
@@ -20,6 +21,7 @@ namespace {
 std::atomic<c10::DeviceIndex> first_out_of_reach{device_count};
 std::atomic<std::size_t> times_opened{0};
 std::atomic<std::size_t> now_opened{0};
+std::atomic<const watched_sharing*> watcher{nullptr};
 
 std::string text_of(const file_handle& of) { return {reinterpret_cast<const char*>(&of), sizeof of}; }
 
@@ -38,6 +40,8 @@ class own_event final : public devices::shared_event {
   explicit own_event(const c10::Stream& on) : entry_(std::make_shared<entry>()) {
     handle_ = entry_->of;
     handle_.device = on.device_index();
+    const auto current = c10::impl::VirtualGuardImpl(at::kPrivateUse1).getDevice();
+    TORCH_CHECK(current == on.device(), "an event of ", on.device(), " is recorded while the current device is ", current);
     entry_->in_file->asked = 1;
     stream_set::all().push(on, [entry = entry_] { stream_set::all().change([&] { entry->in_file->recorded = 1; }); });
   }
@@ -94,6 +98,7 @@ class file_sharing final : public devices::memory_sharing {
     const auto of = handle_in(allocation, process);
     TORCH_CHECK(of.bytes > 0 && of.device >= 0 && of.device < first_out_of_reach, "simulated:", of.device, " of process ",
                 process, " can't be reached");
+    if (const auto* watched = watcher.load()) watched->before_open();
     auto entry = std::make_shared<foreign_entry>(of);
     ++times_opened;
     ++now_opened;
@@ -102,6 +107,7 @@ class file_sharing final : public devices::memory_sharing {
   }
 
   std::shared_ptr<devices::shared_event> record(const c10::Stream& stream) override {
+    if (const auto* watched = watcher.load()) watched->before_record();
     return std::make_shared<own_event>(stream);
   }
 
@@ -123,6 +129,12 @@ void install_shared() {
   install();
   devices::set_sharing(at::kPrivateUse1, &sharing());
 }
+
+watched_sharing::watched_sharing(std::function<void()> on_open, std::function<void()> on_record)
+    : before_open(std::move(on_open)), before_record(std::move(on_record)) {
+  watcher = this;
+}
+watched_sharing::~watched_sharing() { watcher = nullptr; }
 
 out_of_reach::out_of_reach(c10::DeviceIndex begin) { first_out_of_reach = begin; }
 out_of_reach::~out_of_reach() { first_out_of_reach = device_count; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
+
 #include <troupe/devices/memory_sharing.hpp>
 
 #include "support/simulated_accelerator.hpp"
@@ -21,6 +23,20 @@ class out_of_reach {
   ~out_of_reach();
   out_of_reach(const out_of_reach&) = delete;
   out_of_reach& operator=(const out_of_reach&) = delete;
+};
+
+/// While an object of this class lives, each opening of memory of another process first calls `before_open`, and each record of
+/// a shared event `before_record`. What they throw is thrown. At most one such object lives at a time.
+class watched_sharing {
+ public:
+  explicit watched_sharing(
+    std::function<void()> before_open, std::function<void()> before_record = [] {});
+  ~watched_sharing();
+  watched_sharing(const watched_sharing&) = delete;
+  watched_sharing& operator=(const watched_sharing&) = delete;
+
+  const std::function<void()> before_open;
+  const std::function<void()> before_record;
 };
 
 /// How often this process has opened memory of another process, since it began, and how many such openings live.

@@ -32,7 +32,7 @@ error not_opened(const tensor_offer& offer, const std::string& why) {
 
 foreign_copy::~foreign_copy() {
   try {
-    if (!done_ || done_->query()) return;
+    if (!begun_ || (done_ && done_->query())) return;
   } catch (...) {  // the device has failed
   }
   static_cast<void>(new memory_sharing::opened_memory(std::move(from_)));  // leaks, because the device may still read it
@@ -61,9 +61,11 @@ std::unique_ptr<foreign_copy> foreign_devices::copy(const tensor_offer& offer) {
     const auto to = at::empty({static_cast<std::int64_t>(offer.bytes)}, at::device(from.device).dtype(at::kByte));
     auto result = std::make_unique<foreign_copy>(from, made, to.storage());
     made->block(stream);
+    result->begun_ = true;
     to.copy_(bytes_at(static_cast<char*>(from.elements.get()) + offer.address, offer.bytes, from.device), true);
-    result->done_ = std::make_unique<c10::Event>(*type);
-    result->done_->record(stream);
+    auto done = std::make_unique<c10::Event>(*type);
+    done->record(stream);
+    result->done_ = std::move(done);
     return result;
   } catch (const c10::Error& failed) {
     throw error(errc::function_failed, "elements that were offered could not be copied to " + from.device.str() + ": " +
@@ -75,18 +77,23 @@ memory_sharing::opened_memory foreign_devices::opened(memory_sharing& sharing, c
   const key of{offer.process, offer.allocation};
   {
     const checked_lock lock(mutex_);
-    const auto found = std::find_if(open_.begin(), open_.end(), [&](const auto& each) { return each.of == of; });
-    if (found != open_.end()) {
-      open_.splice(open_.begin(), open_, found);
-      return open_.front().memory;
-    }
+    if (const auto* known = find(of)) return *known;
   }
   auto result = sharing.open(offer.process, offer.allocation);
-  std::list<open_allocation> closed;  // freed without the lock, because closing is slow
+  std::list<open_allocation> closed;  // freed without the lock, because closing is slow; so is `result`
   const checked_lock lock(mutex_);
+  if (const auto* known = find(of)) return *known;  // another thread has opened it meanwhile
   open_.push_front({of, result});
   if (open_.size() > most_open_) closed.splice(closed.begin(), open_, std::prev(open_.end()));
   return result;
+}
+
+/// The open allocation, which becomes the one that was used last; null if it is not open.
+const memory_sharing::opened_memory* foreign_devices::find(const key& of) {
+  const auto found = std::find_if(open_.begin(), open_.end(), [&](const auto& each) { return each.of == of; });
+  if (found == open_.end()) return nullptr;
+  open_.splice(open_.begin(), open_, found);
+  return &open_.front().memory;
 }
 
 c10::Stream foreign_devices::stream_for(std::uint64_t process, c10::Device device) {

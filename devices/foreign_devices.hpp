@@ -39,7 +39,8 @@ class foreign_copy {
   memory_sharing::opened_memory from_;
   std::shared_ptr<shared_event> made_;
   c10::Storage elements_;
-  std::unique_ptr<c10::Event> done_;
+  bool begun_ = false;                // whether a device may read `from_`
+  std::unique_ptr<c10::Event> done_;  // recorded after the copy; null if it could not be recorded
 };
 
 /// Copies elements that other processes of this machine offer out of the memory of their devices. Any thread may use it.
@@ -69,6 +70,7 @@ class foreign_devices {
   };
 
   memory_sharing::opened_memory opened(memory_sharing& sharing, const tensor_offer& offer);
+  const memory_sharing::opened_memory* find(const key& of) TROUPE_REQUIRES(mutex_);
   c10::Stream stream_for(std::uint64_t process, c10::Device device);
 
   const std::size_t most_open_;

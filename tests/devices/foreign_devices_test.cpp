@@ -3,7 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <barrier>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -112,6 +114,33 @@ BOOST_FIXTURE_TEST_CASE(that_were_used_last_stay_open, fixture) {  // FD-1
   BOOST_TEST(simulated::openings() == before);
   BOOST_TEST(ends(*two.copy(offer_of(second))));
   BOOST_TEST(simulated::openings() == before + 1);
+}
+
+BOOST_FIXTURE_TEST_CASE(that_two_threads_open_at_once_stay_open_once, fixture) {  // FD-1
+  const sharing_process other("at once");
+  std::barrier both(2);
+  {
+    const simulated::watched_sharing together([&] { both.arrive_and_wait(); });
+    const auto read = [&] { return ends(*devices.copy(offer_of(other))); };
+    auto elsewhere = std::async(std::launch::async, read);
+    BOOST_TEST(read());
+    BOOST_TEST(elsewhere.get());
+  }
+  BOOST_TEST(opened() == 1U);
+  devices.forget(other.number());
+  BOOST_TEST(opened() == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(stay_open_under_a_copy_whose_end_nobody_can_see, fixture) {  // FD-1
+  {
+    sharing_process late("late");
+    {
+      const simulated::no_events none;
+      BOOST_TEST((why_not(offer_of(late)) == errc::function_failed));
+    }
+    BOOST_TEST(opened() == 1U);
+  }
+  simulated::synchronize();
 }
 
 BOOST_FIXTURE_TEST_CASE(stay_open_while_a_copy_runs_and_make_no_thread_wait, fixture) {  // FD-1, FD-4

@@ -31,6 +31,7 @@ namespace {
 thread_local c10::DeviceIndex current_device = 0;
 std::atomic<c10::DeviceIndex> first_unused{device_count};
 std::atomic<int> times_set{0};
+std::atomic<bool> refuses_events{false};
 std::atomic<c10::StreamId> captured_stream{-1};
 thread_local std::array<c10::StreamId, device_count> current_streams{};
 
@@ -190,6 +191,7 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(c10::DeviceIndex) const override { simulated::synchronize(); }
 
   void record(void** which, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag) const override {
+    TORCH_CHECK(!refuses_events, "the simulated device records no event");
     if (*which == nullptr) *which = new event_ptr(std::make_shared<event>());
     stream_set::all().record(*static_cast<event_ptr*>(*which), stream);
   }
@@ -239,6 +241,9 @@ struct hooks final : at::PrivateUse1HooksInterface {
 
 broken_device::broken_device() { stream_set::all().set_broken(true); }
 broken_device::~broken_device() { stream_set::all().set_broken(false); }
+
+no_events::no_events() { refuses_events = true; }
+no_events::~no_events() { refuses_events = false; }
 
 unused_devices::unused_devices(c10::DeviceIndex begin) {
   times_set = 0;

@@ -61,6 +61,15 @@ class broken_device {
   broken_device& operator=(const broken_device&) = delete;
 };
 
+/// While an object of this class lives, recording an event throws c10::Error.
+class no_events {
+ public:
+  no_events();
+  ~no_events();
+  no_events(const no_events&) = delete;
+  no_events& operator=(const no_events&) = delete;
+};
+
 /// While an object of this class lives, libtorch from 2.13 on is told that the stream is in a graph capture. The stream works as
 /// always. At most one such object lives at a time.
 class captured {

@@ -67,7 +67,7 @@ void peer_traffic::clear() {
   out_of_reach_.clear();
 }
 
-bool peer_traffic::note_over_the_host(node_id id) {
+bool peer_traffic::note_over_the_host(node_id id) const {
   const checked_lock lock(mutex_);
   const auto found = traffic_.find(id);
   return found != traffic_.end() && !std::exchange(found->second.over_the_host, true);

@@ -55,7 +55,7 @@ class peer_traffic {
   void read(node_id from, std::uint64_t bytes) const;
 
   /// Says that tensors of devices go to the peer over the host, until it is listed again. Returns whether this is news.
-  bool note_over_the_host(node_id id);
+  bool note_over_the_host(node_id id) const;
   bool is_over_the_host(node_id id) const;
 
   /// The name of the node, also of the last 64 nodes that went away. The id as a text if the node is not known.

@@ -8,6 +8,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
+#include <troupe/devices/present_devices.hpp>
+#include <troupe/devices/present_sharing.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_codec.hpp>
@@ -50,14 +52,38 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
 
 devices::staged outbox::stage(std::vector<at::Tensor> tensors, node_id to, wire_format format) {
   TROUPE_EXPECT(departures_);
-  const auto may_read = [&] {
-    if (!options_.direct_memory || to == self_.id() || format_for(to, format) != wire_format::exact) return false;
-    if (!is_loopback(directory_.host(to)) || directory_.traffic.is_over_the_host(to)) return false;
-    const auto there = directory_.devices(to);
-    return std::any_of(there.begin(), there.end(), [](const auto& each) { return !each.is_cpu(); });
-  };
-  const bool offers = std::any_of(tensors.begin(), tensors.end(), devices::is_offerable) && may_read();
-  return departures_->stage.to_host(std::move(tensors), offers);
+  const bool offers = std::any_of(tensors.begin(), tensors.end(), devices::is_offerable) && may_offer(to, format);
+  auto result = departures_->stage.to_host(std::move(tensors), offers);
+  if (!result.not_offered.empty()) go_over_the_host(to, result.not_offered);
+  return result;
+}
+
+/// Whether large tensors of devices are offered to the node. Says in the log why a node of this machine gets no offers.
+bool outbox::may_offer(node_id to, wire_format format) const {
+  if (to == self_.id() || format_for(to, format) != wire_format::exact || directory_.traffic.is_over_the_host(to)) return false;
+  const auto there = directory_.devices(to);
+  if (std::all_of(there.begin(), there.end(), [](const auto& each) { return each.is_cpu(); })) return false;
+  const auto why = why_not_offered(to);
+  if (why && !why->empty()) go_over_the_host(to, *why);
+  return !why;
+}
+
+/// Nothing if the node may get offers. Empty if the node is on another machine, as far as its address says.
+std::optional<std::string> outbox::why_not_offered(node_id to) const {
+  const auto host = directory_.host(to);
+  const bool is_far = !is_loopback(host);
+  if (is_far && host != self_.as_member().host) return "";
+  if (is_far) return "it does not listen on loopback";
+  if (!options_.direct_memory) return "direct memory is turned off here";
+  const auto type = devices::accelerator_type();
+  if (!type || devices::sharing_of(*type) == nullptr)
+    return "this process can't share memory of its devices; for CUDA it needs libtroupe_cuda.so of its own build";
+  return std::nullopt;
+}
+
+void outbox::go_over_the_host(node_id to, const std::string& why) const {
+  if (devices::accelerator_type() && directory_.devices(to).size() > 1 && directory_.traffic.note_over_the_host(to))
+    log_.warn("transfers", [&] { return "tensors of devices go to node '" + directory_.name(to) + "' over the host: " + why; });
 }
 
 void outbox::warn_detached(const std::string& what) {

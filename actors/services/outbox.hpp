@@ -59,6 +59,8 @@ class outbox {
   /// Copies tensors to the host for a message in this format to node `to`. Large ones stay on their device if the node may read
   /// them there: it is in another process of this machine, and has said nothing against it.
   devices::staged stage(std::vector<at::Tensor> tensors, node_id to, wire_format format);
+  /// From now on tensors of devices are copied to the host before they leave for the node. The log says so once.
+  void go_over_the_host(node_id to, const std::string& why) const;
   /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, unless
   /// settings::warn_detached is false.
   void warn_detached(const std::string& what);
@@ -75,6 +77,9 @@ class outbox {
   residual_book residuals;  // the rounding errors of gradients that left in 8 bits
 
  private:
+  bool may_offer(node_id to, wire_format format) const;
+  std::optional<std::string> why_not_offered(node_id to) const;
+
   const settings& options_;
   const node_identity& self_;
   const membership::peer_directory& directory_;

@@ -103,11 +103,6 @@ arriving_tensors::found_arrival arriving_tensors::expected(const tensor_offer& o
   return found != arrivals_.end() && found->second.on_device && !found->second.elements ? found : arrivals_.end();
 }
 
-bool arriving_tensors::expects(const tensor_offer& offer, const prepared_piece& piece) {
-  checked_lock lock(mutex_);
-  return expected(offer, piece) != arrivals_.end();
-}
-
 std::optional<error> arriving_tensors::add(const tensor_offer& offer, const prepared_piece& piece, c10::Storage elements) {
   checked_lock lock(mutex_);
   const auto found = expected(offer, piece);

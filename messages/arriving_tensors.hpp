@@ -76,8 +76,6 @@ class arriving_tensors {
   /// Returns errc::none on success.
   std::optional<errc> read_at_once(const tensor_offer& offer) noexcept;
 
-  /// Whether the arrival of a prepared offer on a device has neither ended nor got its elements.
-  bool expects(const tensor_offer& offer, const prepared_piece& piece);
   /// Adds the elements of a prepared offer that a device has copied. Returns malformed_message if the arrival has ended.
   std::optional<error> add(const tensor_offer& offer, const prepared_piece& piece, c10::Storage elements);
   /// Ends the arrival of a prepared offer on a device, whose elements will not come.

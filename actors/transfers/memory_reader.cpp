@@ -32,7 +32,7 @@ class device_copies {
  public:
   explicit device_copies(arriving_tensors& arriving) : arriving_(arriving) {}
 
-  bool empty() const { return running_.empty() && dropped_.empty(); }
+  bool empty() const { return running_.empty(); }
 
   /// Begins the copy. Throws troupe::error if it can't begin.
   void begin(devices::foreign_devices& devices, const contracts::incoming_offer_ptr& job) {
@@ -46,12 +46,11 @@ class device_copies {
     running_.push_back(job);
   }
 
-  /// Returns the offers whose copies are done, or whose transfers have ended.
+  /// Returns the offers whose copies are done.
   std::vector<contracts::incoming_offer_ptr> ended() {
     const auto first = std::stable_partition(running_.begin(), running_.end(), [this](const auto& job) { return runs(*job); });
     std::vector<contracts::incoming_offer_ptr> result(std::make_move_iterator(first), std::make_move_iterator(running_.end()));
     running_.erase(first, running_.end());
-    std::erase_if(dropped_, [](const auto& copy) { return has_ended(*copy); });
     if (!result.empty()) begin_ns_ = support::steady_ns();
     return result;
   }
@@ -65,28 +64,19 @@ class device_copies {
  private:
   bool runs(contracts::incoming_offer& job) {
     try {
-      if (!job.copy->is_done() && arriving_.expects(job.offer, job.piece)) return true;
+      if (!job.copy->is_done()) return true;
       job.failure = arriving_.add(job.offer, job.piece, job.copy->elements());
     } catch (const c10::Error& reason) {
       job.failure = error(errc::function_failed, reason.what_without_backtrace());
       arriving_.give_up(job.offer, job.piece);
     }
-    if (!has_ended(*job.copy)) dropped_.push_back(job.copy);
     job.copy = nullptr;
     return false;
-  }
-  static bool has_ended(devices::foreign_copy& copy) {
-    try {
-      return copy.is_done();
-    } catch (const c10::Error&) {
-      return true;
-    }
   }
 
   arriving_tensors& arriving_;
   std::vector<contracts::incoming_offer_ptr> running_;
-  std::vector<std::shared_ptr<devices::foreign_copy>> dropped_;  // that run, although their transfers have ended
-  std::int64_t begin_ns_ = 0;                                    // when the last copy ended, or the first one began
+  std::int64_t begin_ns_ = 0;  // when the last copy ended, or the first one began
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ class shared_event {
 ///   MH-2  open() opens memory and events of the process `process` alone, as far as the accelerator says whose they are. It
 ///         opens no memory that was freed, and none on a device that this process does not have.
 ///   MH-3  a stream that waits for an event of another process goes on when the event happens, or when that process ends.
+/// CUDA's documentation promises less: it leaves undefined what is read after the owner has freed memory that is still open
+/// (MH-1), and a wait for an event of a process that was killed (MH-3).
 class memory_sharing {
  public:
   virtual ~memory_sharing() = default;

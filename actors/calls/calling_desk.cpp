@@ -100,7 +100,10 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ship& what) {
   auto& payload = job->request.payload;
   if (!transfers_.goes_ahead(job->to, payload.tensors)) return shipped();
   carry_out(job, calls_made::limit{what.call});
-  transfers_.ship(job->to, payload.tensors, payload.ahead, shipped);
+  transfers_.ship(job->to, payload.tensors, payload.ahead, shipped, [this, job, shipped](const error& why) {
+    on(calls_made::failed{job->number, why});
+    shipped();  // the call has ended: its transfers are called off
+  });
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {

@@ -83,7 +83,11 @@ void worker_desk::answer(const job_ptr& job) {
   };
   auto& payload = job->result.payload;
   const bool is_ahead = job->answer && transfers_.goes_ahead(caller, payload.tensors);
-  is_ahead ? transfers_.ship(caller, payload.tensors, payload.ahead, leave) : leave();
+  if (!is_ahead) return leave();
+  transfers_.ship(caller, payload.tensors, payload.ahead, leave, [this, job](const error& why) {
+    job->answer.deliver(make_error(why.code(), why.what()));
+    on(calls_taken::answer_left{job->number});
+  });
 }
 
 void worker_desk::deadline_passed(const job_ptr& job) { on(calls_taken::refused{job->number, no_worker_in_time(*job)}); }

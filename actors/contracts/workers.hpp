@@ -78,15 +78,17 @@ using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 /// A thread that reads offered elements, one offer after another. So the network thread copies only small ones. Elements on
 /// devices are copied by a device; the thread only asks it whether the copies are done.
 ///   MR-1  every offer is returned to `gateway`, either read or with a failure.
-///   MR-2  an offer on a device is returned when its copy is done, or when its transfer has ended. It waits for no other copy.
-///   MR-3  memory of another process is closed when the last copy out of it is done, also if the transfer has ended before.
+///   MR-2  an offer on a device is returned when its copy is done, also if its transfer has ended before: the answer makes the
+///         sender let go of the memory. It waits for no other copy.
+///   MR-3  memory of another process is closed when the last copy out of it is done.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>, caf::reacts_to<support::tick_atom>>;
 
 /// A transfer on a device whose copy to the host is done, or has failed.
 struct host_copy {
   node_id to;
   std::uint64_t transfer = 0;
-  bool failed = false;
+  at::Tensor elements = {};  // on the host
+  std::optional<error> failure = {};
 };
 using host_copy_ptr = std::shared_ptr<host_copy>;
 

@@ -16,7 +16,7 @@ shipments::effects shipments::on(const shipping_event& event, std::int64_t now_n
 bool shipments::is_idle() const {
   return std::all_of(receivers_.begin(), receivers_.end(), [](const auto& each) {
     const auto& at = each.second;
-    return at.queue.empty() && at.pieces.empty() && at.offers == 0;
+    return at.queue.empty() && at.dropped.empty() && at.pieces.empty() && at.offers == 0;
   });
 }
 
@@ -62,8 +62,17 @@ void shipments::take(const offer_answered& what) {
   };
   if (at.offered.erase(what.transfer) > 0) {  // its message has left
     --at.offers;
-    note(what.by, at, what.how, false);
+    note(at, what.how, false);
     out_.emplace_back(let_go{what.transfer});
+    return send_on(what.by, at);
+  }
+  const auto dropped = std::find_if(at.dropped.begin(), at.dropped.end(),
+                                    [&](const auto& each) { return each.what.number == what.transfer && each.offered > 0; });
+  if (dropped != at.dropped.end()) {
+    --dropped->offered;
+    --offers_beside(at, dropped->what);
+    note(at, what.how, dropped->what.on_device);
+    let_go_if_unused(at, dropped);
     return send_on(what.by, at);
   }
   const auto entry = std::find_if(at.queue.begin(), at.queue.end(), is_offered);
@@ -71,9 +80,9 @@ void shipments::take(const offer_answered& what) {
   auto& of = std::get<queued_transfer>(*entry);
   --of.offered;
   --offers_beside(at, of.what);
-  note(what.by, at, what.how, of.what.on_device);
+  note(at, what.how, of.what.on_device);
   if (what.how != answer::taken || of.how == way::refused) {
-    refuse(what.by, of);
+    refuse(of);
   } else if (of.all_left() && of.offered == 0) {
     out_.emplace_back(let_go{of.what.number});
     at.queue.erase(entry);
@@ -82,7 +91,7 @@ void shipments::take(const offer_answered& what) {
 }
 
 /// Notes what the answer to an offer says of the receiver. `on_device`: whether the offered elements are on a device.
-void shipments::note(node_id by, receiver& at, offer_answered::answer how, bool on_device) {
+void shipments::note(receiver& at, offer_answered::answer how, bool on_device) {
   if (!on_device) at.has_read = how == offer_answered::answer::taken;
   if (how != offer_answered::answer::unreadable) return;
   if (on_device)
@@ -92,32 +101,65 @@ void shipments::note(node_id by, receiver& at, offer_answered::answer how, bool 
   for (auto& each : at.queue)
     if (auto* other = std::get_if<queued_transfer>(&each);
         other != nullptr && other->how == way::offers && other->what.on_device == on_device)
-      refuse(by, *other);
+      refuse(*other);
 }
 
-/// If the copy has failed, the receiver can't read the message to which the transfer belongs, as if a piece was refused.
 void shipments::take(const copied_to_host& what) {
   const auto found = receivers_.find(what.to);
   if (found == receivers_.end()) return;
   auto& at = found->second;
+  const auto is_copied = [&](const queued_transfer& of) { return of.what.number == what.transfer && of.how == way::copies; };
+  const auto dropped = std::find_if(at.dropped.begin(), at.dropped.end(), is_copied);
+  if (dropped != at.dropped.end()) {
+    --at.copies[dropped->what.device];
+    dropped->how = way::pieces;
+    let_go_if_unused(at, dropped);
+    return send_on(what.to, at);
+  }
   const auto entry = std::find_if(at.queue.begin(), at.queue.end(), [&](const auto& each) {
     const auto* of = std::get_if<queued_transfer>(&each);
-    return of != nullptr && of->what.number == what.transfer && of->how == way::copies;
+    return of != nullptr && is_copied(*of);
   });
   if (entry == at.queue.end()) return;
   auto& of = std::get<queued_transfer>(*entry);
+  --at.copies[of.what.device];
   of = {{of.what.number, of.what.bytes}};
-  if (what.failed) {
-    out_.emplace_back(let_go{what.transfer});
-    at.queue.erase(entry);
-  }
+  if (what.failure) fail(what.to, at, what.transfer, *what.failure);
   send_on(what.to, at);
+}
+
+/// Fails the message to which the transfer belongs.
+void shipments::fail(node_id to, receiver& at, std::uint64_t transfer, const error& why) {
+  const auto is_failed = [&](const auto& each) {
+    const auto* of = std::get_if<queued_transfer>(&each);
+    return of != nullptr && of->what.number == transfer;
+  };
+  const auto is_message = [](const auto& each) { return std::holds_alternative<message>(each); };
+  const auto failed = std::find_if(at.queue.begin(), at.queue.end(), is_failed);
+  const auto last = std::find_if(failed, at.queue.end(), is_message);
+  const auto first = std::find_if(std::make_reverse_iterator(failed), at.queue.rend(), is_message).base();
+  out_.emplace_back(fail_message{to, std::get<message>(*last).number, why});
+  for (auto each = first; each != last; ++each) {
+    const auto& of = std::get<queued_transfer>(*each);
+    if (of.offered > 0 || of.how == way::copies)
+      at.dropped.push_back(of);
+    else
+      out_.emplace_back(let_go{of.what.number});
+  }
+  at.queue.erase(first, std::next(last));
+}
+
+void shipments::let_go_if_unused(receiver& at, std::deque<queued_transfer>::iterator which) {
+  if (which->offered > 0 || which->how == way::copies) return;
+  out_.emplace_back(let_go{which->what.number});
+  at.dropped.erase(which);
 }
 
 void shipments::take(const receiver_down& what) {
   const auto gone = receivers_.extract(what.who);
   if (!gone) return;
   for (const auto number : gone.mapped().offered) out_.emplace_back(let_go{number});
+  for (const auto& each : gone.mapped().dropped) out_.emplace_back(let_go{each.what.number});
   for (const auto& each : gone.mapped().queue) {
     if (const auto* of = std::get_if<queued_transfer>(&each))
       out_.emplace_back(let_go{of->what.number});
@@ -127,18 +169,12 @@ void shipments::take(const receiver_down& what) {
 }
 
 /// Makes the whole transfer leave in pieces, once all its offers are answered.
-void shipments::refuse(node_id to, queued_transfer& of) {
-  if (of.how == way::copies) return;
+void shipments::refuse(queued_transfer& of) {
+  if (of.how == way::copies || of.how == way::host) return;
   of.how = way::refused;
   if (of.offered > 0) return;
   of.offset = 0;
-  if (of.what.on_device) return copy(to, of);
-  of.how = way::pieces;
-}
-
-void shipments::copy(node_id to, queued_transfer& of) {
-  of.how = way::copies;
-  out_.emplace_back(copy_to_host{to, of.what.number});
+  of.how = of.what.on_device ? way::host : way::pieces;
 }
 
 void shipments::send_on(node_id to, receiver& at) {
@@ -183,11 +219,15 @@ bool shipments::send_next(node_id to, receiver& at) {
     if (of->how == way::waits) {
       const bool has_mark = at.reads == memory::reads || at.reads == memory::can_not;
       const bool offers = of->what.on_device ? has_mark && at.reads_devices : at.reads == memory::reads;
-      if (!offers && of->what.on_device) {
-        copy(to, *of);
-        continue;
-      }
-      of->how = offers ? way::offers : way::pieces;
+      of->how = offers ? way::offers : of->what.on_device ? way::host : way::pieces;
+    }
+    if (of->how == way::host) {
+      int& copies = at.copies[of->what.device];
+      if (copies >= most_copies) continue;
+      ++copies;
+      of->how = way::copies;
+      out_.emplace_back(copy_to_host{to, of->what.number});
+      continue;
     }
     if (of->how == way::offers) {
       int& offers = offers_beside(at, of->what);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <troupe/actors/transfers/piece_window.hpp>
+#include <troupe/messages/errors.hpp>
 #include <troupe/messages/ids.hpp>
 
 namespace troupe::transfers {
@@ -49,7 +50,7 @@ struct offer_answered {
 struct copied_to_host {
   node_id to;
   std::uint64_t transfer;
-  bool failed;
+  std::optional<error> failure;
 };
 struct receiver_down {
   node_id who;
@@ -81,10 +82,16 @@ struct send_message {
 struct drop_message {
   std::uint64_t message;
 };
+struct fail_message {  // what belongs to the message leaves no more, because elements could not be copied to the host
+  node_id to;
+  std::uint64_t message;
+  error why;
+};
 struct let_go {  // this node does not need the elements of the transfer any more
   std::uint64_t transfer;
 };
-using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, copy_to_host, send_message, drop_message, let_go>;
+using shipping_effect =
+  std::variant<ask_for_mark, send_piece, send_offer, copy_to_host, send_message, drop_message, fail_message, let_go>;
 
 /// Decides which pieces of large tensors leave for which node, and when. The elements leave in pieces, or are offered in pieces
 /// to a node that reads them out of this process's memory. So sender and receiver work at the same time, each on bytes that are
@@ -101,14 +108,17 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, copy_
 ///
 ///   transfer               next state
 ///   waits                  in its turn: offers, if the receiver reads; otherwise pieces. On a device: offers, if the receiver
-///                          reads devices; otherwise copies
-///   copies                 copied_to_host: waits, and is on no device any more. If the copy has failed: let go of
+///                          reads devices; otherwise host
+///   host                   in its turn: copies
+///   copies                 copied_to_host: waits, and is on no device any more. If the copy has failed, its message fails
 ///   pieces                 let go of when its last piece has left
 ///   offers                 its last offer was taken: let go of
 ///                          its message leaves before the answer (OP-1): offered
 ///                          offer_answered (refused): refused; if it was unreadable, all transfers in `offers` are refused
 ///   offered                its offer is answered, in whatever way: let go of
-///   refused                when all its offers are answered: pieces, from its first byte on. On a device: copies
+///   refused                when all its offers are answered: pieces, from its first byte on. On a device: host
+///   any, and its message   let go of, when no offer of it and no copy waits for an answer
+///   has failed
 ///
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
 ///         the last offer. If the receiver has taken the offer that it answered last, the message does not wait for the answer
@@ -116,16 +126,20 @@ using shipping_effect = std::variant<ask_for_mark, send_piece, send_offer, copy_
 ///         shipment_begun, but a message with a transfer that is still on a device holds up no other message.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
 ///         while fewer than `most_offers` offers of the host have no answer; for an offer on a device, offers on this device.
-///         So a late device holds up no transfer but its own.
+///         So a late device holds up no transfer but its own. A transfer is copied to the host
+///         while fewer than `most_copies` copies of its receiver and device run.
 ///   OP-3  offered elements stay in memory until all offers of their transfer are answered, or the receiver is down.
-///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer leaves for the node.
+///   OP-4  each node is asked for a mark once, until it goes down. After an offer was unreadable no offer of its
+///         kind (of the host, or of devices) leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
 ///   OP-6  a transfer on a device is offered as a whole, and leaves in pieces only after it was copied to the host.
+///   OP-7  if a copy to the host fails, its message fails at once and never leaves, and nothing more of its transfers leaves.
 class shipments {
  public:
   using effects = std::vector<shipping_effect>;
   static constexpr std::uint64_t offer_bytes = std::uint64_t{4} << 20;
   static constexpr int most_offers = 4;
+  static constexpr int most_copies = 4;
 
   /// Handles one event. Returns the effects in the order in which the desk has to carry them out.
   effects on(const shipping_event& event, std::int64_t now_ns);
@@ -134,7 +148,7 @@ class shipments {
 
  private:
   enum class memory { unknown, asked, reads, can_not };
-  enum class way { waits, copies, pieces, offers, refused };
+  enum class way { waits, host, copies, pieces, offers, refused };
   struct queued_transfer {
     transfer what;
     way how = way::waits;
@@ -150,6 +164,8 @@ class shipments {
     memory reads = memory::unknown;
     bool reads_devices = true;
     std::deque<std::variant<queued_transfer, message>> queue;
+    std::deque<queued_transfer> dropped;        // of messages that have failed, with offers or copies without an answer
+    std::map<int, int> copies;                  // copies to the host that run, by device
     int offers = 0;                             // offers of the host without an answer, of all transfers
     std::map<int, int> device_offers;           // offers on devices without an answer, by device
     std::uint64_t at_once = 0;                  // the receiver reads so many bytes before the next message
@@ -172,9 +188,10 @@ class shipments {
   transfer_section cut(node_id to, queued_transfer& of, std::uint64_t most_bytes);
   static bool is_read_first(const receiver& at, const queued_transfer& of);
   static int& offers_beside(receiver& at, const transfer& of);
-  void note(node_id by, receiver& at, offer_answered::answer how, bool on_device);
-  void refuse(node_id to, queued_transfer& of);
-  void copy(node_id to, queued_transfer& of);
+  static void note(receiver& at, offer_answered::answer how, bool on_device);
+  static void refuse(queued_transfer& of);
+  void fail(node_id to, receiver& at, std::uint64_t transfer, const error& why);
+  void let_go_if_unused(receiver& at, std::deque<queued_transfer>::iterator which);
 
   std::int64_t now_ = 0;
   effects out_;

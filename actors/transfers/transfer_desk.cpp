@@ -25,6 +25,7 @@
 #include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/services/node_network.hpp>
+#include <troupe/actors/services/outbox.hpp>
 #include <troupe/actors/settings.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
@@ -50,7 +51,8 @@ bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensor
   return here_.network.arriving != nullptr && to != here_.self.id() && any_large(tensors) && here_.directory.gateway(to);
 }
 
-void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send) {
+void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send,
+                         std::function<void(const error& why)> fail) {
   assert(here_.directory.gateway(to));
   ahead.from = here_.self.id();
   auto large = transfers_ahead(tensors, ahead, last_, elements_);
@@ -58,7 +60,7 @@ void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sen
     for (const auto& [device, made] : ahead.made)
       if (each.on_device && elements_.at(each.number).device() == device) made_.emplace(each.number, made);
   ahead.made.clear();
-  messages_.emplace(++last_, std::move(send));
+  messages_.emplace(++last_, following_message{std::move(send), std::move(fail), ahead});
   const bool may_read = here_.options.direct_memory && is_loopback(here_.directory.host(to));
   take(shipment_begun{to, std::move(large), last_, may_read});
 }
@@ -97,7 +99,19 @@ void transfer_desk::ask(node_id to, const contracts::gateway_actor& gateway, Que
 void transfer_desk::send(const contracts::outgoing_gradients_ptr& what) {
   auto& message = what->message;
   if (!goes_ahead(what->to, message.gradients)) return send_now(what);
-  ship(what->to, message.gradients, message.ahead, [this, what] { send_now(what); });
+  ship(
+    what->to, message.gradients, message.ahead, [this, what] { send_now(what); },
+    [this, what](const error& why) { fail(*what, why); });
+}
+
+void transfer_desk::fail(const contracts::outgoing_gradients& what, const error& why) const {
+  const auto& message = what.message;
+  const auto initiator = here_.directory.gateway(message.context.node);
+  if (!initiator) return;
+  const auto text =
+    "backward on node '" + message.from + "' failed: gradients for node '" + here_.directory.name(what.to) + "': " + why.what();
+  caf::anon_send(initiator, participant_failed{message.context, message.pass, here_.self.id(),
+                                               static_cast<std::uint8_t>(errc::function_failed), text});
 }
 
 void transfer_desk::send_now(const contracts::outgoing_gradients_ptr& what) {
@@ -128,7 +142,7 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
       take(mark_drawn{to, drawn.read_at_once});
     },
     [this, to, id](const caf::error& why) {
-      if (asked_.answered(to, id)) go_over_the_host(to, to_exception(why).what());
+      if (asked_.answered(to, id)) here_.outbox.go_over_the_host(to, to_exception(why).what());
     });
 }
 
@@ -149,18 +163,19 @@ void transfer_desk::carry_out(const send_offer& what) {
   if (!gateway) return;  // went_down() follows
   tensor_offer offer{here_.self.id(), what.transfer, what.total, what.offset, what.bytes, 0, 0, 0, {}, {}, {}};
   using answer = offer_answered::answer;
-  if (!complete(offer, what.to)) return take(offer_answered{what.to, what.transfer, answer::unreadable});
+  if (!complete(offer, what.to)) return take(offer_answered{what.to, what.transfer, answer::refused});
   const bool on_device = !offer.allocation.empty();
   ask(what.to, gateway, std::move(offer),
       [this, to = what.to, number = what.transfer, on_device](const caf::error& why, std::int64_t) {
         const bool is_unreadable = why == errc::refused;
-        if (is_unreadable && on_device) go_over_the_host(to, to_exception(why).what());
+        if (is_unreadable && on_device) here_.outbox.go_over_the_host(to, to_exception(why).what());
+        if (why && !is_unreadable && on_device) note_over_the_host(to, to_exception(why).what());
         if (is_unreadable && !on_device) direct_.forget(to);
         take(offer_answered{to, number, is_unreadable ? answer::unreadable : why ? answer::refused : answer::taken});
       });
 }
 
-/// Says in the offer where the elements lie. False if other processes can't read the memory of the device.
+/// Says in the offer where the elements lie. False if other processes can't read this memory of the device.
 bool transfer_desk::complete(tensor_offer& offer, node_id to) {
   const auto& elements = elements_.at(offer.transfer);
   if (elements.is_cpu()) {
@@ -176,34 +191,48 @@ bool transfer_desk::complete(tensor_offer& offer, node_id to) {
     offer.event = made_.at(offer.transfer)->handle();
     return true;
   } catch (const c10::Error& why) {
-    go_over_the_host(to, why.what_without_backtrace());
+    note_over_the_host(to, why.what_without_backtrace());
     return false;
   }
 }
 
-/// From now on tensors of devices are copied to the host before they leave for the node.
-void transfer_desk::go_over_the_host(node_id to, const std::string& why) {
-  if (here_.directory.devices(to).size() > 1 && here_.directory.traffic.note_over_the_host(to))
-    here_.log.warn("transfers",
-                   [&] { return "tensors of devices go to node '" + here_.directory.name(to) + "' over the host: " + why; });
+/// Says in the log that one tensor of a device goes over the host. Others are still offered.
+void transfer_desk::note_over_the_host(node_id to, const std::string& why) const {
+  here_.log.warn(
+    "transfers", [&] { return "a tensor of a device goes to node '" + here_.directory.name(to) + "' over the host: " + why; },
+    [&] { return std::hash<node_id>()(to); });
 }
 
+/// The copy may make its thread wait (ST-1). So the courier begins the copy, when the elements are made.
 void transfer_desk::carry_out(const copy_to_host& what) {
-  auto& elements = elements_.at(what.transfer);
-  const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer, false});
-  auto tell = [copied, gateway = here_.actors.gateway](const std::exception_ptr& failure) {
-    copied->failed = failure != nullptr;
+  const auto elements = elements_.at(what.transfer);
+  const auto made = made_.extract(what.transfer).mapped();
+  const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer});
+  const auto running = std::make_shared<devices::staged>();
+  const auto tell = [copied, device = elements.device(), gateway = here_.actors.gateway](const std::exception_ptr& failure) {
+    if (failure) copied->failure = contracts::not_copied(failure, {device});
     caf::anon_send(gateway, copied);
   };
+  auto begin = [elements, made, running, departures = &*here_.departures] {
+    *running = departures->stage.to_host_after(elements, *made);
+  };
+  const auto begun = [copied, running, tell, departures = &*here_.departures](const std::exception_ptr& failure) {
+    if (failure) return tell(failure);
+    copied->elements = running->tensors.at(0);
+    departures->post(
+      std::exchange(*running, {}), [] {}, tell);
+  };
   try {
-    auto staged = here_.departures->stage.to_host_after(elements, *made_.at(what.transfer));
-    made_.erase(what.transfer);
-    elements = staged.tensors.at(0);
-    here_.departures->post(
-      std::move(staged), [] {}, tell);
+    here_.departures->post(devices::staging::after(*made, elements.device()), std::move(begin), begun);
   } catch (const std::exception&) {
     tell(std::current_exception());
   }
+}
+
+void transfer_desk::was_copied(const contracts::host_copy& what) {
+  const auto found = elements_.find(what.transfer);
+  if (found != elements_.end() && !what.failure) found->second = what.elements;
+  take(copied_to_host{what.to, what.transfer, what.failure});
 }
 
 void transfer_desk::carry_out(const let_go& what) {
@@ -212,8 +241,18 @@ void transfer_desk::carry_out(const let_go& what) {
 }
 
 void transfer_desk::carry_out(const send_message& what) {
-  const auto send = std::move(messages_.extract(what.message).mapped());
-  send();
+  const auto following = std::move(messages_.extract(what.message).mapped());
+  following.send();
+}
+
+void transfer_desk::carry_out(const fail_message& what) {
+  const auto failed = std::move(messages_.extract(what.message).mapped());
+  if (what.why.code() != errc::stopping)
+    here_.log.warn(
+      "transfers", [&] { return "a message to node '" + here_.directory.name(what.to) + "' failed: " + what.why.what(); },
+      [&] { return std::hash<node_id>()(what.to); });
+  call_off(what.to, failed.ahead);
+  failed.fail(what.why);
 }
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {

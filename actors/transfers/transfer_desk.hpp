@@ -31,15 +31,17 @@ namespace troupe::transfers {
 class transfer_desk {
  public:
   using used_services = uses<with_options, with_log, with_self, with_directory, with_network, with_actors, with_deadlines,
-                             with_is_ending, with_departures>;
+                             with_is_ending, with_departures, with_outbox>;
 
   transfer_desk(support::desk_actor self, const used_services& here, lazy_memory_readers& readers)
       : self_(self), here_(here), readers_(readers) {}
 
   /// Whether some of these tensors are large and have to leave ahead of their message.
   bool goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const;
-  /// Sends the large tensors of a message, then calls `send`. Pre: the node is up.
-  void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send);
+  /// Sends the large tensors of a message, then calls `send`. Calls `fail` instead if a tensor could not be copied from its
+  /// device; the receiver then drops the transfers. Calls neither if the node goes down before. Pre: the node is up.
+  void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send,
+            std::function<void(const error& why)> fail);
   /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
   void call_off(node_id to, const sent_ahead& ahead) const;
   /// Sends gradients. Gradients that count for the send limit leave as a request: the other node answers when it has taken them
@@ -56,7 +58,7 @@ class transfer_desk {
   /// Answers the offer if its elements were read with it. Otherwise a memory reader gets it, and was_read() answers it later.
   caf::result<void> read(const tensor_offer& offer);
   void was_read(contracts::incoming_offer& job);
-  void was_copied(const contracts::host_copy& what) { take(copied_to_host{what.to, what.transfer, what.failed}); }
+  void was_copied(const contracts::host_copy& what);
 
   /// Fulfils a wish for send capacity (GW-15). CAF sends the messages of a user's own actors, so the node can only tell the
   /// senders when to wait.
@@ -65,9 +67,16 @@ class transfer_desk {
   void went_down(node_id who);
 
  private:
+  struct following_message {
+    std::function<void()> send;
+    std::function<void(const error& why)> fail;
+    sent_ahead ahead;
+  };
+
   template <class Question, class F>
   void ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then);
   void send_now(const contracts::outgoing_gradients_ptr& what);
+  void fail(const contracts::outgoing_gradients& what, const error& why) const;
   void take(const shipping_event& event);
   void carry_out(const ask_for_mark& what);
   void carry_out(const send_piece& what);
@@ -75,9 +84,10 @@ class transfer_desk {
   void carry_out(const copy_to_host& what);
   void carry_out(const send_message& what);
   void carry_out(const drop_message& what) { messages_.erase(what.message); }
+  void carry_out(const fail_message& what);
   void carry_out(const let_go& what);
   bool complete(tensor_offer& offer, node_id to);
-  void go_over_the_host(node_id to, const std::string& why);
+  void note_over_the_host(node_id to, const std::string& why) const;
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void was_read(const tensor_offer& offer);
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
@@ -88,7 +98,7 @@ class transfer_desk {
   shipments shipments_;
   std::unordered_map<std::uint64_t, at::Tensor> elements_;                          // of transfers, by number
   std::unordered_map<std::uint64_t, std::shared_ptr<devices::shared_event>> made_;  // of transfers on devices
-  std::unordered_map<std::uint64_t, std::function<void()>> messages_;               // messages that follow transfers, by number
+  std::unordered_map<std::uint64_t, following_message> messages_;                   // messages that follow transfers, by number
   std::deque<shipping_effect> due_;                                                 // not empty while effects are carried out
   support::open_requests asked_;
   direct_memory direct_;    // after elements_: its marks are overwritten before the elements are freed

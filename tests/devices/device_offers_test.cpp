@@ -72,6 +72,13 @@ void add_functions(troupe::node& here) {
   functions.add("host bytes", [](troupe::call_arguments&) {
     return troupe::call_reply{{}, {{"bytes", static_cast<std::int64_t>(simulated::host_bytes())}}};
   });
+  functions.add("broken ones", [](troupe::call_arguments&) {
+    const auto ones = at::ones({many}, at::device(simulated::device()));
+    simulated::synchronize();
+    static auto* const broken = new simulated::broken_device;
+    static_cast<void>(broken);
+    return troupe::call_reply{{ones}};
+  });
   functions.add("late ones", [](troupe::call_arguments&) {
     // Held up is the stream after which the reply is made, which is the current one.
     static auto* const late = new simulated::gate(c10::impl::VirtualGuardImpl(at::kPrivateUse1).getStream(simulated::device()));
@@ -260,12 +267,22 @@ BOOST_AUTO_TEST_CASE(who_reads_no_memory_or_reaches_no_device_gets_and_sends_ten
       const bool is_blind = cluster.other == "blind";
       if (!is_blind) BOOST_TEST(cluster.read_there() == 0U);
       if (!is_blind) BOOST_TEST(cluster.read_here() == 0U);
-      if (cluster.own == "driver")
-        BOOST_TEST(
-          becomes_true([&] { return troupe::test::contains(cluster.transport(), ", tensors of devices over the host"); }));
+      BOOST_TEST(
+        becomes_true([&] { return troupe::test::contains(cluster.transport(), ", tensors of devices over the host"); }));
       BOOST_TEST(cluster.nothing_arrives());
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_fails_before_its_tensor_has_left_makes_the_call_fail_at_once) {
+  const auto is_broken = troupe::test::says("the simulated device is broken");
+  pair cluster;
+  BOOST_CHECK_EXCEPTION(cluster.there().call("broken ones").get(), troupe::error, is_broken);
+  const auto x = on_device(at::ones({many}));
+  simulated::synchronize();
+  const simulated::broken_device broken;
+  BOOST_CHECK_EXCEPTION(cluster.there().call("echo", {x}).get(), troupe::error, is_broken);
+  BOOST_TEST(cluster.nothing_arrives());
 }
 
 BOOST_AUTO_TEST_CASE(what_was_offered_to_a_process_that_dies_is_let_go_of) {

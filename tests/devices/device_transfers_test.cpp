@@ -4,6 +4,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -11,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,11 +26,14 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <troupe/devices/present_sharing.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/wire_format.hpp>
 
 #include "actors/lone_services.hpp"
+#include "actors/loopback_nodes.hpp"
+#include "support/contains.hpp"
 #include "support/simulated_fixture.hpp"
 #include "support/simulated_memory.hpp"
 #include "support/simulated_sharing.hpp"
@@ -54,6 +61,7 @@ using task = std::function<void(transfer_desk&)>;
 settings logged_to(const std::string& file) {
   auto result = lone_services::named();
   result.log_file = file;
+  result.host = "192.0.2.2";
   return result;
 }
 
@@ -73,9 +81,11 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
         },
         [this](const tensor_offer& offer) -> caf::result<void> {
           offers.push_back(offer);
+          if (fails) return make_error(errc::function_failed, "no memory there");
           if (reads) return caf::unit;
           return make_error(errc::refused, "no such device");
         },
+        [this](const participant_failed& what) { failures.push_back(what.text); },
         [this](const tensor_piece& piece) {
           pieces.push_back(piece);
           return std::int64_t{5};
@@ -106,7 +116,8 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
       sent_ahead ahead;
       ahead.made = staged.made;
       BOOST_TEST(desk.goes_ahead(there, staged.tensors));
-      desk.ship(there, staged.tensors, ahead, [this] { ++messages; });
+      desk.ship(
+        there, staged.tensors, ahead, [this] { ++messages; }, [this](const error& why) { failures.emplace_back(why.what()); });
       BOOST_TEST(ahead.made.empty());
       staged = {};  // only the desk has the tensor now
     });
@@ -116,7 +127,7 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
     contracts::host_copy_ptr done;
     gateway->receive([&](const contracts::host_copy_ptr& what) { done = what; }, caf::after(patience) >> [] {});
     if (done) with_desk([&](transfer_desk& desk) { desk.was_copied(*done); });
-    return done && !done->failed;
+    return done && !done->failure;
   }
   /// The elements that have come in pieces.
   at::Tensor came() const {
@@ -124,17 +135,18 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
     for (const auto& each : pieces) all.push_back(each.elements);
     return all.empty() ? at::Tensor() : at::cat(all).view(at::kFloat);
   }
-  std::size_t lines_of_log() const {
+  std::size_t lines_of_log(const std::string& with = "over the host") const {
     std::ifstream in(file);
     std::size_t count = 0;
-    for (std::string line; std::getline(in, line);) count += line.find("over the host") != std::string::npos ? 1 : 0;
+    for (std::string line; std::getline(in, line);) count += line.find(with) != std::string::npos ? 1 : 0;
     return count;
   }
   /// Makes the other node draw a mark.
   void meet() {
     with_desk([](transfer_desk& desk) {
       sent_ahead ahead;
-      desk.ship(there, {}, ahead, [] {});
+      desk.ship(
+        there, {}, ahead, [] {}, [](const error&) {});
     });
   }
 
@@ -143,7 +155,9 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
   std::vector<tensor_offer> offers;
   std::vector<tensor_piece> pieces;
   bool reads = true;
+  bool fails = false;
   int messages = 0;
+  std::vector<std::string> failures;  // of messages
 };
 
 }  // namespace
@@ -169,6 +183,28 @@ BOOST_FIXTURE_TEST_CASE(stay_on_their_device_only_for_a_node_of_this_machine_tha
   BOOST_TEST(!stays(meets(node_id{10}, "127.0.0.1", {c10::Device(c10::kCPU)})));
   services.directory.traffic.note_over_the_host(there);
   BOOST_TEST(!stays(there));
+}
+
+BOOST_FIXTURE_TEST_CASE(that_are_never_offered_to_a_node_of_this_machine_are_said_to_go_over_the_host_once, fixture) {
+  const auto x = at::ones({elements}, at::device(first));
+  const auto says = [&](node_id id, const std::string& host, const std::string& why) {
+    who.id = id;
+    who.host = host;
+    services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(sender), 1);
+    for (int i = 0; i < 2; ++i) BOOST_TEST(services.outbox.stage({x}, id, wire_format::exact).made.empty());
+    BOOST_TEST(services.directory.traffic.is_over_the_host(id) == !why.empty());
+    return why.empty() || becomes_true([&] { return lines_of_log("'there' over the host: " + why) == 1U; });
+  };
+  BOOST_TEST(says(node_id{20}, "192.0.2.1", ""));  // another machine
+  BOOST_TEST(says(node_id{21}, "192.0.2.2", "it does not listen on loopback"));
+  devices::set_sharing(at::kPrivateUse1, nullptr);
+  BOOST_TEST(says(node_id{22}, "127.0.0.1", "this process can't share memory of its devices"));
+  simulated::install_shared();
+  {
+    const simulated::watched_sharing none([] {}, [] { TORCH_CHECK(false, "no event today"); });
+    BOOST_TEST(says(node_id{23}, "127.0.0.1", "simulated:0: no event today"));
+  }
+  BOOST_TEST(lines_of_log() == 3U);
 }
 
 BOOST_FIXTURE_TEST_CASE(are_offered_with_their_place_in_memory_and_held_until_the_answer, fixture) {  // OP-3, OP-6
@@ -222,6 +258,18 @@ BOOST_FIXTURE_TEST_CASE(go_over_the_host_to_a_node_that_refuses_an_offer_which_i
   BOOST_TEST(!services.directory.traffic.is_over_the_host(there));  // it may be another process
 }
 
+BOOST_FIXTURE_TEST_CASE(which_the_other_device_can_not_copy_go_over_the_host_and_the_log_says_why, fixture) {
+  meet();
+  fails = true;
+  ship(at::full({elements}, 2.0F, at::device(first)));
+  BOOST_TEST(is_copied());
+  fails = false;
+  run();
+  BOOST_TEST(messages == 1);
+  BOOST_TEST(becomes_true([&] { return lines_of_log("over the host: no memory there") == 1U; }));
+  BOOST_TEST(!services.directory.traffic.is_over_the_host(there));
+}
+
 BOOST_FIXTURE_TEST_CASE(are_copied_to_the_host_only_when_they_are_made, fixture) {
   meet();
   reads = false;
@@ -241,21 +289,28 @@ BOOST_FIXTURE_TEST_CASE(are_copied_to_the_host_only_when_they_are_made, fixture)
   BOOST_TEST(at::equal(came(), at::full({elements}, 3.0F)));
 }
 
-BOOST_FIXTURE_TEST_CASE(whose_memory_is_not_shared_go_over_the_host, fixture) {
+BOOST_FIXTURE_TEST_CASE(whose_memory_is_not_shared_alone_go_over_the_host, fixture) {
   meet();
-  reads = false;
   std::vector<float> memory(elements, 4.0F);  // of no allocation of the device
   const auto tensor =
     at::for_blob(memory.data(), {elements}).options(at::device(first).dtype(at::kFloat)).target_device(first).make_tensor();
+  const auto offered_from_devices = [&] {
+    return std::count_if(offers.begin(), offers.end(), [](const auto& each) { return !each.allocation.empty(); });
+  };
   ship(tensor);
   BOOST_TEST(offers.empty());
   BOOST_TEST(is_copied());
   run();
-  BOOST_TEST(at::equal(came(), at::full({elements}, 4.0F)));
-  BOOST_TEST(lines_of_log() == 1U);
+  BOOST_TEST(messages == 1);
+  BOOST_TEST(offered_from_devices() == 0);
+  BOOST_TEST(becomes_true([&] { return lines_of_log() == 1U; }));
+  BOOST_TEST(!services.directory.traffic.is_over_the_host(there));
+  ship(at::ones({elements}, at::device(first)));
+  BOOST_TEST(offered_from_devices() == 1);
+  BOOST_TEST(messages == 2);
 }
 
-BOOST_FIXTURE_TEST_CASE(whose_device_fails_leave_with_a_message_that_can_not_be_read, fixture) {
+BOOST_FIXTURE_TEST_CASE(whose_device_fails_make_their_message_fail_with_the_reason, fixture) {  // OP-7
   meet();
   reads = false;
   const auto x = at::ones({elements}, at::device(first));
@@ -263,8 +318,68 @@ BOOST_FIXTURE_TEST_CASE(whose_device_fails_leave_with_a_message_that_can_not_be_
   const simulated::broken_device broken;
   ship(x);
   BOOST_TEST(!is_copied());
+  run();
+  BOOST_TEST(messages == 0);
+  BOOST_REQUIRE(failures.size() == 1U);
+  BOOST_TEST(contains(failures[0], "simulated:0"));
+  BOOST_TEST(contains(failures[0], "the simulated device is broken"));
+  BOOST_TEST(becomes_true(
+    [&] { return lines_of_log("a message to node 'there' failed: its tensors, which come from simulated:0") == 1U; }));
+  BOOST_REQUIRE(pieces.size() == 1U);  // calls the transfer off
+  BOOST_TEST(pieces[0].total == 0U);
+}
+
+BOOST_FIXTURE_TEST_CASE(whose_device_fails_make_the_pass_of_their_gradients_fail_at_once, fixture) {  // OP-7
+  meet();
+  reads = false;
+  const auto staged = services.departures->stage.to_host({at::ones({elements}, at::device(first))}, true);
+  simulated::synchronize();
+  const simulated::broken_device broken;
+  const auto leaving = std::make_shared<contracts::outgoing_gradients>();
+  leaving->to = there;
+  leaving->message.context.node = there;
+  leaving->message.from = "here";
+  leaving->message.gradients = staged.tensors;
+  leaving->message.ahead.made = staged.made;
+  with_desk([&](transfer_desk& desk) { desk.send(leaving); });
+  BOOST_TEST(!is_copied());
+  run();
+  BOOST_REQUIRE(failures.size() == 1U);
+  BOOST_TEST(contains(failures[0], "backward on node 'here' failed: gradients for node 'there': its tensors"));
+  BOOST_TEST(contains(failures[0], "the simulated device is broken"));
+}
+
+BOOST_FIXTURE_TEST_CASE(that_are_late_do_not_hold_up_the_desk_when_no_page_locked_memory_is_left, fixture) {  // ST-1
+  meet();
+  reads = false;
+  const auto all_locked = services.departures->stage.to_host(
+    {at::empty({static_cast<std::int64_t>(devices::staging::default_budget)}, at::device(first).dtype(at::kByte))});
+  all_locked.wait();
+  const auto stream = simulated::new_stream();
+  simulated::gate late(stream);
+  std::atomic<bool> is_held_up = true;
+  bool was_held_up = true;
+  std::thread rescue([&] {  // so that a desk that waits fails the test
+    for (int i = 0; i < 300 && is_held_up; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    was_held_up = is_held_up;
+    late.open();
+  });
+  {
+    const c10::StreamGuard on(stream);
+    ship(at::full({elements}, 3.0F, at::device(first)));
+  }
+  bool answers = false;
+  with_desk([&](transfer_desk&) { answers = true; });
   BOOST_TEST(pieces.empty());
-  BOOST_TEST(messages == 1);
+  is_held_up = false;
+  rescue.join();
+  BOOST_TEST(answers);
+  BOOST_TEST(!was_held_up);
+  BOOST_TEST(is_copied());
+  run();
+  BOOST_REQUIRE(came().defined());
+  BOOST_TEST(at::equal(came(), at::full({elements}, 3.0F)));
+  BOOST_TEST(services.departures->stage.used().refused == 1U);
 }
 
 BOOST_FIXTURE_TEST_CASE(are_let_go_of_when_the_node_goes_down, fixture) {  // OP-5
@@ -272,8 +387,8 @@ BOOST_FIXTURE_TEST_CASE(are_let_go_of_when_the_node_goes_down, fixture) {  // OP
   ship(at::ones({elements}, at::device(first)));
   with_desk([](transfer_desk& desk) { desk.went_down(there); });
   BOOST_TEST(messages == 0);
-  BOOST_TEST(simulated::used_bytes() == before);
   BOOST_TEST(is_copied());  // comes too late
+  BOOST_TEST(becomes_true([&] { return simulated::used_bytes() == before; }));
   BOOST_TEST(pieces.empty());
 }
 

@@ -31,7 +31,13 @@ constexpr auto offer = shipments::offer_bytes;
 constexpr auto piece = piece_window::large_piece;
 constexpr node_id there{7};
 
+/// The failure of a copy to the host, if it has failed.
+std::optional<error> outcome(bool has_failed) {
+  return has_failed ? std::optional(error(errc::function_failed, "broken")) : std::nullopt;
+}
+
 /// Notes in `log` what leaves: a piece as "number:offset+bytes", an offered piece as "number@offset+bytes", a message as "m" and its number,
+/// a message that fails as "fail" and its number,
 /// transfers that are let go of as "-number", and transfers that are copied to the host as "host number".
 struct shipping_node {
   shipments all;
@@ -53,6 +59,8 @@ struct shipping_node {
         log += "m" + std::to_string(message->message) + " ";
       } else if (const auto* dropped = std::get_if<drop_message>(&each)) {
         log += "drop" + std::to_string(dropped->message) + " ";
+      } else if (const auto* failed = std::get_if<fail_message>(&each)) {
+        log += "fail" + std::to_string(failed->message) + " ";
       } else if (const auto* free = std::get_if<let_go>(&each)) {
         log += "-" + std::to_string(free->transfer) + " ";
       } else if (const auto* copied = std::get_if<copy_to_host>(&each)) {
@@ -77,7 +85,9 @@ struct shipping_node {
     return log;
   }
   std::string answered(std::uint64_t transfer, answer how = answer::taken) { return on(offer_answered{there, transfer, how}); }
-  std::string copied(std::uint64_t transfer, bool failed = false) { return on(copied_to_host{there, transfer, failed}); }
+  std::string copied(std::uint64_t transfer, bool failed = false) {
+    return on(copied_to_host{there, transfer, outcome(failed)});
+  }
 };
 
 /// A node whose memory `there` reads.
@@ -303,12 +313,41 @@ BOOST_AUTO_TEST_CASE(a_late_device_holds_up_no_other_message) {  // OP-1, OP-2
   BOOST_TEST(here.answered(10) == "-10 m11 m27 ");
 }
 
-BOOST_AUTO_TEST_CASE(a_transfer_whose_copy_has_failed_is_let_go_of_and_the_message_leaves) {
+BOOST_AUTO_TEST_CASE(a_message_of_which_a_copy_has_failed_fails) {  // OP-7
   shipping_node here;
   BOOST_TEST(here.ship({{1, offer, true}}, 2) == "host1 ");
   BOOST_TEST(!here.all.is_idle());
-  BOOST_TEST(here.copied(1, true) == "-1 m2 ");
+  BOOST_TEST(here.copied(1, true) == "fail2 -1 ");
   BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_message_that_fails_holds_what_is_offered_or_copied_and_stops_no_other_message) {  // OP-3, OP-7
+  offering_node here;
+  BOOST_TEST(here.ship({{1, offer, true}}, 2) == "1@0+1 ");
+  BOOST_TEST(here.ship({{3, 2 * offer}, {4, offer, true, 1}, {5, offer, true, 2}, {6, 9 * offer}}, 7) ==
+             "3@0+1 3@1+1 4@0+1 5@0+1 6@0+1 6@1+1 ");
+  BOOST_TEST(here.ship({}, 8) == "m8 ");
+  BOOST_TEST(here.answered(4, answer::refused) == "host4 ");
+  BOOST_TEST(here.answered(5, answer::refused) == "host5 ");
+  BOOST_TEST(here.answered(3) == "6@2+1 ");
+  BOOST_TEST(here.copied(4, true) == "fail7 -4 ");
+  BOOST_TEST(here.answered(3) == "-3 ");
+  BOOST_TEST(here.answered(6) + here.answered(6) + here.answered(6, answer::refused) == "-6 ");
+  BOOST_TEST(here.answered(1) == "-1 m2 ");
+  BOOST_TEST(!here.all.is_idle());
+  BOOST_TEST(here.copied(5) == "-5 ");
+  BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_few_transfers_are_copied_at_a_time) {  // OP-2
+  shipping_node here;
+  constexpr std::uint64_t many = shipments::most_copies + 2;
+  for (std::uint64_t i = 1; i <= many; ++i)
+    BOOST_TEST(here.ship({{i, offer, true}}, 100 + i) == (i + 2 <= many ? "host" + std::to_string(i) + " " : ""));
+  BOOST_TEST(here.ship({{50, offer, true, 1}}, 51) == "host50 ");
+  BOOST_TEST(here.copied(1, true) == "fail101 -1 host5 ");
+  BOOST_TEST(here.on(receiver_down{there}).size() > 0U);
+  BOOST_TEST(here.ship({{60, offer, true}}, 61) == "host60 ");
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_for_a_node_that_went_down_changes_nothing) {  // OP-5
@@ -356,6 +395,7 @@ struct drawn_shipments {
   void left(const transfer_section& of) {
     BOOST_REQUIRE(of.bytes > 0 && of.offset + of.bytes <= of.total && of.total == sizes.at(of.transfer));
     BOOST_REQUIRE(held.contains(of.transfer));
+    BOOST_REQUIRE(!failed.contains(of.transfer));  // OP-7
   }
   void note(const send_piece& what) {
     left(what);
@@ -382,6 +422,9 @@ struct drawn_shipments {
     auto& at = receivers[what.to];
     BOOST_REQUIRE((on_device.contains(what.transfer) && held.contains(what.transfer)));
     at.copies.push_back(what.transfer);
+    const auto counts = [&](auto each) { return device_of(each) == device_of(what.transfer); };
+    BOOST_REQUIRE(std::count_if(at.copies.begin(), at.copies.end(), counts) <= shipments::most_copies);  // OP-2
+    BOOST_REQUIRE(!failed.contains(what.transfer));                                                      // OP-7
     ++copies_made;
   }
   void note(const send_message& what) {  // OP-1
@@ -408,6 +451,14 @@ struct drawn_shipments {
   void note(const drop_message& what) {
     auto& at = receivers[to.at(what.message)];
     BOOST_REQUIRE(std::erase(at.messages, what.message) == 1);
+  }
+  void note(const fail_message& what) {  // OP-7
+    auto& at = receivers[to.at(what.message)];
+    BOOST_REQUIRE(std::erase(at.messages, what.message) == 1);
+    const auto& ahead = at.ahead.at(what.message);
+    BOOST_REQUIRE(std::any_of(ahead.begin(), ahead.end(), [&](auto number) { return failed.contains(number); }));
+    failed.insert(ahead.begin(), ahead.end());
+    ++messages_failed;
   }
   void note(const let_go& what) {
     BOOST_REQUIRE(held.erase(what.transfer) == 1);
@@ -475,7 +526,7 @@ struct drawn_shipments {
     taken[number] = 0;
     const bool fails = below(10) == 0;
     if (fails) failed.insert(number);
-    on(copied_to_host{who, number, fails});
+    on(copied_to_host{who, number, outcome(fails)});
   }
   void go_down(node_id who, receiver& at) {
     is_going_down = true;
@@ -487,7 +538,7 @@ struct drawn_shipments {
     const auto copies = std::exchange(at.copies, {});
     at = {};
     for (const auto& [number, each] : pieces) on(piece_answered{who, number, now});  // OP-5: too late
-    for (const auto number : copies) on(copied_to_host{who, number, false});
+    for (const auto number : copies) on(copied_to_host{who, number, {}});
   }
   void step() {
     now += static_cast<std::int64_t>(below(2'000'000));
@@ -537,6 +588,7 @@ struct drawn_shipments {
   std::int64_t now = 1;
   std::uint64_t last = 0;
   std::uint64_t messages_left = 0;
+  std::uint64_t messages_failed = 0;
   std::uint64_t offers_left = 0;
   std::uint64_t copies_made = 0;
   std::uint64_t overtook = 0;  // messages that left before earlier ones
@@ -558,12 +610,13 @@ struct drawn_shipments {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
-                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5, OP-6
+                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5, OP-6, OP-7
   std::uint64_t left = 0;
   std::uint64_t offered = 0;
   std::uint64_t at_once = 0;
   std::uint64_t copied = 0;
   std::uint64_t overtook = 0;
+  std::uint64_t failed = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
       drawn_shipments all(seed);
@@ -574,6 +627,7 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
       at_once += all.has_left.size();
       copied += all.copies_made;
       overtook += all.overtook;
+      failed += all.messages_failed;
     }
   }
   BOOST_TEST(left > 10'000U);
@@ -581,6 +635,7 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
   BOOST_TEST(at_once > 1'000U);
   BOOST_TEST(copied > 1'000U);
   BOOST_TEST(overtook > 1'000U);
+  BOOST_TEST(failed > 500U);
 }
 
 namespace {
@@ -611,6 +666,7 @@ struct simulated_shipping {
   void carry_out(std::size_t, const ask_for_mark&) {}
   void carry_out(std::size_t, const send_offer&) { BOOST_FAIL("nobody drew a mark"); }
   void carry_out(std::size_t, const copy_to_host&) { BOOST_FAIL("no transfer is on a device"); }
+  void carry_out(std::size_t, const fail_message&) { BOOST_FAIL("no transfer is on a device"); }
   void carry_out(std::size_t, const let_go&) {}
   void carry_out(std::size_t, const drop_message&) { ++dropped; }
   void carry_out(std::size_t at, const send_piece& what) {

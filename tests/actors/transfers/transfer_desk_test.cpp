@@ -98,14 +98,17 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
   troupe::sent_ahead first, second;
   int sent = 0;
   with_desk([&](desk_of_sender& desk) {
-    desk.ship(refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; });  // the node draws its mark
+    desk.ship(
+      refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; }, [](const error&) {});  // the node draws its mark
   });
   run();
   BOOST_TEST(sent == 1);
   BOOST_TEST(offers == 0);
   const auto before = pieces;
   with_desk([&](desk_of_sender& desk) {
-    desk.ship(refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; });
+    desk.ship(
+      refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; },
+      [](const error&) {});
   });
   run();
   BOOST_TEST(sent == 2);
@@ -116,7 +119,10 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
 BOOST_FIXTURE_TEST_CASE(a_mark_of_a_node_that_went_down_meanwhile_counts_no_more, refusing_receiver) {  // DM-1
   troupe::sent_ahead ahead;
   takes_offers = true;
-  const auto ship = [&](desk_of_sender& desk) { desk.ship(refusing, {at::empty({offered}, at::kByte)}, ahead, [] {}); };
+  const auto ship = [&](desk_of_sender& desk) {
+    desk.ship(
+      refusing, {at::empty({offered}, at::kByte)}, ahead, [] {}, [](const error&) {});
+  };
   with_desk([&](desk_of_sender& desk) {
     ship(desk);
     desk.went_down(refusing);  // before the answer of the node
@@ -145,7 +151,8 @@ BOOST_FIXTURE_TEST_CASE(a_message_waits_for_no_offer_that_its_receiver_reads_at_
       bool left = false;
       bool left_at_once = false;
       with_desk([&](desk_of_sender& desk) {
-        desk.ship(refusing, {at::empty({1 << 20}, at::kByte)}, ahead, [&] { left = true; });
+        desk.ship(
+          refusing, {at::empty({1 << 20}, at::kByte)}, ahead, [&] { left = true; }, [](const error&) {});
         left_at_once = left;
       });
       run();
@@ -166,7 +173,8 @@ BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receive
     with_desk([&](desk_of_sender& desk) {
       auto tensor = at::from_blob(
         elements.data(), {offered}, [&](void*) { freed = true; }, at::kByte);
-      desk.ship(refusing, {std::move(tensor)}, ahead, [&] { BOOST_TEST(offers == offers_before); });
+      desk.ship(
+        refusing, {std::move(tensor)}, ahead, [&] { BOOST_TEST(offers == offers_before); }, [](const error&) {});
       BOOST_TEST(!freed);
     });
     run();

@@ -99,7 +99,8 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
   int sent = 0;
   with_desk([&](desk_of_sender& desk) {
     desk.ship(
-      refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; }, [](const error&) {});  // the node draws its mark
+      refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; },
+      [](const troupe::error&) {});  // the node draws its mark
   });
   run();
   BOOST_TEST(sent == 1);
@@ -108,7 +109,7 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
   with_desk([&](desk_of_sender& desk) {
     desk.ship(
       refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; },
-      [](const error&) {});
+      [](const troupe::error&) {});
   });
   run();
   BOOST_TEST(sent == 2);
@@ -121,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(a_mark_of_a_node_that_went_down_meanwhile_counts_no_more
   takes_offers = true;
   const auto ship = [&](desk_of_sender& desk) {
     desk.ship(
-      refusing, {at::empty({offered}, at::kByte)}, ahead, [] {}, [](const error&) {});
+      refusing, {at::empty({offered}, at::kByte)}, ahead, [] {}, [](const troupe::error&) {});
   };
   with_desk([&](desk_of_sender& desk) {
     ship(desk);
@@ -152,7 +153,7 @@ BOOST_FIXTURE_TEST_CASE(a_message_waits_for_no_offer_that_its_receiver_reads_at_
       bool left_at_once = false;
       with_desk([&](desk_of_sender& desk) {
         desk.ship(
-          refusing, {at::empty({1 << 20}, at::kByte)}, ahead, [&] { left = true; }, [](const error&) {});
+          refusing, {at::empty({1 << 20}, at::kByte)}, ahead, [&] { left = true; }, [](const troupe::error&) {});
         left_at_once = left;
       });
       run();
@@ -174,7 +175,7 @@ BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receive
       auto tensor = at::from_blob(
         elements.data(), {offered}, [&](void*) { freed = true; }, at::kByte);
       desk.ship(
-        refusing, {std::move(tensor)}, ahead, [&] { BOOST_TEST(offers == offers_before); }, [](const error&) {});
+        refusing, {std::move(tensor)}, ahead, [&] { BOOST_TEST(offers == offers_before); }, [](const troupe::error&) {});
       BOOST_TEST(!freed);
     });
     run();

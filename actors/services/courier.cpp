@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/services/courier.hpp>
 
-#include <chrono>
 #include <memory>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include <caf/send.hpp>
 
+#include <troupe/actors/services/device_wait.hpp>
 #include <troupe/actors/services/parcel_line.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
@@ -18,11 +17,7 @@ namespace troupe::services {
 
 namespace {
 
-/// Lets some time pass before the device is asked again.
-void pause(const parcel_line& line) {
-  const auto for_ns = line.pause_ns(support::steady_ns());
-  for_ns == 0 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::nanoseconds(for_ns));
-}
+void pause(const parcel_line& line) { pause_after(line.waited_ns(support::steady_ns())); }
 
 }  // namespace
 
@@ -32,6 +27,7 @@ std::exception_ptr too_late() {
 
 courier_actor spawn_courier(caf::actor_system& system) {
   auto make_handlers = [](const courier_actor& self) {
+    sleep_precisely();
     auto line = std::make_shared<parcel_line>();
     auto closed = std::make_shared<bool>(false);
     return std::tuple{[=](parcel_ptr& next) {

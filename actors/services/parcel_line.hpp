@@ -31,7 +31,7 @@ using parcel_ptr = std::shared_ptr<parcel>;
 class parcel_line {
  public:
   static constexpr std::int64_t patience_ns = 50'000;
-  static constexpr std::int64_t longest_ns = 500'000;
+  static constexpr std::int64_t longest_ns = 50'000;
 
   bool empty() const noexcept { return waiting_.empty(); }
 
@@ -64,10 +64,12 @@ class parcel_line {
     while (!waiting_.empty()) send_front(failure);
   }
 
+  /// How long the first parcel has waited at the front.
+  std::int64_t waited_ns(std::int64_t now_ns) const noexcept { return now_ns - begin_ns_; }
   /// How long to sleep; 0: only yield to other threads.
-  std::int64_t pause_ns(std::int64_t now_ns) const noexcept { return pause_after(now_ns - begin_ns_); }
+  std::int64_t pause_ns(std::int64_t now_ns) const noexcept { return pause_ns_after(waited_ns(now_ns)); }
   /// How long a thread pauses that has asked devices for so long without an answer (PN-2).
-  static std::int64_t pause_after(std::int64_t waited_ns) noexcept {
+  static std::int64_t pause_ns_after(std::int64_t waited_ns) noexcept {
     return waited_ns < patience_ns ? 0 : std::min(waited_ns / 8, longest_ns);
   }
 

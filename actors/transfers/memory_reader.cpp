@@ -6,7 +6,6 @@
 #include <iterator>
 #include <memory>
 #include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,9 +13,9 @@
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
+#include <troupe/actors/services/device_wait.hpp>
 #include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_network.hpp>
-#include <troupe/actors/services/parcel_line.hpp>
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/support/thread_actor.hpp>
@@ -56,10 +55,7 @@ class device_copies {
   }
 
   /// Lets some time pass before the devices are asked again.
-  void pause() const {
-    const auto for_ns = services::parcel_line::pause_after(support::steady_ns() - begin_ns_);
-    for_ns == 0 ? std::this_thread::yield() : std::this_thread::sleep_for(std::chrono::nanoseconds(for_ns));
-  }
+  void pause() const { services::pause_after(support::steady_ns() - begin_ns_); }
 
  private:
   bool runs(contracts::incoming_offer& job) {
@@ -84,6 +80,7 @@ class device_copies {
 contracts::memory_reader_actor spawn_memory_reader(uses<with_network, with_actors> here,
                                                    std::shared_ptr<devices::foreign_devices> devices) {
   const auto make = [here, devices = std::move(devices)](const contracts::memory_reader_actor& self) {
+    services::sleep_precisely();
     const auto copies = std::make_shared<device_copies>(*here.network.arriving);
     const auto look = [here, self, copies] {
       for (auto& each : copies->ended()) caf::anon_send(here.actors.gateway, std::move(each));

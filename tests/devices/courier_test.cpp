@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Couriers and what gives them their parcels.
+#include <sys/prctl.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -311,6 +313,12 @@ BOOST_AUTO_TEST_CASE(do_not_keep_the_core_busy_while_they_wait_nor_while_they_cl
   before = used();
   all->finish(now() + std::chrono::milliseconds(300));
   BOOST_TEST((used() - before < std::chrono::milliseconds(100)));
+}
+
+BOOST_AUTO_TEST_CASE(sleep_no_longer_than_they_mean_to) {  // CE-4
+  std::promise<int> slack;
+  post(first, [&](std::exception_ptr) { slack.set_value(::prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL)); });
+  BOOST_TEST(slack.get_future().get() == 1);  // nanosecond
 }
 
 BOOST_AUTO_TEST_CASE(sleep_when_all_is_sent) {  // CE-4

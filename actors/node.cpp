@@ -90,7 +90,7 @@ void lead_back(call_reply& result, autograd_message& answer, const services::dev
   if (!map && answer.devices.empty()) return;
   const auto what = "the result of '" + label + "' from node '" + from + "'";
   if (map) answer.devices = devices::way_back(result.tensors, std::move(answer.devices), *map, what, from);
-  devices::move_to_devices(result.tensors, answer.devices, what);
+  devices::move_to_devices(result.tensors, answer.devices, what, answer.ahead.made);
 }
 
 /// Adds a call to `before`, the text about the calls that led to this call.

@@ -2,6 +2,7 @@
 #include <troupe/devices/foreign_devices.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
@@ -9,9 +10,11 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <troupe/devices/own_offers.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/foreign_memory.hpp>
 
 namespace troupe::devices {
 
@@ -44,14 +47,7 @@ std::unique_ptr<foreign_copy> foreign_devices::copy(const tensor_offer& offer) {
   const auto type = accelerator_type();
   auto* const sharing = type ? sharing_of(*type) : nullptr;
   if (sharing == nullptr) throw not_opened(offer, "this process shares no memory of devices");
-  memory_sharing::opened_memory from;
-  std::shared_ptr<shared_event> made;
-  try {
-    from = opened(*sharing, offer);
-    made = sharing->open_event(offer.process, offer.event, from.device);
-  } catch (const c10::Error& why) {
-    throw not_opened(offer, why.what_without_backtrace());
-  }
+  auto [from, made] = opened_with_event(*sharing, offer);
   if (offer.address > from.bytes || offer.bytes > from.bytes - offer.address)
     throw error(errc::malformed_message, "elements on a device that are offered lie beyond the end of their allocation");
   try {
@@ -70,6 +66,23 @@ std::unique_ptr<foreign_copy> foreign_devices::copy(const tensor_offer& offer) {
   } catch (const c10::Error& failed) {
     throw error(errc::function_failed, "elements that were offered could not be copied to " + from.device.str() + ": " +
                                          failed.what_without_backtrace());
+  }
+}
+
+std::pair<memory_sharing::opened_memory, std::shared_ptr<shared_event>> foreign_devices::opened_with_event(
+  memory_sharing& sharing, const tensor_offer& offer) {
+  if (offer.process == this_process()) {
+    const auto own = own_offers::all().find(offer.allocation);
+    if (!own) throw not_opened(offer, "its node does not offer it any more");
+    const auto elements = std::make_shared<at::Tensor>(own->elements);
+    return {{{elements, elements->mutable_data_ptr()}, elements->nbytes(), elements->device()}, own->made};
+  }
+  try {
+    auto memory = opened(sharing, offer);
+    auto made = sharing.open_event(offer.process, offer.event, memory.device);
+    return {std::move(memory), std::move(made)};
+  } catch (const c10::Error& why) {
+    throw not_opened(offer, why.what_without_backtrace());
   }
 }
 

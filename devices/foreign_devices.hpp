@@ -43,7 +43,8 @@ class foreign_copy {
   std::unique_ptr<c10::Event> done_;  // recorded after the copy; null if it could not be recorded
 };
 
-/// Copies elements that other processes of this machine offer out of the memory of their devices. Any thread may use it.
+/// Copies elements that nodes of this machine offer out of the memory of their devices: those of other processes, and other nodes
+/// of this one. Any thread may use it.
 ///   FD-1  an allocation is opened once and stays open while it is one of the last `most_open` that were used, until forget()
 ///         of its process. Memory stays open as long as a copy out of it runs.
 ///   FD-2  a copy waits for the event of its offer, on a stream that only copies out of the same process's memory use. So it
@@ -69,6 +70,8 @@ class foreign_devices {
     memory_sharing::opened_memory memory;
   };
 
+  std::pair<memory_sharing::opened_memory, std::shared_ptr<shared_event>> opened_with_event(memory_sharing& sharing,
+                                                                                            const tensor_offer& offer);
   memory_sharing::opened_memory opened(memory_sharing& sharing, const tensor_offer& offer);
   const memory_sharing::opened_memory* find(const key& of) TROUPE_REQUIRES(mutex_);
   c10::Stream stream_for(std::uint64_t process, c10::Device device);

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <deque>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -19,6 +22,7 @@
 
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
+#include <troupe/devices/tensor_packing.hpp>
 #include <troupe/engine/device_events.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
@@ -46,6 +50,14 @@ host_buffers& arrival_buffers(c10::DeviceType type) {
   return *all;
 }
 
+// The bytes of a dense tensor, in the order that they have in memory. Keeps nothing alive.
+at::Tensor bytes_of(const at::Tensor& tensor) {
+  return at::for_blob(const_cast<void*>(tensor.const_data_ptr()), {static_cast<std::int64_t>(tensor.nbytes())})
+    .options(at::device(tensor.device()).dtype(at::kByte))
+    .target_device(tensor.device())
+    .make_tensor();
+}
+
 at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
   const auto current_stream = [](c10::Device of) { return c10::impl::VirtualGuardImpl(of.type()).getStream(of); };
   if (!tensor.is_cpu()) engine::record_use(tensor, current_stream(tensor.device()));
@@ -59,31 +71,99 @@ at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
   }
   const c10::Stream current = current_stream(device);
   const c10::StreamGuard own(arrival_stream(device));
-  const auto copied = std::make_shared<c10::Event>(device.type());
-  const at::Tensor locked = arrival_buffers(device.type()).allocate(tensor, copied);
-  locked.copy_(tensor);
   at::Tensor there = empty_on(device, tensor);
-  there.copy_(locked, true);
-  copied->record(own.current_stream());
-  copied->block(current);
+  const auto from = bytes_of(tensor);
+  const auto to = bytes_of(there);
+  for (std::int64_t begin = 0; begin < from.numel();) {
+    const auto end = std::min<std::int64_t>(begin + staging::part_bytes, from.numel());
+    const auto part = from.slice(0, begin, end);
+    const auto copied = std::make_shared<c10::Event>(device.type());
+    const at::Tensor locked = arrival_buffers(device.type()).allocate(part, copied);
+    locked.copy_(part);
+    to.slice(0, begin, end).copy_(locked, true);
+    copied->record(own.current_stream());
+    if (end == from.numel()) copied->block(current);
+    begin = end;
+  }
   engine::record_use(there, current);
   return there;
 }
 
-/// Returns the tensor, copied to the device. `what` and `index` name the tensor in error texts.
-at::Tensor moved(const at::Tensor& tensor, c10::Device device, const std::string& what, std::size_t index) {
+/// Calls `copy`. If a device fails, the error names the tensor by `what` and `index`.
+template <class Copy>
+auto named(const std::string& what, std::size_t index, c10::Device device, const Copy& copy) {
   try {
-    return copied_to(tensor, device);
+    return copy();
   } catch (const c10::Error& failed) {
     throw error(errc::function_failed, what + "[" + std::to_string(index) + "] could not be copied to " + device.str() + ": " +
                                          failed.what_without_backtrace());
   }
 }
 
-// Returns the event of the device in `events`. At the device's first tensor, adds an event to `events`.
-std::shared_ptr<c10::Event>& event_for(c10::Device device, std::vector<std::shared_ptr<c10::Event>>& events) {
-  const auto found = std::find_if(events.begin(), events.end(), [&](const auto& each) { return each->device() == device; });
-  return found != events.end() ? *found : events.emplace_back(std::make_shared<c10::Event>(device.type()));
+at::Tensor moved(const at::Tensor& tensor, c10::Device device, const std::string& what, std::size_t index) {
+  return named(what, index, device, [&] { return copied_to(tensor, device); });
+}
+
+using numbers_by_device = std::vector<std::pair<c10::Device, std::vector<std::size_t>>>;
+
+std::vector<std::size_t>& numbers_for(c10::Device device, numbers_by_device& all) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == device; });
+  return found != all.end() ? found->second : all.emplace_back(device, std::vector<std::size_t>{}).second;
+}
+
+bool is_small(const at::Tensor& tensor) { return tensor.nbytes() < least_offered; }
+
+// Whether the tensor, which has arrived, may be copied to a device together with others.
+bool is_packable(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.is_cpu() && tensor.layout() == at::kStrided && !tensor.is_nested() &&
+         tensor.is_non_overlapping_and_dense() && !tensor.is_conj() && !tensor.is_neg() && is_small(tensor);
+}
+
+// A tensor like `like` whose elements begin at byte `offset` of `host`. Keeps `host`.
+at::Tensor part_of(const at::Tensor& host, std::int64_t offset, const at::Tensor& like) {
+  return at::from_blob(
+    static_cast<char*>(host.mutable_data_ptr()) + offset, like.sizes(), like.strides(), [host](void*) {},
+    like.options().device(at::kCPU));
+}
+
+/// An event of this process alone, on the current stream of the device.
+class own_event final : public shared_event {
+ public:
+  explicit own_event(c10::Device device) : event_(device.type()) {
+    const c10::DeviceGuard guard(device);
+    event_.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  }
+  void block(const c10::Stream& stream) override { event_.block(stream); }
+  std::string handle() const override { return {}; }
+
+ private:
+  c10::Event event_;
+};
+
+/// Copies tensors that have arrived to a device, in one copy.
+std::vector<at::Tensor> copied_together(const std::vector<at::Tensor>& tensors, c10::Device device) {
+  const c10::DeviceGuard guard(device);
+  const c10::Stream current = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  packed_tensors packed{{}, packed_offsets(tensors)};
+  {
+    const c10::StreamGuard own(arrival_stream(device));
+    packed.bytes = at::empty({packed.offsets.back()}, at::device(device).dtype(at::kByte));
+    packed.offsets.pop_back();
+    const auto copied = std::make_shared<c10::Event>(device.type());
+    const at::Tensor locked = arrival_buffers(device.type()).allocate(packed.bytes, copied);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].numel() != 0)
+        std::memcpy(static_cast<char*>(locked.mutable_data_ptr()) + packed.offsets[i], tensors[i].const_data_ptr(),
+                    tensors[i].nbytes());
+    packed.bytes.copy_(locked, true);
+    copied->record(own.current_stream());
+    copied->block(current);
+    engine::record_use(packed.bytes, current);
+  }
+  std::vector<at::Tensor> result;
+  for (const auto& each : tensors) result.push_back(empty_on(device, each));
+  unpack(packed, result, kernels_for(device));
+  return result;
 }
 
 }  // namespace
@@ -204,7 +284,9 @@ c10::Stream arrival_stream(c10::Device device) {
   return all->emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)).first->second;
 }
 
-bool staged::offers(const at::Tensor& tensor) const { return !made.empty() && is_offerable(tensor); }
+bool staged::offers(const at::Tensor& tensor) const {
+  return !made.empty() && (for_itself ? is_stageable(tensor) : is_offerable(tensor));
+}
 
 bool staged::ready() const {
   return std::all_of(events.begin(), events.end(), [](const auto& each) { return each->query(); });
@@ -224,27 +306,80 @@ bool is_offerable(const at::Tensor& tensor) {
   return is_stageable(tensor) && tensor.nbytes() >= least_offered && tensor.scalar_type() != at::kBool;
 }
 
-staged staging::to_host(std::vector<at::Tensor> tensors, bool offers) {
-  staged result{std::move(tensors), {}, {}, {}, {}};
+staged staging::to_host(std::vector<at::Tensor> tensors, bool offers, bool in_parts) {
+  staged result{std::move(tensors), {}, {}, {}, {}, false, {}};
   if (offers) stay(result);
   const auto stays = [&](c10::Device device) {
     return std::any_of(result.made.begin(), result.made.end(), [&](const auto& each) { return each.first == device; });
   };
+  numbers_by_device copied;
   for (std::size_t i = 0; i < result.tensors.size(); ++i) {
-    at::Tensor& tensor = result.tensors[i];
+    const at::Tensor& tensor = result.tensors[i];
     if (!tensor.defined() || tensor.is_cpu() || !is_stageable(tensor)) continue;
     const c10::Device device = tensor.device();
     result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
     result.devices[i] = device;
-    if (stays(device) && is_offerable(tensor)) continue;
-    const c10::DeviceGuard guard(device);
-    const at::Tensor source = dense(tensor);
-    auto& filled = event_for(device, result.events);
-    at::Tensor host = buffers(device.type()).allocate(source, filled);
+    if (!stays(device) || !is_offerable(tensor)) numbers_for(device, copied).push_back(i);
+  }
+  for (const auto& [device, which] : copied) copy(result, device, which, in_parts);
+  return result;
+}
+
+/// Copies some of the tensors, all of one device, to the host.
+void staging::copy(staged& all, c10::Device from, const std::vector<std::size_t>& which, bool in_parts) {
+  const c10::DeviceGuard guard(from);
+  const auto filled = std::make_shared<c10::Event>(from.type());
+  bool is_needed = false;
+  const auto copied = [&](const at::Tensor& source) {
+    is_needed = true;
+    at::Tensor host = buffers(from.type()).allocate(source, filled);
     host.copy_(source, true);
-    filled->record(c10::impl::VirtualGuardImpl(device.type())
-                     .getStream(device));  // recorded again after each copy, so the event comes after the device's last copy
-    tensor = std::move(host);
+    return host;
+  };
+  std::vector<at::Tensor> small;
+  for (const auto i : which)
+    if (is_small(all.tensors[i])) small.push_back(dense(all.tensors[i]));
+  if (small.size() > 1) {
+    const auto packed = pack(small, kernels_for(from));
+    const auto host = copied(packed.bytes);
+    for (std::size_t i = 0; i < small.size(); ++i) small[i] = part_of(host, packed.offsets[i], small[i]);
+  } else {
+    for (auto& each : small) each = copied(each);
+  }
+  auto next = small.begin();
+  for (const auto i : which) {
+    at::Tensor& tensor = all.tensors[i];
+    if (is_small(tensor)) {
+      tensor = std::move(*next++);
+    } else if (in_parts && tensor.nbytes() > part_bytes) {
+      if (!all.rest) all.rest = std::make_shared<unfinished>();
+      all.rest->coming.push_back(begin_copy(dense(tensor)));
+      tensor = all.rest->coming.back().host;
+    } else {
+      tensor = copied(dense(tensor));
+    }
+  }
+  if (!is_needed) return;
+  filled->record(c10::impl::VirtualGuardImpl(from.type()).getStream(from));
+  all.events.push_back(filled);
+}
+
+/// Queues the copy of a dense tensor to the host, in parts.
+copy_in_parts staging::begin_copy(const at::Tensor& source) {
+  const c10::Device device = source.device();
+  const auto stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const auto filled = std::make_shared<c10::Event>(device.type());
+  copy_in_parts result;
+  result.host = buffers(device.type()).allocate(source, filled);
+  const auto from = bytes_of(source);
+  const auto to = bytes_of(result.host);
+  for (std::int64_t begin = 0; begin < from.numel();) {
+    const auto end = std::min<std::int64_t>(begin + part_bytes, from.numel());
+    to.slice(0, begin, end).copy_(from.slice(0, begin, end), true);
+    const auto copied = end == from.numel() ? filled : std::make_shared<c10::Event>(device.type());
+    copied->record(stream);
+    result.parts.push_back({static_cast<std::uint64_t>(end), copied});
+    begin = end;
   }
   return result;
 }
@@ -270,11 +405,30 @@ void staging::stay(staged& all) {
   }
 }
 
+staged staging::for_itself(std::vector<at::Tensor> tensors) {
+  staged result{std::move(tensors), {}, {}, {}, {}, true, {}};
+  for (std::size_t i = 0; i < result.tensors.size(); ++i) {
+    at::Tensor& tensor = result.tensors[i];
+    if (!is_stageable(tensor)) continue;
+    const c10::DeviceGuard guard(tensor.device());
+    tensor = dense(tensor);
+    result.devices.resize(result.tensors.size(), c10::Device(c10::kCPU));
+    result.devices[i] = tensor.device();
+  }
+  for (const auto& device : result.devices) {
+    const bool is_new =
+      std::none_of(result.made.begin(), result.made.end(), [&](const auto& each) { return each.first == device; });
+    if (!device.is_cpu() && is_new) result.made.emplace_back(device, std::make_shared<own_event>(device));
+  }
+  return result;
+}
+
 staged staging::after(shared_event& made, c10::Device device) {
   const c10::StreamGuard own(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
   made.block(own.current_stream());
   staged result;
-  event_for(device, result.events)->record(own.current_stream());
+  result.events.push_back(std::make_shared<c10::Event>(device.type()));
+  result.events[0]->record(own.current_stream());
   return result;
 }
 
@@ -297,7 +451,38 @@ host_buffers::usage staging::used() const {
   return buffers_ ? buffers_->used() : host_buffers::usage{};
 }
 
-void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what) {
+namespace {
+
+/// Moves tensors to the devices that `device_of` gives for their numbers; nothing: the tensor stays.
+template <class DeviceOf>
+void move_all(std::vector<at::Tensor>& tensors, const DeviceOf& device_of, const std::string& what, const made_events& made) {
+  const c10::AutoGradMode no_grad(false);
+  for (const auto& [device, event] : made) event->block(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  numbers_by_device small;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::optional<c10::Device> device = tensors[i].defined() ? device_of(i) : std::nullopt;
+    if (!device || (device->is_cpu() && tensors[i].is_cpu())) continue;
+    if (is_packable(tensors[i]))
+      numbers_for(*device, small).push_back(i);
+    else
+      tensors[i] = moved(tensors[i], *device, what, i);
+  }
+  for (const auto& [device, which] : small) {
+    if (which.size() == 1) {
+      tensors[which[0]] = moved(tensors[which[0]], device, what, which[0]);
+      continue;
+    }
+    std::vector<at::Tensor> together;
+    for (const auto i : which) together.push_back(tensors[i]);
+    together = named(what, which[0], device, [&, to = device] { return copied_together(together, to); });
+    for (std::size_t i = 0; i < which.size(); ++i) tensors[which[i]] = std::move(together[i]);
+  }
+}
+
+}  // namespace
+
+void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what,
+                     const made_events& made) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (!is_present(devices[i])) {
       throw error(errc::unsupported_tensor, what + "[" + std::to_string(i) + "]: it is for device " + devices[i].str() +
@@ -305,20 +490,18 @@ void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::De
                                               "; send its cpu(), or give the sending node a device map to this node");
     }
   }
-  const c10::AutoGradMode no_grad(false);
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    if (tensors.at(i).defined() && !(devices[i].is_cpu() && tensors[i].is_cpu()))
-      tensors[i] = moved(tensors[i], devices[i], what, i);
+  const auto device_of = [&](std::size_t i) { return i < devices.size() ? std::optional(devices[i]) : std::nullopt; };
+  move_all(tensors, device_of, what, made);
 }
 
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
-                     const std::string& what) {
-  const c10::AutoGradMode no_grad(false);
-  for (std::size_t i = 0; i < std::min(gradients.size(), edges.size()); ++i) {
-    if (!gradients[i].defined() || !edges[i].is_valid()) continue;
+                     const std::string& what, const made_events& made) {
+  const auto device_of = [&](std::size_t i) -> std::optional<c10::Device> {
+    if (i >= edges.size() || !edges[i].is_valid()) return std::nullopt;
     const c10::Device device = edges[i].function->input_metadata(edges[i].input_nr).device();
-    if ((!gradients[i].is_cpu() || !device.is_cpu()) && is_present(device)) gradients[i] = moved(gradients[i], device, what, i);
-  }
+    return is_present(device) ? std::optional(device) : std::nullopt;
+  };
+  move_all(gradients, device_of, what, made);
 }
 
 }  // namespace troupe::devices

@@ -55,15 +55,35 @@ class host_buffers {
   std::shared_ptr<shelf> shelf_;
 };
 
+/// For each device: the event that happens when the elements of its tensors are made.
+using made_events = std::vector<std::pair<c10::Device, std::shared_ptr<shared_event>>>;
+
+/// A copy of a large tensor to the host. It is in parts, so that the first bytes can leave before the last ones have come.
+struct copy_in_parts {
+  at::Tensor host;
+  struct part {
+    std::uint64_t end;  // in bytes: all before are there when the event has happened
+    std::shared_ptr<c10::Event> copied;
+  };
+  std::vector<part> parts;
+};
+
+/// What devices still make of the tensors of a message that is on its way.
+struct unfinished {
+  std::vector<copy_in_parts> coming;
+};
+
 /// Tensors whose copies to the host may still be running.
 struct staged {
-  std::vector<at::Tensor> tensors;   // on the CPU, but for those that are offered; all elements have arrived when all `events`
-                                     // have happened
+  std::vector<at::Tensor>
+    tensors;  // on the CPU, but for those that stay on their devices; all elements have arrived when all `events`
+              // have happened, but for `rest`
   std::vector<c10::Device> devices;  // device of each tensor before the copy; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
-  /// For each device on which tensors stay: the event that happens when their elements are made.
-  std::vector<std::pair<c10::Device, std::shared_ptr<shared_event>>> made;
-  std::string not_offered;  // why tensors that were to be offered are not; empty if there are none
+  std::shared_ptr<unfinished> rest;  // what `events` does not cover; null: nothing
+  made_events made;                  // of the devices on which tensors stay
+  bool for_itself = false;           // whether all tensors stay, because the message does not leave this node
+  std::string not_offered;           // why tensors that were to be offered are not; empty if there are none
 
   /// Whether the tensor stays on its device.
   bool offers(const at::Tensor& tensor) const;
@@ -80,6 +100,8 @@ struct staged {
 ///   ST-2  the copy has the bits of the tensor. A dense tensor keeps its strides. A tensor with gaps in memory is copied
 ///         without gaps.
 ///   ST-3  a CPU tensor is returned unchanged, without a copy.
+///   ST-7  with `in_parts`, a tensor of more than `part_bytes` is copied in parts. So its first bytes can leave early.
+///   ST-6  tensors of fewer than `least_offered` bytes are packed on their device, and leave the device in one copy.
 ///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
 ///         the tensor with a reason.
 ///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. The receiver copies it after the work that
@@ -89,11 +111,15 @@ struct staged {
 class staging {
  public:
   static constexpr std::size_t default_budget = std::size_t{256} << 20;
+  static constexpr std::size_t part_bytes = std::size_t{4} << 20;
 
   explicit staging(std::size_t budget = default_budget) : budget_(budget) {}
 
-  /// `offers`: whether the tensors that is_offerable() allows are offered.
-  staged to_host(std::vector<at::Tensor> tensors, bool offers = false);
+  /// `offers`: whether the tensors that is_offerable() allows are offered. `in_parts`: whether the caller sends large tensors as
+  /// their parts come.
+  staged to_host(std::vector<at::Tensor> tensors, bool offers = false, bool in_parts = false);
+  /// For a message of a node to itself: tensors stay on their devices, without gaps in memory.
+  static staged for_itself(std::vector<at::Tensor> tensors);
   /// Nothing is copied. The event happens after `made`, and a stream of the device that no other work waits for waits for it.
   static staged after(shared_event& made, c10::Device device);
   /// Copies a tensor after `made`, on a stream that no other work waits for.
@@ -103,6 +129,8 @@ class staging {
 
  private:
   static void stay(staged& all);
+  void copy(staged& all, c10::Device from, const std::vector<std::size_t>& which, bool in_parts);
+  copy_in_parts begin_copy(const at::Tensor& source);
   host_buffers& buffers(c10::DeviceType type);
 
   const std::size_t budget_;
@@ -122,21 +150,24 @@ bool is_offerable(const at::Tensor& tensor);
 /// Returns the stream on which arriving tensors are copied to `device`. All threads use the same stream.
 c10::Stream arrival_stream(c10::Device device);
 
-/// Moves tensors that arrived in a message to `devices`, which has one device for each tensor.
+/// Moves tensors that arrived in a message to `devices`, which has one device for each tensor. First the current stream of each
+/// device in `made` waits for the event.
 ///   AV-1  the copies are queued on the arrival streams of the devices, so they do not wait for earlier work on other streams.
 ///         They read page-locked memory. The current stream of each device waits for its copies.
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory is spent
 ///         (staging::default_budget for the process). When the function returns, the memory of the tensors that arrived may be
 ///         overwritten.
+///   AV-4  several tensors of fewer than `least_offered` bytes go to a device in one copy. The current stream unpacks them.
 ///   AV-3  a tensor that is on its device already is not copied. Its memory is not used again before work ends that is on the
 ///         current stream. A tensor that goes from its device to the CPU makes the thread wait.
 /// Throws troupe::error(unsupported_tensor), before anything is copied, if this process lacks one of the devices. Throws
 /// troupe::error(function_failed) if a device fails or has no memory left. The error text begins with `what`.
-void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what);
+void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what,
+                     const made_events& made = {});
 
 /// Moves each gradient to the device of the input to which its edge leads. Throws troupe::error(function_failed) if a device
 /// fails or has no memory left.
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
-                     const std::string& what);
+                     const std::string& what, const made_events& made = {});
 
 }  // namespace troupe::devices

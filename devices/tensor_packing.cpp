@@ -86,21 +86,26 @@ void* current_stream(c10::Device device) {
   return device.is_cpu() ? nullptr : c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
 }
 
+std::vector<std::int64_t> packed_offsets(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::int64_t> result{0};
+  for (const auto& each : tensors)
+    result.push_back(result.back() + (static_cast<std::int64_t>(each.nbytes()) + alignment - 1) / alignment * alignment);
+  return result;
+}
+
 packed_tensors pack(const std::vector<at::Tensor>& tensors, const cuda::functions* kernels) {
   const c10::AutoGradMode no_grad(false);
   const c10::Device device = tensors.empty() || !tensors[0].defined() ? c10::Device(c10::kCPU) : tensors[0].device();
   check("pack", tensors, device);
   const c10::DeviceGuard guard(device);
-  packed_tensors packed;
   std::vector<at::Tensor> dense;
-  std::int64_t end = 0;
   for (const auto& each : tensors) {
     const at::Tensor plain = each.detach().resolve_conj().resolve_neg();
     dense.push_back(plain.is_non_overlapping_and_dense() ? plain : plain.contiguous());
-    packed.offsets.push_back(end);
-    end += (static_cast<std::int64_t>(dense.back().nbytes()) + alignment - 1) / alignment * alignment;
   }
-  packed.bytes = at::empty({end}, at::TensorOptions(at::kByte).device(device));
+  packed_tensors packed{{}, packed_offsets(dense)};
+  packed.bytes = at::empty({packed.offsets.back()}, at::TensorOptions(at::kByte).device(device));
+  packed.offsets.pop_back();
   if (kernels != nullptr) {
     launch_tables(launch_pack, "pack", packed, dense, *kernels);
     return packed;

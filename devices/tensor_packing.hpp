@@ -27,6 +27,10 @@ struct packed_tensors {
   std::vector<std::int64_t> offsets;  // where the elements of each tensor begin; multiples of 16
 };
 
+/// Where the elements of each tensor begin if they are packed without gaps, and at the end the number of all bytes. The tensors
+/// are dense.
+std::vector<std::int64_t> packed_offsets(const std::vector<at::Tensor>& tensors);
+
 /// pack() copies the elements of many tensors on one device into one tensor. unpack() copies them back.
 ///   TK-1  elements keep their bits and the order that they have in memory. A tensor with gaps is packed without gaps.
 ///   TK-2  the copies are queued on the current stream of the device, as the work of libtorch's operators is.

@@ -23,6 +23,7 @@
 namespace troupe::devices {
 
 class shared_event;
+struct unfinished;
 
 }  // namespace troupe::devices
 
@@ -39,6 +40,8 @@ struct sent_ahead {
   std::vector<std::uint64_t> transfers;
   // On the sending node: when the elements of the tensors on each device are made. The receiver gets them as offers.
   std::vector<std::pair<c10::Device, std::shared_ptr<devices::shared_event>>> made = {};
+  // On the sending node: what devices still make of the tensors; null: nothing.
+  std::shared_ptr<const devices::unfinished> unfinished = {};
 };
 
 /// A piece of the elements of a large tensor, for a node that will get the message with that tensor. Transfer numbers ascend,

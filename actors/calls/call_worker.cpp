@@ -83,7 +83,7 @@ engine::way_back way_back_of(const call_request& request, const program_place& p
 
 std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, uses<with_outbox> here) {
   unpack_all(payload.tensors, payload.packings, here.outbox.memory);
-  devices::move_to_devices(payload.tensors, payload.devices, "argument");
+  devices::move_to_devices(payload.tensors, payload.devices, "argument", payload.ahead.made);
   if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad, back);
 }

@@ -98,12 +98,14 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::limit&) {
 void calling_desk::carry_out(const job_ptr& job, const calls_made::ship& what) {
   const auto shipped = [this, job] { on(calls_made::shipped{job->number, leaves_in_fragments(job->request)}); };
   auto& payload = job->request.payload;
-  if (!transfers_.goes_ahead(job->to, payload.tensors)) return shipped();
-  carry_out(job, calls_made::limit{what.call});
-  transfers_.ship(job->to, payload.tensors, payload.ahead, shipped, [this, job, shipped](const error& why) {
+  const auto fail = [this, job, shipped](const error& why) {
     on(calls_made::failed{job->number, why});
     shipped();  // the call has ended: its transfers are called off
-  });
+  };
+  if (!transfers_.goes_ahead(job->to, payload.tensors))
+    return !payload.ahead.unfinished ? shipped() : fail(error(errc::peer_down, "it went down"));
+  carry_out(job, calls_made::limit{what.call});
+  transfers_.ship(job->to, payload.tensors, payload.ahead, shipped, fail);
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {

@@ -82,12 +82,13 @@ void worker_desk::answer(const job_ptr& job) {
     on(calls_taken::answer_left{job->number});
   };
   auto& payload = job->result.payload;
-  const bool is_ahead = job->answer && transfers_.goes_ahead(caller, payload.tensors);
-  if (!is_ahead) return leave();
-  transfers_.ship(caller, payload.tensors, payload.ahead, leave, [this, job](const error& why) {
-    job->answer.deliver(make_error(why.code(), why.what()));
+  const auto fail = [this, job](const error& why) {
+    if (job->answer) job->answer.deliver(make_error(why.code(), why.what()));
     on(calls_taken::answer_left{job->number});
-  });
+  };
+  const bool is_ahead = job->answer && transfers_.goes_ahead(caller, payload.tensors);
+  if (is_ahead) return transfers_.ship(caller, payload.tensors, payload.ahead, leave, fail);
+  !payload.ahead.unfinished ? leave() : fail(error(errc::peer_down, "it went down"));
 }
 
 void worker_desk::deadline_passed(const job_ptr& job) { on(calls_taken::refused{job->number, no_worker_in_time(*job)}); }

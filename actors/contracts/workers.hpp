@@ -83,10 +83,11 @@ using incoming_offer_ptr = std::shared_ptr<incoming_offer>;
 ///   MR-3  memory of another process is closed when the last copy out of it is done.
 using memory_reader_actor = caf::typed_actor<caf::reacts_to<incoming_offer_ptr>, caf::reacts_to<support::tick_atom>>;
 
-/// A transfer on a device whose copy to the host is done, or has failed.
+/// A transfer on a device whose copy to the host is done, or has failed. Or the part of a copy.
 struct host_copy {
   node_id to;
   std::uint64_t transfer = 0;
+  std::uint64_t end = 0;     // of a part, in bytes; 0: of a whole copy
   at::Tensor elements = {};  // on the host
   std::optional<error> failure = {};
 };

@@ -73,6 +73,7 @@ class gradient_outlet : public engine::outlet {
       if (gradient.defined())
         check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'", staged.offers(gradient));
     message.ahead.made = staged.made;
+    message.ahead.unfinished = staged.rest;
     message.gradients = travelling_forms(staged.tensors);
     if (staged.events.empty()) make_ready(services_, message, to, from.back);
     auto credit = take_credit(to, message.gradients);
@@ -197,10 +198,10 @@ engine::cpu_workers* workers_for_this_thread(const burst_services& here) {
 void run_functions(burst& work, engine::graph_task& task, const burst_services& here) {
   const auto& index = work.state->send_index;
   const auto& graph = task.graph();
-  for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached] : work.deliveries) {
+  for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached, made] : work.deliveries) {
     const auto number = index.at(send);
     unpack_all(gradients, packings, here.outbox.memory);
-    devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges(), "received gradient");
+    devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges(), "received gradient", made);
     repeat(gradients, shapes, *graph.vertices[graph.sends[number]].function);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;

@@ -65,7 +65,8 @@ struct burst : shared_terms {
     std::vector<std::vector<std::int64_t>> shapes;  // expanded shapes; see propagate_gradients
     wire_format format = wire_format::exact;        // used with create_graph
     std::vector<packing> packings = {};
-    std::vector<bool> unreached = {};  // see propagate_gradients
+    std::vector<bool> unreached = {};      // see propagate_gradients
+    decltype(sent_ahead::made) made = {};  // of gradients of this node
   };
 
   kind what = kind::run;

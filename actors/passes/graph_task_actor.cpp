@@ -66,7 +66,8 @@ void graph_task_desk::gradients(propagate_gradients& message) {
   const auto from = sender_of(message);
   if (!message.place.empty()) terms_->program = std::move(message.place);
   deliveries_.push_back({message.message, std::move(message.gradients), message.joint, std::move(message.requires_grad),
-                         std::move(message.shapes), message.format, std::move(message.packings), std::move(message.unreached)});
+                         std::move(message.shapes), message.format, std::move(message.packings), std::move(message.unreached),
+                         std::move(message.ahead.made)});
   act(participant_.gradients(message.message, std::move(message.carried), from));
   if (participant_.over()) deliveries_.clear();
 }

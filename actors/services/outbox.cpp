@@ -46,21 +46,23 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
   if (staged.events.empty()) compress(payload.tensors, payload.packings, to, format);
   payload.devices = staged.devices;
   payload.ahead.made = staged.made;
+  payload.ahead.unfinished = staged.rest;
   result.arriving = std::move(staged);
   return result;
 }
 
 devices::staged outbox::stage(std::vector<at::Tensor> tensors, node_id to, wire_format format) {
   TROUPE_EXPECT(departures_);
+  if (to == self_.id()) return devices::staging::for_itself(std::move(tensors));
   const bool offers = std::any_of(tensors.begin(), tensors.end(), devices::is_offerable) && may_offer(to, format);
-  auto result = departures_->stage.to_host(std::move(tensors), offers);
+  auto result = departures_->stage.to_host(std::move(tensors), offers, format_for(to, format) == wire_format::exact);
   if (!result.not_offered.empty()) go_over_the_host(to, result.not_offered);
   return result;
 }
 
 /// Whether large tensors of devices are offered to the node. Says in the log why a node of this machine gets no offers.
 bool outbox::may_offer(node_id to, wire_format format) const {
-  if (to == self_.id() || format_for(to, format) != wire_format::exact || directory_.traffic.is_over_the_host(to)) return false;
+  if (format_for(to, format) != wire_format::exact || directory_.traffic.is_over_the_host(to)) return false;
   const auto there = directory_.devices(to);
   if (std::all_of(there.begin(), there.end(), [](const auto& each) { return each.is_cpu(); })) return false;
   const auto why = why_not_offered(to);

@@ -57,7 +57,7 @@ class outbox {
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact, bool by_gateway = true);
   /// Copies tensors to the host for a message in this format to node `to`. Large ones stay on their device if the node may read
-  /// them there: it is in another process of this machine, and has said nothing against it.
+  /// them there: it is on this machine, and has said nothing against it. If `to` is this node, all stay.
   devices::staged stage(std::vector<at::Tensor> tensors, node_id to, wire_format format);
   /// From now on tensors of devices are copied to the host before they leave for the node. The log says so once.
   void go_over_the_host(node_id to, const std::string& why) const;

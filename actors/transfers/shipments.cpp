@@ -34,7 +34,7 @@ void shipments::take(const shipment_begun& what) {
 void shipments::take(const mark_drawn& what) {
   const auto at = receivers_.find(what.by);
   if (at == receivers_.end() || at->second.reads != memory::asked) return;
-  at->second.reads = memory::reads;
+  at->second.reads = what.devices_only ? memory::can_not : memory::reads;
   at->second.at_once = what.at_once;
 }
 
@@ -128,6 +128,21 @@ void shipments::take(const copied_to_host& what) {
   send_on(what.to, at);
 }
 
+void shipments::take(const elements_came& what) {
+  const auto found = receivers_.find(what.to);
+  if (found == receivers_.end()) return;
+  auto& at = found->second;
+  const auto entry = std::find_if(at.queue.begin(), at.queue.end(), [&](const auto& each) {
+    const auto* of = std::get_if<queued_transfer>(&each);
+    return of != nullptr && of->what.number == what.transfer;
+  });
+  if (entry == at.queue.end()) return;
+  auto& of = std::get<queued_transfer>(*entry);
+  of.there = std::max(of.there, what.end);
+  if (what.failure) fail(what.to, at, what.transfer, *what.failure);
+  send_on(what.to, at);
+}
+
 /// Fails the message to which the transfer belongs.
 void shipments::fail(node_id to, receiver& at, std::uint64_t transfer, const error& why) {
   const auto is_failed = [&](const auto& each) {
@@ -184,21 +199,21 @@ void shipments::send_on(node_id to, receiver& at) {
 /// Lets the next message leave whose transfers are gone or are read first. False if none may leave now.
 bool shipments::send_next_message(receiver& at) {
   bool waits = false;
-  bool is_on_device = false;
+  bool is_late = false;
   auto first = at.queue.begin();  // of the transfers of the message
   for (auto each = first; each != at.queue.end(); ++each) {
     if (const auto* of = std::get_if<queued_transfer>(&*each)) {
       waits = waits || !is_read_first(at, *of);
-      is_on_device = is_on_device || of->what.on_device;
+      is_late = is_late || of->is_late();
     } else if (!waits) {
       out_.emplace_back(send_message{std::get<message>(*each).number});
       for (auto read = first; read != each; ++read) at.offered.insert(std::get<queued_transfer>(*read).what.number);
       at.queue.erase(first, std::next(each));
       return true;
-    } else if (!is_on_device) {
+    } else if (!is_late) {
       return false;
     } else {
-      waits = is_on_device = false;
+      waits = is_late = false;
       first = std::next(each);
     }
   }
@@ -215,7 +230,7 @@ bool shipments::send_next(node_id to, receiver& at) {
   if (send_next_message(at)) return true;
   for (auto next = at.queue.begin(); next != at.queue.end(); ++next) {
     auto* of = std::get_if<queued_transfer>(&*next);
-    if (of == nullptr || of->how == way::refused || of->how == way::copies || of->all_left()) continue;
+    if (of == nullptr || of->how == way::refused || of->how == way::copies || of->offset == of->there) continue;
     if (of->how == way::waits) {
       const bool has_mark = at.reads == memory::reads || at.reads == memory::can_not;
       const bool offers = of->what.on_device ? has_mark && at.reads_devices : at.reads == memory::reads;
@@ -259,7 +274,7 @@ bool shipments::is_read_first(const receiver& at, const queued_transfer& of) {
 }
 
 transfer_section shipments::cut(node_id to, queued_transfer& of, std::uint64_t most_bytes) {
-  const auto bytes = std::min(most_bytes, of.what.bytes - of.offset);
+  const auto bytes = std::min(most_bytes, of.there - of.offset);
   return {to, of.what.number, of.what.bytes, std::exchange(of.offset, of.offset + bytes), bytes};
 }
 

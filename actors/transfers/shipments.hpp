@@ -22,6 +22,7 @@ struct transfer {
   std::uint64_t bytes;
   bool on_device = false;  // its elements are in a device's memory
   int device = 0;          // the index of this device
+  bool comes = false;      // its elements are still copied to the host
 };
 
 // Events.
@@ -34,6 +35,7 @@ struct shipment_begun {  // a message has to leave for the node, and these trans
 struct mark_drawn {
   node_id by;
   std::uint64_t at_once = 0;  // memory_mark::read_at_once
+  bool devices_only = false;  // whether this node offers nothing of the host
 };
 struct piece_answered {
   node_id by;
@@ -52,10 +54,17 @@ struct copied_to_host {
   std::uint64_t transfer;
   std::optional<error> failure;
 };
+struct elements_came {  // of a transfer that comes
+  node_id to;
+  std::uint64_t transfer;
+  std::uint64_t end;  // in bytes: all before are there
+  std::optional<error> failure;
+};
 struct receiver_down {
   node_id who;
 };
-using shipping_event = std::variant<shipment_begun, mark_drawn, piece_answered, offer_answered, copied_to_host, receiver_down>;
+using shipping_event =
+  std::variant<shipment_begun, mark_drawn, piece_answered, offer_answered, copied_to_host, elements_came, receiver_down>;
 
 // Effects, which the desk has to carry out.
 struct ask_for_mark {
@@ -133,6 +142,7 @@ using shipping_effect =
 ///         kind (of the host, or of devices) leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
 ///   OP-6  a transfer on a device is offered as a whole, and leaves in pieces only after it was copied to the host.
+///   OP-8  of a transfer whose elements still come, no byte leaves that is not there.
 ///   OP-7  if a copy to the host fails, its message fails at once and never leaves, and nothing more of its transfers leaves.
 class shipments {
  public:
@@ -152,10 +162,12 @@ class shipments {
   struct queued_transfer {
     transfer what;
     way how = way::waits;
-    std::uint64_t offset = 0;  // where the next piece begins
-    int offered = 0;           // number of offers without an answer
+    std::uint64_t offset = 0;                           // where the next piece begins
+    std::uint64_t there = what.comes ? 0 : what.bytes;  // bytes that have come to the host; all, if the transfer is on a device
+    int offered = 0;                                    // number of offers without an answer
 
     bool all_left() const { return offset == what.bytes; }
+    bool is_late() const { return what.on_device || there < what.bytes; }
   };
   struct message {
     std::uint64_t number;
@@ -181,6 +193,7 @@ class shipments {
   void take(const piece_answered& what);
   void take(const offer_answered& what);
   void take(const copied_to_host& what);
+  void take(const elements_came& what);
   void take(const receiver_down& what);
   void send_on(node_id to, receiver& at);
   bool send_next(node_id to, receiver& at);

@@ -60,9 +60,43 @@ void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sen
     for (const auto& [device, made] : ahead.made)
       if (each.on_device && elements_.at(each.number).device() == device) made_.emplace(each.number, made);
   ahead.made.clear();
+  const auto unfinished = std::exchange(ahead.unfinished, nullptr);
+  const auto coming = unfinished ? mark_coming(large, *unfinished) : coming_tensors();
   messages_.emplace(++last_, following_message{std::move(send), std::move(fail), ahead});
   const bool may_read = here_.options.direct_memory && is_loopback(here_.directory.host(to));
   take(shipment_begun{to, std::move(large), last_, may_read});
+  for (const auto& [number, copy] : coming) follow(to, number, *copy);
+}
+
+/// Marks the transfers whose elements still come. Returns their copies, by number of the transfer.
+transfer_desk::coming_tensors transfer_desk::mark_coming(std::vector<transfer>& large, const devices::unfinished& rest) const {
+  coming_tensors result;
+  for (auto& each : large) {
+    const auto& elements = elements_.at(each.number);
+    if (!elements.is_cpu()) continue;
+    const auto found = std::find_if(rest.coming.begin(), rest.coming.end(),
+                                    [&](const auto& copy) { return copy.host.const_data_ptr() == elements.const_data_ptr(); });
+    if (found == rest.coming.end()) continue;
+    each.comes = true;
+    result.emplace_back(each.number, &*found);
+  }
+  TROUPE_EXPECT(result.size() == rest.coming.size());
+  return result;
+}
+
+/// Makes the courier tell the gateway of each part of the copy.
+void transfer_desk::follow(node_id to, std::uint64_t transfer, const devices::copy_in_parts& copy) {
+  for (const auto& part : copy.parts) {
+    devices::staged one;
+    one.events.push_back(part.copied);
+    const auto came = std::make_shared<contracts::host_copy>(contracts::host_copy{to, transfer, part.end, {}, {}});
+    here_.departures->post(
+      std::move(one), [] {},
+      [came, device = part.copied->device(), gateway = here_.actors.gateway](const std::exception_ptr& failure) {
+        if (failure) came->failure = contracts::not_copied(failure, {device});
+        caf::anon_send(gateway, came);
+      });
+  }
 }
 
 /// A message that leaves may begin another shipment. The effects of that shipment are then carried out after those in `due_`.
@@ -139,7 +173,7 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
     [this, to, id](const memory_mark& drawn) {
       if (!asked_.answered(to, id)) return;  // the node went down meanwhile
       direct_.keep(to, drawn);
-      take(mark_drawn{to, drawn.read_at_once});
+      take(mark_drawn{to, drawn.read_at_once, is_of_this_process(to)});
     },
     [this, to, id](const caf::error& why) {
       if (asked_.answered(to, id)) here_.outbox.go_over_the_host(to, to_exception(why).what());
@@ -183,9 +217,15 @@ bool transfer_desk::complete(tensor_offer& offer, node_id to) {
     direct_.complete(offer, to);
     return true;
   }
+  offer.process = this_process();
+  if (is_of_this_process(to)) {
+    auto& kept = own_offers_[offer.transfer];
+    kept = devices::own_offers::all().add({elements, made_.at(offer.transfer)});
+    offer.allocation = *kept;
+    return true;
+  }
   try {
     const auto place = devices::sharing_of(elements.device().type())->share(elements);
-    offer.process = this_process();
     offer.address = place.offset;
     offer.allocation = place.allocation;
     offer.event = made_.at(offer.transfer)->handle();
@@ -194,6 +234,11 @@ bool transfer_desk::complete(tensor_offer& offer, node_id to) {
     note_over_the_host(to, why.what_without_backtrace());
     return false;
   }
+}
+
+bool transfer_desk::is_of_this_process(node_id to) const {
+  const auto gateway = here_.directory.gateway(to);
+  return gateway && membership::process_beyond(*here_.actors.system, gateway.node()) == this_process();
 }
 
 /// Says in the log that one tensor of a device goes over the host. Others are still offered.
@@ -207,7 +252,7 @@ void transfer_desk::note_over_the_host(node_id to, const std::string& why) const
 void transfer_desk::carry_out(const copy_to_host& what) {
   const auto elements = elements_.at(what.transfer);
   const auto made = made_.extract(what.transfer).mapped();
-  const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer});
+  const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer, 0, {}, {}});
   const auto running = std::make_shared<devices::staged>();
   const auto tell = [copied, device = elements.device(), gateway = here_.actors.gateway](const std::exception_ptr& failure) {
     if (failure) copied->failure = contracts::not_copied(failure, {device});
@@ -230,6 +275,7 @@ void transfer_desk::carry_out(const copy_to_host& what) {
 }
 
 void transfer_desk::was_copied(const contracts::host_copy& what) {
+  if (what.end > 0) return take(elements_came{what.to, what.transfer, what.end, what.failure});
   const auto found = elements_.find(what.transfer);
   if (found != elements_.end() && !what.failure) found->second = what.elements;
   take(copied_to_host{what.to, what.transfer, what.failure});
@@ -238,6 +284,7 @@ void transfer_desk::was_copied(const contracts::host_copy& what) {
 void transfer_desk::carry_out(const let_go& what) {
   elements_.erase(what.transfer);
   made_.erase(what.transfer);
+  own_offers_.erase(what.transfer);
 }
 
 void transfer_desk::carry_out(const send_message& what) {
@@ -276,7 +323,6 @@ caf::error transfer_desk::why_not_read(node_id from, std::uint64_t process) cons
   const auto proven = membership::process_beyond(*here_.actors.system, gateway.node());
   if (!proven) return refused("the connection to it goes on in no shared memory");
   if (*proven != process) return refused("it says that it is another process than the one at the other end of its connection");
-  if (process == this_process()) return refused("it is of the same process");
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,7 @@
 #include <troupe/actors/transfers/direct_memory.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/actors/transfers/shipments.hpp>
+#include <troupe/devices/own_offers.hpp>
 
 namespace troupe::transfers {
 
@@ -73,6 +75,10 @@ class transfer_desk {
     sent_ahead ahead;
   };
 
+  using coming_tensors = std::vector<std::pair<std::uint64_t, const devices::copy_in_parts*>>;
+
+  coming_tensors mark_coming(std::vector<transfer>& large, const devices::unfinished& rest) const;
+  void follow(node_id to, std::uint64_t transfer, const devices::copy_in_parts& copy);
   template <class Question, class F>
   void ask(node_id to, const contracts::gateway_actor& gateway, Question question, F then);
   void send_now(const contracts::outgoing_gradients_ptr& what);
@@ -87,6 +93,7 @@ class transfer_desk {
   void carry_out(const fail_message& what);
   void carry_out(const let_go& what);
   bool complete(tensor_offer& offer, node_id to);
+  bool is_of_this_process(node_id to) const;
   void note_over_the_host(node_id to, const std::string& why) const;
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void was_read(const tensor_offer& offer);
@@ -98,6 +105,7 @@ class transfer_desk {
   shipments shipments_;
   std::unordered_map<std::uint64_t, at::Tensor> elements_;                          // of transfers, by number
   std::unordered_map<std::uint64_t, std::shared_ptr<devices::shared_event>> made_;  // of transfers on devices
+  std::unordered_map<std::uint64_t, devices::own_offers::kept> own_offers_;         // of transfers to nodes of this process
   std::unordered_map<std::uint64_t, following_message> messages_;                   // messages that follow transfers, by number
   std::deque<shipping_effect> due_;                                                 // not empty while effects are carried out
   support::open_requests asked_;

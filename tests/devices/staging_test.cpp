@@ -59,9 +59,10 @@ BOOST_AUTO_TEST_CASE(tensors_of_two_devices_are_ready_when_both_are) {  // ST-1
 
 BOOST_AUTO_TEST_CASE(the_last_copy_of_a_device_counts) {  // ST-1
   const auto one = at::ones({2}, at::device(first));
+  const auto large = at::ones({20'000}, at::device(first));
   simulated::synchronize();
   simulated::gate late(default_stream);
-  const auto staged = stage.to_host({one, one * 2});
+  const auto staged = stage.to_host({one, large * 2});
   late.open();
   staged.wait();
   BOOST_TEST((staged.tensors[1] == 2).all().item<bool>());
@@ -96,6 +97,108 @@ BOOST_AUTO_TEST_CASE(elements_arrive_bit_for_bit_with_the_strides_of_a_dense_ten
     BOOST_CHECK(!views[i].is_non_overlapping_and_dense() || staged.tensors[i].strides() == views[i].strides());
     BOOST_TEST(staged.tensors[i].nbytes() == staged.tensors[i].storage().nbytes(), "view " << i);
   }
+}
+
+BOOST_AUTO_TEST_CASE(small_tensors_leave_their_device_in_one_copy) {  // ST-1, ST-6
+  std::vector<at::Tensor> made;
+  for (int i = 0; i < 50; ++i)
+    made.push_back(at::full({i, 3}, i, at::device(first).dtype(i % 2 == 0 ? at::kByte : at::kDouble)));
+  made.push_back(at::arange(6.0).view({2, 3}).to(first).t());
+  const auto expected = made.back().cpu();
+  const auto large = at::full({20'000}, 5.0F, at::device(first));
+  made.insert(made.begin() + 1, large);
+  simulated::gate late(default_stream);
+  const auto before = simulated::host_copies();
+  const auto staged = stage.to_host(made);
+  BOOST_TEST(simulated::host_copies() - before == 2U);
+  for (auto& each : made) each.zero_();  // after the copy, on the same stream
+  BOOST_TEST(!staged.ready());
+  late.open();
+  staged.wait();
+  BOOST_TEST((staged.tensors[1] == 5).all().item<bool>());
+  for (std::size_t i = 2; i < 51; ++i) {
+    const auto& each = staged.tensors[i];
+    BOOST_TEST((each.sizes() == at::IntArrayRef({static_cast<std::int64_t>(i) - 1, 3}) && each.dtype() == made[i].dtype()));
+    BOOST_TEST((each == static_cast<int>(i) - 1).all().item<bool>(), "tensor " << i);
+  }
+  BOOST_TEST((at::equal(staged.tensors[51], expected) && staged.tensors[51].strides() == expected.strides()));
+}
+
+BOOST_AUTO_TEST_CASE(small_tensors_arrive_in_one_copy) {  // AV-1, AV-2, AV-4
+  std::vector<at::Tensor> sent;
+  for (int i = 0; i < 50; ++i) sent.push_back(at::full({i, 3}, i, at::dtype(i % 2 == 0 ? at::kByte : at::kDouble)));
+  sent.push_back(at::arange(6.0).view({2, 3}).t());
+  sent.push_back(at::arange(8.0).slice(0, 0, 8, 2));  // has gaps
+  std::vector<at::Tensor> expected;
+  for (const auto& each : sent) expected.push_back(each.clone());
+  sent.emplace_back();
+  auto arrived = sent;
+  simulated::gate late(devices::arrival_stream(first));
+  const auto before = simulated::host_copies();
+  devices::move_to_devices(arrived, std::vector<c10::Device>(sent.size(), first), "argument");
+  BOOST_TEST(simulated::host_copies() - before == 2U);
+  for (std::size_t i = 0; i < expected.size(); ++i) sent[i].zero_();  // pageable memory may change at once
+  std::vector<at::Tensor> twice;
+  for (std::size_t i = 0; i < expected.size(); ++i) twice.push_back(arrived[i] * 2);
+  simulated::settle();
+  late.open();
+  BOOST_TEST(!arrived.back().defined());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    BOOST_TEST((arrived[i].device() == first && arrived[i].strides() == sent[i].strides()));
+    BOOST_TEST(at::equal(twice[i].cpu(), expected[i] * 2), "tensor " << i);
+    if (sent[i].is_non_overlapping_and_dense())
+      BOOST_TEST(arrived[i].storage().nbytes() == expected[i].nbytes(), "tensor " << i);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_device_without_memory_for_small_tensors_is_an_error_that_names_them) {
+  std::vector<at::Tensor> arrived{at::Tensor(), at::ones({1}), at::ones({1})};
+  const simulated::scarce_memory full(0);
+  BOOST_CHECK_EXCEPTION(devices::move_to_devices(arrived, std::vector<c10::Device>(3, first), "argument"), error,
+                        [](const error& failed) {
+                          return failed.code() == errc::function_failed &&
+                                 std::string(failed.what()).starts_with("argument[1] could not be copied to ");
+                        });
+}
+
+BOOST_AUTO_TEST_CASE(a_large_tensor_comes_to_the_host_in_parts_if_asked) {  // ST-1, ST-2, ST-7
+  constexpr std::int64_t size = (devices::staging::part_bytes * 5 / 2) / sizeof(float);
+  auto made = at::arange(static_cast<double>(size)).to(first).view({-1, 2}).t();
+  const auto expected = made.cpu();
+  const auto small = at::ones({2}, at::device(first));
+  simulated::gate late(default_stream);
+  auto staged = stage.to_host({made, small, made}, false, true);
+  BOOST_TEST((staged.rest->coming.size() == 2U && staged.events.size() == 1U));
+  const auto& copy = staged.rest->coming[0];
+  BOOST_TEST((copy.host.is_same(staged.tensors[0]) && copy.parts.size() == 3U));
+  BOOST_TEST(copy.parts[1].end == 2 * devices::staging::part_bytes);
+  BOOST_TEST((copy.parts[2].end == expected.nbytes() && !copy.parts[0].copied->query()));
+  made.zero_();  // after the copy, on the same stream
+  made.reset();
+  late.open();
+  copy.parts[2].copied->synchronize();
+  BOOST_TEST(copy.parts[0].copied->query());
+  BOOST_TEST((at::equal(copy.host, expected) && copy.host.strides() == expected.strides()));
+  BOOST_TEST(!stage.to_host({expected.to(first)}).rest);
+}
+
+BOOST_AUTO_TEST_CASE(a_buffer_that_is_filled_in_parts_gets_no_other_tensor_before_the_last) {  // HB-4, ST-7
+  constexpr std::int64_t size = devices::staging::part_bytes * 2;
+  const auto made = at::ones({size}, at::device(first).dtype(at::kByte));
+  simulated::gate late(default_stream);
+  const auto* const used = stage.to_host({made}, false, true).tensors[0].const_data_ptr();
+  BOOST_TEST(stage.to_host({made}, false, true).tensors[0].const_data_ptr() != used);
+}
+
+BOOST_AUTO_TEST_CASE(a_large_tensor_arrives_in_parts_that_use_little_locked_memory) {  // AV-1, AV-2
+  constexpr std::int64_t size = (devices::staging::part_bytes * 17 / 2) / sizeof(float);
+  auto sent = at::arange(static_cast<double>(size)).view({-1, 4}).t();
+  const auto expected = sent * 2;
+  std::vector<at::Tensor> arrived{sent};
+  devices::move_to_devices(arrived, {first}, "argument");
+  const auto twice = arrived[0] * 2;
+  sent.zero_();
+  BOOST_TEST((arrived[0].strides() == expected.strides() && at::equal(twice.cpu(), expected)));
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_belongs_to_no_graph) {

@@ -72,7 +72,9 @@ struct questions {
 };
 
 // Sets every bit, which is a NaN in each floating point type.
-void poison(void* memory, std::size_t bytes) { std::memset(memory, 0xff, bytes); }
+void poison(void* memory, std::size_t bytes) {
+  if (!device_memory::is_plain) std::memset(memory, 0xff, bytes);
+}
 
 struct block {
   void* memory;
@@ -291,6 +293,8 @@ std::size_t pinned_bytes() {
   for (const auto& [address, size] : pinned.blocks) bytes += size;
   return bytes;
 }
+
+void use_plain_memory() { device_memory::is_plain = true; }
 
 void install() {
   static const bool once = [] {

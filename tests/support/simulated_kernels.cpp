@@ -81,9 +81,13 @@ void copy_between_devices(const at::Tensor& from, const at::Tensor& to) {
 }
 
 std::atomic<std::size_t> copied_with_host{0};
+std::atomic<std::size_t> copies_with_host{0};
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
-  if (from.is_cpu() || to.is_cpu()) copied_with_host += to.nbytes();
+  if (from.is_cpu() || to.is_cpu()) {
+    copied_with_host += to.nbytes();
+    ++copies_with_host;
+  }
   const auto copy = [](views& all) { all[0].copy_(all[1]); };
   if (from.is_cpu()) {
     // a transfer from pinned memory only keeps the address
@@ -191,6 +195,7 @@ void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }  // namespace
 
 std::size_t host_bytes() { return copied_with_host; }
+std::size_t host_copies() { return copies_with_host; }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, kernels) {
   kernels.impl("empty.memory_format", empty_memory_format);

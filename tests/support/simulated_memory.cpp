@@ -108,10 +108,11 @@ void device_memory::free(void* block, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   freed_.push_back({static_cast<std::uint64_t>(static_cast<char*>(block) - base_), whole_pages(bytes)});
   freed_bytes_ += freed_.back().bytes;
-  for (; freed_bytes_ > most_freed; freed_.pop_front()) {
+  for (; freed_bytes_ > most_freed || (is_plain && !freed_.empty()); freed_.pop_front()) {
     const auto& first = freed_.front();
-    ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first.offset),
-                static_cast<off_t>(first.bytes));
+    if (!is_plain)
+      ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first.offset),
+                  static_cast<off_t>(first.bytes));
     idle_[first.bytes].push_back(first.offset);
     freed_bytes_ -= first.bytes;
   }

@@ -39,6 +39,7 @@ struct file_handle {
 class device_memory {
  public:
   static device_memory& all();
+  static inline std::atomic<bool> is_plain{false};  // see use_plain_memory()
 
   /// Returns a block. Null if there is no memory.
   void* allocate(std::size_t bytes);

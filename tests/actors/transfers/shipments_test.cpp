@@ -286,6 +286,13 @@ BOOST_AUTO_TEST_CASE(a_node_that_can_not_read_the_host_still_reads_devices) {  /
   BOOST_TEST(here.ship({{4, offer, true}}, 5) == "4@0+1 ");
 }
 
+BOOST_AUTO_TEST_CASE(a_node_may_be_offered_nothing_but_devices) {
+  shipping_node here;
+  here.ship({}, 100, true);
+  here.on(mark_drawn{there, 0, true});
+  BOOST_TEST(here.ship({{1, piece}, {2, offer, true}}, 3) == "1:0+1 -1 2@0+1 ");
+}
+
 BOOST_AUTO_TEST_CASE(a_refused_transfer_on_a_device_is_copied_alone) {
   offering_node here;
   BOOST_TEST(here.ship({{1, offer, true}, {2, offer, true}}, 3) == "1@0+1 2@0+1 ");
@@ -337,6 +344,28 @@ BOOST_AUTO_TEST_CASE(a_message_that_fails_holds_what_is_offered_or_copied_and_st
   BOOST_TEST(!here.all.is_idle());
   BOOST_TEST(here.copied(5) == "-5 ");
   BOOST_TEST(here.all.is_idle());
+}
+
+BOOST_AUTO_TEST_CASE(elements_leave_as_they_come_and_hold_up_no_other_message) {  // OP-1, OP-8
+  shipping_node here;
+  const auto came = [&](std::uint64_t end, bool fails = false) {
+    return here.on(elements_came{there, 1, end, outcome(fails)});
+  };
+  BOOST_TEST(here.ship({{1, 3 * piece, false, 0, true}}, 2) == "");
+  BOOST_TEST(here.ship({{3, piece}}, 4) == "3:0+1 -3 m4 ");
+  BOOST_TEST(came(piece) == "1:0+1 ");
+  BOOST_TEST(came(piece) == "");
+  BOOST_TEST(here.ship({}, 5) == "m5 ");
+  BOOST_TEST(came(3 * piece) == "1:1+1 1:2+1 -1 m2 ");
+  BOOST_TEST(came(3 * piece) == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_message_fails_whose_elements_do_not_come) {  // OP-7
+  shipping_node here;
+  BOOST_TEST(here.ship({{1, 3 * piece, false, 0, true}, {2, piece}}, 3) == "2:0+1 -2 ");
+  BOOST_TEST(here.on(elements_came{there, 1, piece, {}}) == "1:0+1 ");
+  BOOST_TEST(here.on(elements_came{there, 1, 2 * piece, outcome(true)}) == "fail3 -1 ");
+  BOOST_TEST(here.on(elements_came{there, 1, 3 * piece, outcome(true)}) == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_few_transfers_are_copied_at_a_time) {  // OP-2
@@ -395,7 +424,8 @@ struct drawn_shipments {
   void left(const transfer_section& of) {
     BOOST_REQUIRE(of.bytes > 0 && of.offset + of.bytes <= of.total && of.total == sizes.at(of.transfer));
     BOOST_REQUIRE(held.contains(of.transfer));
-    BOOST_REQUIRE(!failed.contains(of.transfer));  // OP-7
+    BOOST_REQUIRE(!failed.contains(of.transfer));                                                 // OP-7
+    BOOST_REQUIRE((!there.contains(of.transfer) || of.offset + of.bytes <= there[of.transfer]));  // OP-8
   }
   void note(const send_piece& what) {
     left(what);
@@ -433,8 +463,9 @@ struct drawn_shipments {
     BOOST_REQUIRE(left != at.messages.end());
     BOOST_REQUIRE(std::all_of(at.messages.begin(), left, [&](auto earlier) {
       const auto& transfers = at.ahead.at(earlier);
-      return std::any_of(transfers.begin(), transfers.end(),
-                         [&](auto number) { return held.contains(number) && on_device.contains(number); });
+      return std::any_of(transfers.begin(), transfers.end(), [&](auto number) {
+        return held.contains(number) && (on_device.contains(number) || is_coming(number));
+      });
     }));
     overtook += left != at.messages.begin() ? 1 : 0;
     at.messages.erase(left);
@@ -477,6 +508,10 @@ struct drawn_shipments {
       const auto bytes = 1 + below(below(3) == 0 ? 6 * offer : 3 * piece);
       what.ahead.push_back({++last, bytes, below(4) == 0, 0});
       if (what.ahead.back().on_device) on_device[last] = what.ahead.back().device = static_cast<int>(below(2));
+      if (!what.ahead.back().on_device && below(4) == 0) {
+        what.ahead.back().comes = true;
+        there[last] = 0;
+      }
       sizes[last] = bytes;
       owner[last] = whom;
       held.insert(last);
@@ -528,6 +563,23 @@ struct drawn_shipments {
     if (fails) failed.insert(number);
     on(copied_to_host{who, number, outcome(fails)});
   }
+  bool is_coming(std::uint64_t number) const {
+    const auto found = there.find(number);
+    return found != there.end() && found->second < sizes.at(number);
+  }
+  /// Elements of a drawn transfer come to the host, or the copy fails.
+  void come() {
+    std::vector<std::uint64_t> some;
+    for (const auto& [number, end] : there)
+      if (is_coming(number)) some.push_back(number);
+    if (some.empty()) return;
+    const auto number = some[below(some.size())];
+    const bool fails = below(20) == 0;
+    if (fails && held.contains(number)) failed.insert(number);
+    there[number] = fails ? sizes[number] : std::min(sizes[number], there[number] + 1 + below(2 * offer));
+    on(elements_came{owner.at(number), number, there[number], outcome(fails)});
+    ++parts_came;
+  }
   void go_down(node_id who, receiver& at) {
     is_going_down = true;
     on(receiver_down{who});
@@ -562,7 +614,7 @@ struct drawn_shipments {
         }
         return;
       default:
-        if (below(4) == 0) return end_copy(who, at);
+        if (below(4) == 0) return below(2) == 0 ? come() : end_copy(who, at);
         return below(2) == 0 ? answer_piece(who, at) : answer_offer(who, at);
     }
   }
@@ -577,6 +629,8 @@ struct drawn_shipments {
           answer_offer(who, at);
           end_copy(who, at);
         }
+      for (; std::any_of(there.begin(), there.end(), [&](const auto& each) { return is_coming(each.first); }); more = true)
+        come();
     }
     BOOST_REQUIRE(all.is_idle());
     BOOST_REQUIRE(held.empty());
@@ -591,12 +645,14 @@ struct drawn_shipments {
   std::uint64_t messages_failed = 0;
   std::uint64_t offers_left = 0;
   std::uint64_t copies_made = 0;
+  std::uint64_t parts_came = 0;
   std::uint64_t overtook = 0;  // messages that left before earlier ones
   bool is_going_down = false;
   std::map<node_id, receiver> receivers;
   std::map<std::uint64_t, node_id> to;     // of messages
   std::map<std::uint64_t, node_id> owner;  // of transfers
   std::map<std::uint64_t, std::uint64_t> sizes;
+  std::map<std::uint64_t, std::uint64_t> there;  // bytes that have come, of transfers that come
   std::map<std::uint64_t, std::uint64_t> sent;   // bytes in pieces, in their order
   std::map<std::uint64_t, std::uint64_t> taken;  // bytes in offers
   std::set<std::uint64_t> held;
@@ -610,13 +666,14 @@ struct drawn_shipments {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
-                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5, OP-6, OP-7
+                     *boost::unit_test::label("explored")) {  // OP-1, OP-2, OP-3, OP-4, OP-5, OP-6, OP-7, OP-8
   std::uint64_t left = 0;
   std::uint64_t offered = 0;
   std::uint64_t at_once = 0;
   std::uint64_t copied = 0;
   std::uint64_t overtook = 0;
   std::uint64_t failed = 0;
+  std::uint64_t came = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
       drawn_shipments all(seed);
@@ -628,6 +685,7 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
       copied += all.copies_made;
       overtook += all.overtook;
       failed += all.messages_failed;
+      came += all.parts_came;
     }
   }
   BOOST_TEST(left > 10'000U);
@@ -636,6 +694,7 @@ BOOST_AUTO_TEST_CASE(hold_their_promises_whatever_the_receivers_answer,
   BOOST_TEST(copied > 1'000U);
   BOOST_TEST(overtook > 1'000U);
   BOOST_TEST(failed > 500U);
+  BOOST_TEST(came > 10'000U);
 }
 
 namespace {

@@ -132,8 +132,10 @@ class echo_pair {
           simulated::install_shared();
           node here(settings_of("there", offers));
           here.functions().add("echo", [](call_arguments& arguments) { return call_reply{arguments.tensors}; });
-          here.functions().add("host bytes", [](call_arguments&) {
-            return call_reply{{}, {{"bytes", static_cast<std::int64_t>(simulated::host_bytes())}}};
+          here.functions().add("with host", [](call_arguments&) {
+            return call_reply{{},
+                              {{"bytes", static_cast<std::int64_t>(simulated::host_bytes())},
+                               {"copies", static_cast<std::int64_t>(simulated::host_copies())}}};
           });
           tell(here.port());
           wait_for(stop);
@@ -141,16 +143,35 @@ class echo_pair {
 
   /// The MiB that the two processes copy between devices and host for a call with a tensor of 16 MiB there and back.
   double host_mib(int calls) {
-    if (!here_) {
-      tensor_ = at::ones({16 << 20}, at::device(simulated::device()).dtype(at::kByte));
-      here_.emplace(settings_of("here", offers_));
-      here_->join("127.0.0.1", there_.told());
-    }
+    join();
+    if (!tensor_.defined()) tensor_ = at::ones({16 << 20}, at::device(simulated::device()).dtype(at::kByte));
     constexpr int before_they_agree = 3;
     for (int i = 0; i < before_they_agree; ++i) echo();
-    const auto before = host_bytes();
+    const auto before = with_host("bytes");
     for (int i = 0; i < calls; ++i) echo();
-    return static_cast<double>(host_bytes() - before) / calls / (1 << 20);
+    return static_cast<double>(with_host("bytes") - before) / calls / (1 << 20);
+  }
+
+  /// Messages between the processes, and copies between devices and host, for the gradients of `count` tensors of 4 KiB that come
+  /// back from the other process. They go there too.
+  double messages_and_copies(int count) {
+    join();
+    std::vector<at::Tensor> sent;
+    std::vector<at::Tensor> ones;
+    for (int i = 0; i < count; ++i) {
+      sent.push_back(at::ones({1024}, at::device(simulated::device())).requires_grad_());
+      ones.push_back(at::ones({1024}, at::device(simulated::device())));
+    }
+    context pass(*here_);
+    const auto came = here_->peer("there").call("echo", sent).get().tensors;
+    simulated::synchronize();
+    const auto before = with_host("copies");
+    const auto messages_before = messages();
+    pass.backward(came, {.gradients = ones}).get();
+    simulated::synchronize();
+    const auto found = messages() - messages_before + static_cast<double>(with_host("copies") - before);
+    if ((pass.gradient(sent.back()).cpu() != 1).any().item<bool>()) throw std::runtime_error("another gradient came back");
+    return found;
   }
 
  private:
@@ -165,9 +186,20 @@ class echo_pair {
     simulated::synchronize();
     if (back.sizes() != tensor_.sizes() || !back.is_privateuseone()) throw std::runtime_error("another tensor came back");
   }
-  std::int64_t host_bytes() {
-    return static_cast<std::int64_t>(simulated::host_bytes()) +
-           get<std::int64_t>(here_->peer("there").call("host bytes").get().values, "bytes");
+  void join() {
+    if (here_) return;
+    here_.emplace(settings_of("here", offers_));
+    here_->join("127.0.0.1", there_.told());
+  }
+  /// "bytes" or "copies" between the devices of both processes and the host.
+  std::int64_t with_host(const std::string& what) {
+    const auto here = what == "bytes" ? simulated::host_bytes() : simulated::host_copies();
+    return static_cast<std::int64_t>(here) + get<std::int64_t>(here_->peer("there").call("with host").get().values, what);
+  }
+  double messages() const {
+    for (const auto& each : here_->status().peers)
+      if (each.who.name == "there") return static_cast<double>(each.messages_sent + each.messages_received);
+    throw std::runtime_error("the other process is not known");
   }
 
   const bool offers_;
@@ -185,6 +217,15 @@ std::vector<timed_row> devices_rows(bool quick) {
     results found;
     found.troupe = offering->host_mib(calls);
     found.peer = by_host->host_mib(calls);
+    return found;
+  };
+  const auto small_gradients = [offering, quick] {
+    const int gradients = quick ? 100 : 1000;
+    results found;
+    found.troupe = offering->messages_and_copies(gradients);
+    constexpr int ways = 2;
+    constexpr int copies = 2;  // from the one device, and to the other
+    found.peer = ways * (1 + copies * gradients);
     return found;
   };
   const int count = quick ? 10 : 1000;
@@ -207,6 +248,18 @@ std::vector<timed_row> devices_rows(bool quick) {
      {},
      false,
      host_bytes},
+    {"device_small",
+     "Messages and copies for 1,000 gradients of 4 KiB of a simulated device to another process and back; peer: a message a "
+     "way, "
+     "and two copies a gradient.",
+     "messages and copies",
+     1,
+     at_most(0.05),
+     {},
+     comparison::troupe_over_peer,
+     {},
+     false,
+     small_gradients},
     {"two_devices", "Functions of 200 µs on the CPU and two simulated accelerators: one thread (peer) and lanes.",
      "us/function", 1e6 / static_cast<double>(3 * width), at_least(2.7), [=] { return two_devices(width); }}};
 }
@@ -217,7 +270,9 @@ constexpr const char* what_it_does =
   "CAF message that goes to a detached actor and comes back; ratio is the first by the second. hand_over_pass: the same within "
   "a pass, whose thread may run a function itself that no worker has begun. two_devices: functions of 200 us on the CPU and on "
   "both accelerators, on one thread (beside) and on lanes; ratio is the first by the second. device_offer: MiB that pass the "
-  "host for a call with 16 MiB of an accelerator there and back between two processes, beside the same without offers. Also "
+  "host for a call with 16 MiB of an accelerator there and back between two processes, beside the same without offers. "
+  "device_small: messages and copies between devices and host for 1,000 gradients of 4 KiB to "
+  "another process and back, beside a message a way and two copies a gradient. Also "
   "writes devices.json and devices.txt.";
 constexpr const char* example = "Example: devices_bench --only two_devices --out out/bench";
 

@@ -66,6 +66,9 @@ processes_by_name security_processes();
 ///   weights     a node with the function "weights", which returns a parameter of 16 MiB; serves until SIGTERM
 ///   gradients   sends gradients of 16 MiB to the node b: a backward pass from the result of "weights". Passes without compression and in
 ///               the `format` take turns, `count` of each -> exact_ms, packed_ms: of the pass alone, until its end on both nodes
+///   device      a node with a simulated device and the function "take"; serves until SIGTERM
+///   from_device sends tensors of so many `bytes` to the node b, of the CPU and of a device in turns, `count` each -> wire_ms, copy_ms: of
+///               the copy to the host alone; both_ms
 processes_by_name wire_processes();
 
 /// Passes TCP connections on from the host of `listen` to `to` and `port`. Each byte leaves `ms` after it came, in both directions, and the

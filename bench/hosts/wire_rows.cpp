@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of compressed tensors on a slow link.
+// Rows of compressed tensors on a slow link, and of tensors of a device on a fast one.
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <ATen/ATen.h>
 
 #include <troupe/troupe.hpp>
@@ -7,6 +14,7 @@
 #include "host_process.hpp"
 #include "processes.hpp"
 #include "rows.hpp"
+#include "support/simulated_accelerator.hpp"
 
 namespace troupe::bench {
 
@@ -69,12 +77,81 @@ row_definition wire(const std::string& name, const std::string& format, const st
           measure};
 }
 
+namespace simulated = test::simulated;
+
+void serve_device(const process_arguments& with) {
+  simulated::install();
+  simulated::use_plain_memory();
+  node here(with.node);
+  here.functions().add("take", [](call_arguments& arguments) {
+    simulated::synchronize();
+    if (arguments.tensors.at(0).numel() == 0) throw std::runtime_error("expected a tensor with elements");
+    return call_reply{};
+  });
+  tell("ready", here.port());
+  here.serve();
+}
+
+/// Sends a tensor of the CPU and one of a device in turns, and copies the latter to the host.
+void send_from_device(const process_arguments& with) {
+  simulated::install();
+  simulated::use_plain_memory();
+  node here(with.node);
+  const auto to = here.peer("b");
+  const auto on_host = at::ones({static_cast<std::int64_t>(with.number("bytes"))}, at::kByte);
+  const auto on_device = on_host.to(simulated::device());
+  const auto ms = [](const auto& run) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    return microseconds_since(begin) / 1e3;
+  };
+  std::vector<double> wire;
+  std::vector<double> copy;
+  std::vector<double> both;
+  constexpr int to_warm = 3;
+  const auto count = static_cast<int>(with.number("count")) + to_warm;
+  for (int i = 0; i < count; ++i) {
+    const auto wire_ms = ms([&] { to.call("take", {on_host}).get(); });
+    const auto copy_ms = ms([&] { on_host.copy_(on_device); });
+    const auto both_ms = ms([&] { to.call("take", {on_device}).get(); });
+    if (i < to_warm) continue;
+    wire.push_back(wire_ms);
+    copy.push_back(copy_ms);
+    both.push_back(both_ms);
+  }
+  tell("wire_ms", middle(std::move(wire)));
+  tell("copy_ms", middle(std::move(copy)));
+  tell("both_ms", middle(std::move(both)));
+}
+
+/// A tensor of 64 MiB of a simulated device to another host.
+row device_overlap(bool quick) {
+  const hosts::testbed all({"h1", "h2"});
+  const auto found =
+    figures_of_two(all, "from_device", {{"bytes", std::to_string(64 << 20)}, {"count", quick ? "1" : "25"}}, "device");
+  const auto wire = found.at("wire_ms");
+  const auto copy = found.at("copy_ms");
+  const auto both = found.at("both_ms");
+  return {{std::max(wire, copy), both, 0},
+          both / std::max(wire, copy),
+          "copy to the host alone " + short_number(copy) + " ms, wire alone " + short_number(wire)};
+}
+
 }  // namespace
 
-processes_by_name wire_processes() { return {{"weights", serve_weights}, {"gradients", send_gradients}}; }
+processes_by_name wire_processes() {
+  return {
+    {"weights", serve_weights}, {"gradients", send_gradients}, {"device", serve_device}, {"from_device", send_from_device}};
+}
 
 std::vector<row_definition> wire_rows() {
-  return {wire("wire_bf16", "bf16", "bfloat16", 0.55), wire("wire_int8", "int8", "int8", 0.35)};
+  return {
+    wire("wire_bf16", "bf16", "bfloat16", 0.55),
+    wire("wire_int8", "int8", "int8", 0.35),
+    {"device_overlap", "ms", at_most(1.25),
+     "A tensor of 64 MiB of a simulated device to a node on another host, until it is on the device there; peer: the larger of "
+     "its copy to the host and of a call with a tensor of the CPU.",
+     device_overlap}};
 }
 
 }  // namespace troupe::bench

@@ -13,10 +13,10 @@
 #include <troupe/actors/support/inner_time.hpp>
 #include <troupe/actors/support/logger_release.hpp>
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/devices/compressed_tensors.hpp>
 #include <troupe/engine/gradient_table.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
-#include <troupe/messages/packed_tensors.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe {
@@ -37,7 +37,8 @@ autograd_message pack_for(const peer& receiver, std::vector<at::Tensor> tensors,
   if (map) packed.payload.devices = std::move(mapped_to);
   packed.arriving.wait();
   if (!packed.arriving.events.empty())
-    here.outbox.compress(packed.payload.tensors, packed.payload.packings, to, support::call_scope::format());
+    here.outbox.compress(packed.payload.tensors, packed.payload.packings, packed.payload.ahead, to,
+                         support::call_scope::format());
   packed.payload.place = support::call_scope::next_place();  // after pack() has recorded the send
   if (packed.send) {
     // The caller sends the message after this function. So the context knows the send before a gradient for the send can come.
@@ -66,8 +67,8 @@ contracts::pass_history_ptr passes_of(const std::shared_ptr<nodes::node_link>& h
 /// The tensors of a message, as joined_tensors returns them.
 std::vector<at::Tensor> tensors_of(node& here, autograd_message message) {
   services_of(here).clock.witness(message.message.number);
-  unpack_all(message.tensors, message.packings, services_of(here).outbox.memory);
-  devices::move_to_devices(message.tensors, message.devices, "a message's tensor");
+  devices::unpack_to_devices(message.tensors, message.packings, message.devices, "a message's tensor",
+                             services_of(here).outbox.memory, {});
   if (!message.context || message.requires_grad.empty()) return std::move(message.tensors);
   engine::way_back back{message.format, 0};
   if (message.format != wire_format::exact) back.call_key = call_key_of({}, 0, message.place, false);

@@ -23,9 +23,9 @@
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
+#include <troupe/devices/compressed_tensors.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
-#include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe {
 
@@ -84,12 +84,16 @@ error late_end(const logging::node_log& log, const settings& options, const std:
   return result;
 }
 
-/// Moves the tensors of a result to their devices on this node.
+/// Moves the tensors of a result to their devices on this node. `memory`: null if the answer was to be exact.
 void lead_back(call_reply& result, autograd_message& answer, const services::device_map_ptr& map, const std::string& label,
-               const std::string& from) {
-  if (!map && answer.devices.empty()) return;
+               const std::string& from, tensor_memory* memory) {
+  if (!map && answer.devices.empty() && answer.packings.empty()) return;
+  if (memory == nullptr && !answer.packings.empty())
+    throw error(errc::malformed_message, "node '" + from + "' has compressed an answer, which was not asked for");
   const auto what = "the result of '" + label + "' from node '" + from + "'";
   if (map) answer.devices = devices::way_back(result.tensors, std::move(answer.devices), *map, what, from);
+  if (memory != nullptr)
+    return devices::unpack_to_devices(result.tensors, answer.packings, answer.devices, what, *memory, answer.ahead.made);
   devices::move_to_devices(result.tensors, answer.devices, what, answer.ahead.made);
 }
 
@@ -433,11 +437,7 @@ future<call_reply> peer::ask_for(request asked, std::vector<at::Tensor> tensors,
   if (format != wire_format::exact) memory = here.outbox.memory;  // the answer is compressed only if the call is
   reply.set_finish([answer, map, label = std::move(label), who = name_, back, memory = std::move(memory),
                     records](call_reply& result) mutable {
-    if (!answer->packings.empty()) {
-      if (!memory) throw error(errc::malformed_message, "node '" + who + "' has compressed an answer, which was not asked for");
-      unpack_all(result.tensors, answer->packings, *memory);
-    }
-    lead_back(result, *answer, map, label, who);
+    lead_back(result, *answer, map, label, who, memory ? &*memory : nullptr);
     if (records && answer->context && !answer->requires_grad.empty())
       result.tensors = engine::attach_recv(answer->context, answer->message, result.tensors, answer->requires_grad, back);
   });

@@ -43,8 +43,8 @@ class foreign_copy {
   std::unique_ptr<c10::Event> done_;  // recorded after the copy; null if it could not be recorded
 };
 
-/// Copies elements that nodes of this machine offer out of the memory of their devices: those of other processes, and other nodes
-/// of this one. Any thread may use it.
+/// Copies elements that nodes of this machine offer out of the memory of their devices: nodes of other processes, and other
+/// nodes of this one. Any thread may use it.
 ///   FD-1  an allocation is opened once and stays open while it is one of the last `most_open` that were used, until forget()
 ///         of its process. Memory stays open as long as a copy out of it runs.
 ///   FD-2  a copy waits for the event of its offer, on a stream that only copies out of the same process's memory use. So it

@@ -20,6 +20,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <troupe/devices/device_codec.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/devices/tensor_packing.hpp>
@@ -323,6 +324,65 @@ staged staging::to_host(std::vector<at::Tensor> tensors, bool offers, bool in_pa
   }
   for (const auto& [device, which] : copied) copy(result, device, which, in_parts);
   return result;
+}
+
+staged staging::to_host_coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals) {
+  std::vector<c10::Stream> callers;
+  std::vector<c10::Stream> coding;
+  for (const auto& each : tensors) {
+    if (!is_stageable(each)) continue;
+    const auto current = c10::impl::VirtualGuardImpl(each.device().type()).getStream(each.device());
+    if (std::find(callers.begin(), callers.end(), current) != callers.end()) continue;
+    callers.push_back(current);
+    coding.push_back(coding_stream(each.device()));
+  }
+  const auto wait = [](const c10::Stream& who, const c10::Stream& for_whom) {
+    c10::Event reached(for_whom.device_type());
+    reached.record(for_whom);
+    reached.block(who);
+  };
+  for (std::size_t i = 0; i < coding.size(); ++i) wait(coding[i], callers[i]);
+  staged result;
+  {
+    const c10::MultiStreamGuard own(coding);
+    const c10::AutoGradMode no_grad(false);
+    auto rest = std::make_shared<unfinished>();
+    const auto count = tensors.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!is_stageable(tensors[i])) continue;
+      const c10::DeviceGuard guard(tensors[i].device());
+      engine::record_use(tensors[i], coding_stream(tensors[i].device()));
+      if (!is_codable(tensors[i], format)) continue;
+      const auto exact = dense(tensors[i]);
+      const residual_key key{residuals.peer, residuals.call_key, i};
+      const bool feeds_back = format == wire_format::int8 && residuals.book != nullptr && residuals.call_key != 0;
+      at::Tensor residual = feeds_back ? residuals.book->take(key, exact) : at::Tensor();
+      if (feeds_back && !residual.defined()) residual = at::zeros({exact.numel()}, exact.options());
+      rest->coded.push_back(encode(i, exact, format, feeds_back ? &residual : nullptr));
+      if (feeds_back) residuals.book->give(key, exact, std::move(residual));
+      tensors[i] = rest->coded.back().bytes;
+      if (rest->coded.back().largest.defined()) tensors.push_back(rest->coded.back().largest);
+    }
+    result = to_host(std::move(tensors));
+    auto largest = result.tensors.begin() + static_cast<std::ptrdiff_t>(count);
+    for (auto& each : rest->coded) {
+      each.bytes = result.tensors[each.index];
+      if (each.largest.defined()) each.largest = *largest++;
+    }
+    result.tensors.resize(count);
+    if (!result.devices.empty()) result.devices.resize(count, c10::Device(c10::kCPU));
+    if (!rest->coded.empty()) result.rest = std::move(rest);
+  }
+  for (std::size_t i = 0; i < coding.size(); ++i) wait(callers[i], coding[i]);
+  return result;
+}
+
+c10::Stream staging::coding_stream(c10::Device device) {
+  const checked_lock lock(mutex_);
+  const auto known = coding_streams_.find(device.index());
+  if (known != coding_streams_.end()) return known->second;
+  return coding_streams_.emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device))
+    .first->second;
 }
 
 /// Copies some of the tensors, all of one device, to the host.

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +18,10 @@
 #include <c10/core/Stream.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <troupe/devices/device_codec.hpp>
 #include <troupe/devices/memory_sharing.hpp>
 #include <troupe/messages/mutex.hpp>
+#include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe::devices {
 
@@ -71,6 +75,7 @@ struct copy_in_parts {
 /// What devices still make of the tensors of a message that is on its way.
 struct unfinished {
   std::vector<copy_in_parts> coming;
+  std::vector<coded_tensor> coded;  // `bytes` and `largest` are on the host when `staged::events` have happened
 };
 
 /// Tensors whose copies to the host may still be running.
@@ -115,9 +120,12 @@ class staging {
 
   explicit staging(std::size_t budget = default_budget) : budget_(budget) {}
 
-  /// `offers`: whether the tensors that is_offerable() allows are offered. `in_parts`: whether the caller sends large tensors as
-  /// their parts come.
+  /// `offers`: whether the tensors that is_offerable() allows are offered. `in_parts`: whether the caller sends large tensors
+  /// as their parts come.
   staged to_host(std::vector<at::Tensor> tensors, bool offers = false, bool in_parts = false);
+  /// As to_host(), for a message in this format. What a device can compress, it compresses; the host gets the bytes. All copies
+  /// are queued on one stream for each device, and the current streams wait for them. So residuals are used in order.
+  staged to_host_coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals);
   /// For a message of a node to itself: tensors stay on their devices, without gaps in memory.
   static staged for_itself(std::vector<at::Tensor> tensors);
   /// Nothing is copied. The event happens after `made`, and a stream of the device that no other work waits for waits for it.
@@ -132,10 +140,12 @@ class staging {
   void copy(staged& all, c10::Device from, const std::vector<std::size_t>& which, bool in_parts);
   copy_in_parts begin_copy(const at::Tensor& source);
   host_buffers& buffers(c10::DeviceType type);
+  c10::Stream coding_stream(c10::Device device);
 
   const std::size_t budget_;
   mutable checked_mutex mutex_;
   std::optional<host_buffers> buffers_ TROUPE_GUARDED_BY(mutex_);  // made for the first tensor of an accelerator
+  std::map<c10::DeviceIndex, c10::Stream> coding_streams_ TROUPE_GUARDED_BY(mutex_);
 };
 
 /// True for a tensor that staging::to_host() copies to the host.

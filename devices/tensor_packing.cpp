@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/devices/tensor_packing.hpp>
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -74,7 +76,20 @@ at::Tensor seen_as(const packed_tensors& packed, std::size_t index, const at::Te
 
 }  // namespace
 
-const cuda::functions* kernels_for(c10::Device device) { return device.is_cuda() ? own_cuda_kernels() : nullptr; }
+namespace {
+
+std::atomic<const cuda::functions*>& kernels_of(c10::DeviceType type) {
+  static std::array<std::atomic<const cuda::functions*>, c10::COMPILE_TIME_MAX_DEVICE_TYPES> all{};
+  return all.at(static_cast<std::size_t>(type));
+}
+
+}  // namespace
+
+const cuda::functions* kernels_for(c10::Device device) {
+  return device.is_cuda() ? own_cuda_kernels() : kernels_of(device.type()).load();
+}
+
+void set_kernels(c10::DeviceType type, const cuda::functions* kernels) { kernels_of(type) = kernels; }
 
 void expect_launched(int result, const char* kernel, c10::Device device, const cuda::functions& kernels) {
   if (result == 0) return;

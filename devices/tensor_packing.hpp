@@ -12,8 +12,11 @@ namespace cuda {
 struct functions;
 }
 
-/// Returns troupe's kernels for tensors on this device: own_cuda_kernels() for a GPU, null for any other device.
+/// Returns troupe's kernels for tensors on this device; null if there are none.
 const cuda::functions* kernels_for(c10::Device device);
+
+/// For an accelerator that is not CUDA's: its kernels, which have to live until the process ends.
+void set_kernels(c10::DeviceType type, const cuda::functions* kernels);
 
 /// Throws troupe::error(function_failed) if `result` says that a launch failed. The error names the kernel, the device and the
 /// reason.

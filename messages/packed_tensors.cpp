@@ -46,10 +46,16 @@ bool pack_bfloat16(const float* from, std::size_t count, at::Tensor& to) {
   return formats::narrow_bfloat16(from, reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr()), count);
 }
 
+/// The exponent for a tensor whose largest magnitude has these bits; none if float16 can't hold it.
+std::optional<std::int32_t> float16_exponent(std::uint32_t largest) {
+  if (largest >= std::bit_cast<std::uint32_t>(0x1p+127F)) return std::nullopt;
+  return largest == 0 ? 0 : std::min(most_exponent, largest_exponent - std::ilogb(std::bit_cast<float>(largest)));
+}
+
 bool pack_float16(const float* from, std::size_t count, at::Tensor& to, std::int32_t& exponent) {
-  const auto largest = formats::largest_magnitude(from, count);
-  if (largest >= std::bit_cast<std::uint32_t>(0x1p+127F)) return false;
-  exponent = largest == 0 ? 0 : std::min(most_exponent, largest_exponent - std::ilogb(std::bit_cast<float>(largest)));
+  const auto fitting = float16_exponent(formats::largest_magnitude(from, count));
+  if (!fitting) return false;
+  exponent = *fitting;
   formats::narrow_float16(from, reinterpret_cast<std::uint16_t*>(to.mutable_data_ptr()), count, power_of_two(exponent));
   return true;
 }
@@ -175,9 +181,23 @@ void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wi
   }
 }
 
-void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory) {
+bool complete(packing& how, const at::Tensor& bytes, std::uint64_t elements, std::uint32_t largest) {
+  constexpr std::uint32_t infinite_in_bfloat16 = 0x7f7f8000;  // after rounding
+  if (how.format == wire_format::int8) return has_scales_of_finite_blocks(bytes, elements);
+  if (how.format == wire_format::bfloat16) return largest < infinite_in_bfloat16;
+  const auto exponent = float16_exponent(largest);
+  how.exponent = exponent.value_or(0);
+  return exponent.has_value();
+}
+
+namespace {
+
+void fail(const std::string& why) { throw error(errc::malformed_message, why); }
+
+}  // namespace
+
+void check_packings(const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings) {
   if (packings.empty()) return;
-  const auto fail = [](const std::string& why) { throw error(errc::malformed_message, why); };
   if (packings.size() != tensors.size())
     fail("a message has " + std::to_string(tensors.size()) + " tensors, and says of " + std::to_string(packings.size()) +
          " how they were compressed");
@@ -185,6 +205,11 @@ void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings
     if (packings[i].format != wire_format::exact)
       if (const auto* why = why_not(tensors[i], packings[i]))
         fail("tensor " + std::to_string(i) + " was compressed, and has " + why);
+}
+
+void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory) {
+  if (packings.empty()) return;
+  check_packings(tensors, packings);
   std::map<const void*, std::size_t> first;  // by bytes: the first tensor with these bytes
   const auto given = tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -38,6 +38,11 @@ bool is_packable(const at::Tensor& form);
 std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, tensor_memory& memory,
                                   at::Tensor* residual = nullptr);
 
+/// Completes `how`, which says how a device has packed elements: float16's exponent is missing. Returns false if the format
+/// can't hold the elements; `bytes` then mean nothing. `bytes`: on the host. `largest`: the bits of the largest magnitude; any
+/// with int8.
+bool complete(packing& how, const at::Tensor& bytes, std::uint64_t elements, std::uint32_t largest);
+
 /// Pre: the packing fits the bytes; unpack_all() checks this.
 at::Tensor unpack(const at::Tensor& bytes, const packing& how, tensor_memory& memory);
 
@@ -58,6 +63,9 @@ void pack_all(std::vector<at::Tensor>& forms, std::vector<packing>& packings, wi
 /// whose bytes are the same memory share their elements (copy on write), so the result takes at most four times the memory of
 /// the bytes.
 void unpack_all(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory);
+
+/// The checks of unpack_all().
+void check_packings(const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings);
 
 /// Returns how many bytes the tensors have when they are not packed.
 std::uint64_t plain_bytes(const std::vector<at::Tensor>& tensors, const std::vector<packing>& packings);

@@ -47,7 +47,7 @@ class residual_book {
  public:
   explicit residual_book(std::uint64_t limit) : limit_(limit) {}
 
-  /// Removes and returns the residual for a gradient; undefined if there is none.
+  /// Removes and returns the residual for a gradient, on the device of the gradient; undefined if there is none.
   at::Tensor take(const residual_key& key, const at::Tensor& gradient);
   void give(const residual_key& key, const at::Tensor& gradient, at::Tensor residual);
   /// Drops all residuals for a peer that is gone.

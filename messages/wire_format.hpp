@@ -13,7 +13,7 @@ namespace troupe {
 /// tensors of at least `least_packed_elements` elements are compressed. All other tensors travel exactly: integers and bools,
 /// float64 (a program that uses float64 wants its precision), and small tensors. A tensor with a value that the format can't
 /// hold travels exactly too. So does a tensor to a node that is not connected yet: which formats that node reads is not known.
-/// Tensors of an accelerator are compressed on the host, when all elements of their message have come there.
+/// A tensor of an accelerator is compressed there, with the same bits. So is one that arrives for an accelerator.
 ///   exact     every bit.
 ///   bfloat16  2 bytes an element: 8 bits of precision, float32's range. Below 2^-126, numbers are multiples of 2^-133.
 ///             Infinities and NaN stay what they are. A tensor with a finite element above 3.39e38, which would become

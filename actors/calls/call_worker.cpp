@@ -37,11 +37,11 @@
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/actors/tracing/tracer.hpp>
 #include <troupe/actors/transfers/transfers_ahead.hpp>
+#include <troupe/devices/compressed_tensors.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/engine/thread_state.hpp>
 #include <troupe/messages/caf_error.hpp>
 #include <troupe/messages/expect.hpp>
-#include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe::calls {
 
@@ -82,8 +82,8 @@ engine::way_back way_back_of(const call_request& request, const program_place& p
 }
 
 std::vector<at::Tensor> received(autograd_message& payload, engine::way_back back, uses<with_outbox> here) {
-  unpack_all(payload.tensors, payload.packings, here.outbox.memory);
-  devices::move_to_devices(payload.tensors, payload.devices, "argument", payload.ahead.made);
+  devices::unpack_to_devices(payload.tensors, payload.packings, payload.devices, "argument", here.outbox.memory,
+                             payload.ahead.made);
   if (!payload.context || payload.requires_grad.empty()) return payload.tensors;
   return engine::attach_recv(payload.context, payload.message, payload.tensors, payload.requires_grad, back);
 }
@@ -271,7 +271,8 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
     caf::anon_send(owner, job);
   };
   auto compress = [job, to, here = uses<with_outbox>(here)] {
-    here.outbox.compress(job->result.payload.tensors, job->result.payload.packings, to, format_of_answer(job->request));
+    auto& payload = job->result.payload;
+    here.outbox.compress(payload.tensors, payload.packings, payload.ahead, to, format_of_answer(job->request));
   };
   if (!result && job->arriving.events.empty()) {
     job->worker = caf::actor_cast<caf::strong_actor_ptr>(worker);

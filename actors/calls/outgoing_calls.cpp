@@ -70,7 +70,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   auto made_on = arriving.devices;
   auto compress = [here = uses<with_outbox>(here_), job] {
     auto& payload = job->request.payload;
-    here.outbox.compress(payload.tensors, payload.packings, job->to, payload.format);
+    here.outbox.compress(payload.tensors, payload.packings, payload.ahead, job->to, payload.format);
   };
   // When a copy has failed, the node may have ended. So `send` then does not use the services of the node.
   auto send = [here = uses<with_directory>(here_), gateway = here_.actors.gateway, job = std::move(job),

@@ -21,6 +21,7 @@
 #include <troupe/actors/support/texts.hpp>
 #include <troupe/actors/support/thread_modes.hpp>
 #include <troupe/actors/transfers/transfers_ahead.hpp>
+#include <troupe/devices/compressed_tensors.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/engine/plan.hpp>
 #include <troupe/engine/recv_backward.hpp>
@@ -37,7 +38,7 @@ namespace {
 
 /// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave.
 void make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to, engine::way_back back) {
-  here.outbox.compress(message.gradients, message.packings, to, back.format, back.call_key);
+  here.outbox.compress(message.gradients, message.packings, message.ahead, to, back.format, back.call_key);
   here.directory.traffic.sent(to, message.gradients, message.packings);
 }
 
@@ -68,7 +69,7 @@ class gradient_outlet : public engine::outlet {
     message.unreached = std::move(unreached);
     if (work_->create_graph) join(message, gradients, to);
     leave_out_repetition(message, gradients);
-    auto staged = services_.outbox.stage(std::move(gradients), to, from.back.format);
+    auto staged = services_.outbox.stage(std::move(gradients), to, from.back.format, from.back.call_key);
     for (const auto& gradient : staged.tensors)
       if (gradient.defined())
         check_can_travel(gradient, "a gradient for node '" + peers_.name(to) + "'", staged.offers(gradient));
@@ -200,8 +201,8 @@ void run_functions(burst& work, engine::graph_task& task, const burst_services& 
   const auto& graph = task.graph();
   for (auto& [send, gradients, joint, requires_grad, shapes, format, packings, unreached, made] : work.deliveries) {
     const auto number = index.at(send);
-    unpack_all(gradients, packings, here.outbox.memory);
-    devices::move_to_devices(gradients, graph.vertices[graph.sends[number]].function->next_edges(), "received gradient", made);
+    devices::unpack_to_devices(gradients, packings, graph.vertices[graph.sends[number]].function->next_edges(),
+                               "received gradient", here.outbox.memory, made);
     repeat(gradients, shapes, *graph.vertices[graph.sends[number]].function);
     if (!requires_grad.empty()) {
       const auto from = engine::recording_from_now({}).from;

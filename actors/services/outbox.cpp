@@ -8,6 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
+#include <troupe/devices/compressed_tensors.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/messages/expect.hpp>
@@ -43,26 +44,28 @@ outbox::packed outbox::pack(context_id context, std::vector<at::Tensor> tensors,
     if (result.send) payload.requires_grad.push_back(tensors[i].defined() && tensors[i].requires_grad());
   payload.tensors = travelling_forms(staged.tensors);
   payload.format = format;
-  if (staged.events.empty()) compress(payload.tensors, payload.packings, to, format);
   payload.devices = staged.devices;
   payload.ahead.made = staged.made;
   payload.ahead.unfinished = staged.rest;
+  if (staged.events.empty()) compress(payload.tensors, payload.packings, payload.ahead, to, format);
   result.arriving = std::move(staged);
   return result;
 }
 
-devices::staged outbox::stage(std::vector<at::Tensor> tensors, node_id to, wire_format format) {
+devices::staged outbox::stage(std::vector<at::Tensor> tensors, node_id to, wire_format format, std::uint64_t call_key) {
   TROUPE_EXPECT(departures_);
   if (to == self_.id()) return devices::staging::for_itself(std::move(tensors));
-  const bool offers = std::any_of(tensors.begin(), tensors.end(), devices::is_offerable) && may_offer(to, format);
-  auto result = departures_->stage.to_host(std::move(tensors), offers, format_for(to, format) == wire_format::exact);
+  const auto used = format_for(to, format);
+  if (used != wire_format::exact) return departures_->stage.to_host_coded(std::move(tensors), used, line_to(to, call_key));
+  const bool offers = std::any_of(tensors.begin(), tensors.end(), devices::is_offerable) && may_offer(to);
+  auto result = departures_->stage.to_host(std::move(tensors), offers, true);
   if (!result.not_offered.empty()) go_over_the_host(to, result.not_offered);
   return result;
 }
 
 /// Whether large tensors of devices are offered to the node. Says in the log why a node of this machine gets no offers.
-bool outbox::may_offer(node_id to, wire_format format) const {
-  if (format_for(to, format) != wire_format::exact || directory_.traffic.is_over_the_host(to)) return false;
+bool outbox::may_offer(node_id to) const {
+  if (directory_.traffic.is_over_the_host(to)) return false;
   const auto there = directory_.devices(to);
   if (std::all_of(there.begin(), there.end(), [](const auto& each) { return each.is_cpu(); })) return false;
   const auto why = why_not_offered(to);
@@ -116,12 +119,16 @@ void outbox::warn_of_profiler(node_id to) {
   });
 }
 
-void outbox::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
-                      std::uint64_t call_key) {
+void outbox::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, sent_ahead& ahead, node_id to,
+                      wire_format format, std::uint64_t call_key) {
   if (format == wire_format::exact) return;
-  residual_line line;
-  if (call_key != 0) line = {&residuals, to, call_key};
+  const auto line = line_to(to, call_key);
+  if (const auto rest = std::exchange(ahead.unfinished, nullptr)) devices::finish(*rest, tensors, packings, line);
   pack_all(tensors, packings, format_for(to, format), memory, line);
+}
+
+residual_line outbox::line_to(node_id to, std::uint64_t call_key) {
+  return call_key != 0 ? residual_line{&residuals, to, call_key} : residual_line{};
 }
 
 wire_format outbox::format_for(node_id to, wire_format wanted) const {

@@ -58,7 +58,8 @@ class outbox {
               wire_format format = wire_format::exact, bool by_gateway = true);
   /// Copies tensors to the host for a message in this format to node `to`. Large ones stay on their device if the node may read
   /// them there: it is on this machine, and has said nothing against it. If `to` is this node, all stay.
-  devices::staged stage(std::vector<at::Tensor> tensors, node_id to, wire_format format);
+  /// `call_key`: as for compress().
+  devices::staged stage(std::vector<at::Tensor> tensors, node_id to, wire_format format, std::uint64_t call_key = 0);
   /// From now on tensors of devices are copied to the host before they leave for the node. The log says so once.
   void go_over_the_host(node_id to, const std::string& why) const;
   /// Warns in the log that a tensor has left detached (autograd_message::detached), once for each `what`, unless
@@ -68,8 +69,9 @@ class outbox {
   /// not see the work on that node.
   void warn_of_profiler(node_id to);
   /// Compresses tensors of pack(), whose elements have all come, for a message to node `to`. Any thread may call this function.
-  void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, node_id to, wire_format format,
-                std::uint64_t call_key = 0);
+  /// `call_key`: of gradients, so that residuals are found; otherwise 0.
+  void compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, sent_ahead& ahead, node_id to,
+                wire_format format, std::uint64_t call_key = 0);
   /// The format for a message to node `to`: `wanted` if `to` is another node and reads this format, else exact.
   wire_format format_for(node_id to, wire_format wanted) const;
 
@@ -77,7 +79,8 @@ class outbox {
   residual_book residuals;  // the rounding errors of gradients that left in 8 bits
 
  private:
-  bool may_offer(node_id to, wire_format format) const;
+  residual_line line_to(node_id to, std::uint64_t call_key);
+  bool may_offer(node_id to) const;
   std::optional<std::string> why_not_offered(node_id to) const;
 
   const settings& options_;

@@ -12,6 +12,7 @@
 
 #include "actors/loopback_nodes.hpp"
 #include "devices/mapped_nodes.hpp"
+#include "support/simulated_codec.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -21,6 +22,8 @@ namespace {
 constexpr std::array formats{wire_format::bfloat16, wire_format::float16, wire_format::int8};
 
 struct nodes_that_compress : mapped_nodes {
+  simulated::own_kernels kernels;
+
   nodes_that_compress() : mapped_nodes(no_maps) {
     for (const auto* name : {"square here", "square there"})  // residuals belong to a function
       b.functions().add(name, [](call_arguments& arguments) { return call_reply{{arguments.tensors.at(0).square()}}; });

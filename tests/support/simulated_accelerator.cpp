@@ -179,6 +179,10 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getDefaultStream(c10::Device of) const override {
     return c10::Stream(c10::Stream::DEFAULT, device(index_of(of)));
   }
+  void* getStreamNativeHandle(const c10::Stream stream) const override {
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(stream.id()) * device_count +
+                                   static_cast<std::uintptr_t>(stream.device_index()) + 1);
+  }
   c10::Stream getNewStream(c10::Device of, int) const override { return new_stream(index_of(of)); }
   c10::Stream getStreamFromGlobalPool(c10::Device of, bool) const override { return new_stream(index_of(of)); }
   c10::Stream exchangeStream(c10::Stream to) const override {
@@ -292,6 +296,12 @@ std::size_t pinned_bytes() {
   std::size_t bytes = 0;
   for (const auto& [address, size] : pinned.blocks) bytes += size;
   return bytes;
+}
+
+c10::Stream stream_of_handle(void* handle) {
+  const auto number = reinterpret_cast<std::uintptr_t>(handle) - 1;
+  return c10::Stream(c10::Stream::UNSAFE, device(static_cast<c10::DeviceIndex>(number % device_count)),
+                     static_cast<c10::StreamId>(number / device_count));
 }
 
 void use_plain_memory() { device_memory::is_plain = true; }

@@ -166,6 +166,11 @@ at::Tensor& multiply_(at::Tensor& self, const at::Tensor& other) {
   return self;
 }
 
+at::Tensor& multiply_by_scalar_(at::Tensor& self, const at::Scalar& factor) {
+  launch(self, {}, [factor](views& all) { all[0].mul_(factor); });
+  return self;
+}
+
 at::Tensor tanh(const at::Tensor& self) {
   return unary(self, [](const auto& x) { return at::tanh(x); });
 }
@@ -183,6 +188,21 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b) {
 at::Tensor sum(const at::Tensor& self, std::optional<at::ScalarType> dtype) {
   const auto result = at::empty({}, self.options().dtype(dtype.value_or(self.scalar_type())));
   launch(result, {self}, [dtype](views& all) { all[0].copy_(at::sum(all[1], dtype)); });
+  return result;
+}
+
+at::Tensor bitwise_and(const at::Tensor& a, const at::Tensor& b) {
+  return binary(a, b, [](const auto& x, const auto& y) { return at::bitwise_and(x, y); });
+}
+
+at::Tensor clamp_min(const at::Tensor& self, const at::Scalar& least) {
+  return unary(self, [least](const auto& x) { return at::clamp_min(x, least); });
+}
+
+at::Tensor largest(const at::Tensor& self, at::IntArrayRef dimensions, bool) {
+  TORCH_CHECK(dimensions.empty(), "the simulated accelerator reduces whole tensors only");
+  const auto result = at::empty({}, self.options());
+  launch(result, {self}, [](views& all) { all[0].copy_(all[1].max()); });
   return result;
 }
 
@@ -210,10 +230,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, kernels) {
   kernels.impl("add_.Tensor", add_);
   kernels.impl("mul.Tensor", multiply);
   kernels.impl("mul_.Tensor", multiply_);
+  kernels.impl("mul_.Scalar", multiply_by_scalar_);
   kernels.impl("tanh", tanh);
   kernels.impl("tanh_backward", tanh_backward);
   kernels.impl("mm", matrix_product);
   kernels.impl("sum", sum);
+  kernels.impl("bitwise_and.Tensor", bitwise_and);
+  kernels.impl("clamp_min", clamp_min);
+  kernels.impl("amax", largest);
 }
 
 // A sparse tensor needs no kernel of its own: its parts are tensors of the device.

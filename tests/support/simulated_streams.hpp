@@ -27,6 +27,9 @@ struct event {
 };
 using event_ptr = std::shared_ptr<event>;
 
+/// The stream whose c10::Stream::native_handle() this is.
+c10::Stream stream_of_handle(void* handle);
+
 class stream_set {
  public:
   /// The only set of the program. It is never destroyed, because its threads may wait in it until the process ends.

@@ -8,8 +8,12 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <troupe/devices/device_codec.hpp>
+#include <troupe/engine/device_events.hpp>
+#include <troupe/messages/errors.hpp>
 
 namespace troupe::devices {
 
@@ -17,7 +21,7 @@ namespace {
 
 /// `device_of`: gives the device for the number of a tensor. `move` moves all tensors to their devices.
 template <class DeviceOf, class Move>
-void unpack_to(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory,
+void unpack_to(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, tensor_memory& memory, const std::string& what,
                const DeviceOf& device_of, const Move& move) {
   check_packings(tensors, packings);
   std::vector<std::pair<std::size_t, packing>> on_device;
@@ -26,13 +30,20 @@ void unpack_to(std::vector<at::Tensor>& tensors, std::vector<packing>& packings,
   unpack_all(tensors, packings, memory);
   move();
   const c10::AutoGradMode no_grad(false);
-  for (const auto& [i, how] : on_device) tensors[i] = decode(tensors[i], how);
+  for (const auto& [i, how] : on_device) {
+    try {
+      tensors[i] = decode(tensors[i], how);
+    } catch (const c10::Error& failed) {
+      throw error(errc::function_failed, what + "[" + std::to_string(i) + "] could not be decompressed on " +
+                                           tensors[i].device().str() + ": " + failed.what_without_backtrace());
+    }
+  }
 }
 
 }  // namespace
 
-void finish(const unfinished& rest, std::vector<at::Tensor>& tensors, std::vector<packing>& packings,
-            const residual_line& residuals) {
+staged finish(const unfinished& rest, std::vector<at::Tensor>& tensors, std::vector<packing>& packings, staging& stage) {
+  staged result;
   for (const auto& each : rest.coded) {
     auto how = each.how;
     std::uint32_t largest = 0;
@@ -42,16 +53,21 @@ void finish(const unfinished& rest, std::vector<at::Tensor>& tensors, std::vecto
       packings[each.index] = std::move(how);
       continue;
     }
-    if (residuals.book != nullptr) residuals.book->take({residuals.peer, residuals.call_key, each.index}, each.exact);
-    tensors[each.index] = each.exact.to(at::kCPU);
+    const auto device = each.exact.device();  // on its own stream: the copy waits for nothing else
+    const c10::StreamGuard own(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device));
+    engine::record_use(each.exact, own.current_stream());
+    const auto one = stage.to_host({each.exact});
+    tensors[each.index] = one.tensors[0];
+    result.events.insert(result.events.end(), one.events.begin(), one.events.end());
   }
+  return result;
 }
 
 void unpack_to_devices(std::vector<at::Tensor>& tensors, std::vector<packing>& packings,
                        const std::vector<c10::Device>& devices, const std::string& what, tensor_memory& memory,
                        const made_events& made) {
   const auto device_of = [&](std::size_t i) { return i < devices.size() ? devices[i] : c10::Device(c10::kCPU); };
-  unpack_to(tensors, packings, memory, device_of, [&] { move_to_devices(tensors, devices, what, made); });
+  unpack_to(tensors, packings, memory, what, device_of, [&] { move_to_devices(tensors, devices, what, made); });
 }
 
 void unpack_to_devices(torch::autograd::variable_list& gradients, std::vector<packing>& packings,
@@ -61,7 +77,7 @@ void unpack_to_devices(torch::autograd::variable_list& gradients, std::vector<pa
     if (i >= edges.size() || !edges[i].is_valid()) return c10::Device(c10::kCPU);
     return edges[i].function->input_metadata(edges[i].input_nr).device();
   };
-  unpack_to(gradients, packings, memory, device_of, [&] { move_to_devices(gradients, edges, what, made); });
+  unpack_to(gradients, packings, memory, what, device_of, [&] { move_to_devices(gradients, edges, what, made); });
 }
 
 }  // namespace troupe::devices

@@ -17,10 +17,9 @@
 namespace troupe::devices {
 
 /// To be called when the bytes of staging::to_host_coded() are on the host. Adds packings for the tensors that the devices have
-/// compressed. A tensor that its format can't hold is copied to the host exactly, and its residual is dropped. The thread waits
-/// for that copy.
-void finish(const unfinished& rest, std::vector<at::Tensor>& tensors, std::vector<packing>& packings,
-            const residual_line& residuals);
+/// compressed. A tensor that its format can't hold is copied to the host exactly: its elements are there when all events of the
+/// result have happened.
+staged finish(const unfinished& rest, std::vector<at::Tensor>& tensors, std::vector<packing>& packings, staging& stage);
 
 /// The inverse of pack_all() for tensors that are to be on these devices, one for each tensor; then as move_to_devices(). What
 /// a device can decompress goes there in few bytes. Throws troupe::error, also as unpack_all().

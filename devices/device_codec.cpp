@@ -46,7 +46,8 @@ at::Tensor halves_of(const at::Tensor& elements, at::ScalarType type) {
 }  // namespace
 
 bool is_codable(const at::Tensor& tensor, wire_format format) {
-  return tensor.scalar_type() == at::kFloat && tensor.numel() >= least_packed_elements && format != wire_format::exact &&
+  return tensor.scalar_type() == at::kFloat && tensor.nbytes() <= max_payload_bytes &&
+         tensor.numel() >= least_packed_elements && format != wire_format::exact &&
          (format != wire_format::int8 || kernels_for(tensor.device()) != nullptr);
 }
 

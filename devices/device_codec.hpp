@@ -19,7 +19,7 @@ namespace troupe::devices {
 /// A tensor that its device compresses.
 struct coded_tensor {
   std::size_t index;  // in the message, where `bytes` are
-  at::Tensor exact;   // on the device
+  at::Tensor exact;   // on the device; nobody else uses its memory
   at::Tensor bytes;
   at::Tensor largest;  // int32: the bits of the largest magnitude; undefined with int8
   packing how;         // without the exponent

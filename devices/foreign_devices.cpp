@@ -75,7 +75,7 @@ std::pair<memory_sharing::opened_memory, std::shared_ptr<shared_event>> foreign_
     const auto own = own_offers::all().find(offer.allocation);
     if (!own) throw not_opened(offer, "its node does not offer it any more");
     const auto elements = std::make_shared<at::Tensor>(own->elements);
-    return {{{elements, elements->mutable_data_ptr()}, elements->nbytes(), elements->device()}, own->made};
+    return {{{elements, const_cast<void*>(elements->const_data_ptr())}, elements->nbytes(), elements->device()}, own->made};
   }
   try {
     auto memory = opened(sharing, offer);

@@ -26,6 +26,7 @@
 #include <troupe/devices/tensor_packing.hpp>
 #include <troupe/engine/device_events.hpp>
 #include <troupe/messages/errors.hpp>
+#include <troupe/messages/tensor_codec.hpp>
 #include <troupe/messages/tensor_rules.hpp>
 
 namespace troupe::devices {
@@ -35,10 +36,7 @@ namespace {
 constexpr std::size_t page = 4096;
 
 // Returns the tensor without gaps and overlaps in memory, and without lazy conjugation or negation. Copies only if needed.
-at::Tensor dense(const at::Tensor& tensor) {
-  at::Tensor plain = tensor.detach().resolve_conj().resolve_neg();
-  return plain.is_non_overlapping_and_dense() ? plain : plain.contiguous();
-}
+at::Tensor dense(const at::Tensor& tensor) { return travelling_form(tensor.detach()); }
 
 at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
   return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
@@ -327,14 +325,16 @@ staged staging::to_host(std::vector<at::Tensor> tensors, bool offers, bool in_pa
 }
 
 staged staging::to_host_coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals) {
+  if (format != wire_format::int8 || residuals.book == nullptr) return coded(std::move(tensors), format, {});
   std::vector<c10::Stream> callers;
   std::vector<c10::Stream> coding;
   for (const auto& each : tensors) {
     if (!is_stageable(each)) continue;
-    const auto current = c10::impl::VirtualGuardImpl(each.device().type()).getStream(each.device());
-    if (std::find(callers.begin(), callers.end(), current) != callers.end()) continue;
-    callers.push_back(current);
-    coding.push_back(coding_stream(each.device()));
+    const auto own = coding_stream(each.device());
+    engine::record_use(each, own);
+    if (std::find(coding.begin(), coding.end(), own) != coding.end()) continue;
+    coding.push_back(own);
+    callers.push_back(c10::impl::VirtualGuardImpl(each.device().type()).getStream(each.device()));
   }
   const auto wait = [](const c10::Stream& who, const c10::Stream& for_whom) {
     c10::Event reached(for_whom.device_type());
@@ -345,35 +345,42 @@ staged staging::to_host_coded(std::vector<at::Tensor> tensors, wire_format forma
   staged result;
   {
     const c10::MultiStreamGuard own(coding);
-    const c10::AutoGradMode no_grad(false);
-    auto rest = std::make_shared<unfinished>();
-    const auto count = tensors.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!is_stageable(tensors[i])) continue;
-      const c10::DeviceGuard guard(tensors[i].device());
-      engine::record_use(tensors[i], coding_stream(tensors[i].device()));
-      if (!is_codable(tensors[i], format)) continue;
-      const auto exact = dense(tensors[i]);
-      const residual_key key{residuals.peer, residuals.call_key, i};
-      const bool feeds_back = format == wire_format::int8 && residuals.book != nullptr && residuals.call_key != 0;
-      at::Tensor residual = feeds_back ? residuals.book->take(key, exact) : at::Tensor();
-      if (feeds_back && !residual.defined()) residual = at::zeros({exact.numel()}, exact.options());
-      rest->coded.push_back(encode(i, exact, format, feeds_back ? &residual : nullptr));
-      if (feeds_back) residuals.book->give(key, exact, std::move(residual));
-      tensors[i] = rest->coded.back().bytes;
-      if (rest->coded.back().largest.defined()) tensors.push_back(rest->coded.back().largest);
-    }
-    result = to_host(std::move(tensors));
-    auto largest = result.tensors.begin() + static_cast<std::ptrdiff_t>(count);
-    for (auto& each : rest->coded) {
-      each.bytes = result.tensors[each.index];
-      if (each.largest.defined()) each.largest = *largest++;
-    }
-    result.tensors.resize(count);
-    if (!result.devices.empty()) result.devices.resize(count, c10::Device(c10::kCPU));
-    if (!rest->coded.empty()) result.rest = std::move(rest);
+    result = coded(std::move(tensors), format, residuals);
   }
   for (std::size_t i = 0; i < coding.size(); ++i) wait(callers[i], coding[i]);
+  return result;
+}
+
+/// to_host_coded(), on the current streams.
+staged staging::coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals) {
+  const c10::AutoGradMode no_grad(false);
+  auto rest = std::make_shared<unfinished>();
+  const auto count = tensors.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_stageable(tensors[i]) || !is_codable(tensors[i], format)) continue;
+    const c10::DeviceGuard guard(tensors[i].device());
+    auto exact = dense(tensors[i]);
+    if (exact.is_alias_of(tensors[i])) exact = exact.clone();  // the program may overwrite the tensor
+    const residual_key key{residuals.peer, residuals.call_key, i};
+    at::Tensor residual;
+    if (residuals.book != nullptr) {
+      residual = residuals.book->take(key, exact);
+      if (!residual.defined()) residual = at::zeros({exact.numel()}, exact.options());
+    }
+    rest->coded.push_back(encode(i, exact, format, residual.defined() ? &residual : nullptr));
+    if (residual.defined()) residuals.book->give(key, exact, std::move(residual));
+    tensors[i] = rest->coded.back().bytes;
+    if (rest->coded.back().largest.defined()) tensors.push_back(rest->coded.back().largest);
+  }
+  auto result = to_host(std::move(tensors));
+  auto largest = result.tensors.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto& each : rest->coded) {
+    each.bytes = result.tensors[each.index];
+    if (each.largest.defined()) each.largest = *largest++;
+  }
+  result.tensors.resize(count);
+  if (!result.devices.empty()) result.devices.resize(count, c10::Device(c10::kCPU));
+  if (!rest->coded.empty()) result.rest = std::move(rest);
   return result;
 }
 

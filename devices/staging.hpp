@@ -82,10 +82,11 @@ struct unfinished {
 struct staged {
   std::vector<at::Tensor>
     tensors;  // on the CPU, but for those that stay on their devices; all elements have arrived when all `events`
-              // have happened, but for `rest`
+              // have happened, but for
+              // `rest->coming`
   std::vector<c10::Device> devices;  // device of each tensor before the copy; empty if all were on the CPU
   std::vector<std::shared_ptr<c10::Event>> events;
-  std::shared_ptr<unfinished> rest;  // what `events` does not cover; null: nothing
+  std::shared_ptr<unfinished> rest;  // null: nothing
   made_events made;                  // of the devices on which tensors stay
   bool for_itself = false;           // whether all tensors stay, because the message does not leave this node
   std::string not_offered;           // why tensors that were to be offered are not; empty if there are none
@@ -123,8 +124,8 @@ class staging {
   /// `offers`: whether the tensors that is_offerable() allows are offered. `in_parts`: whether the caller sends large tensors
   /// as their parts come.
   staged to_host(std::vector<at::Tensor> tensors, bool offers = false, bool in_parts = false);
-  /// As to_host(), for a message in this format. What a device can compress, it compresses; the host gets the bytes. All copies
-  /// are queued on one stream for each device, and the current streams wait for them. So residuals are used in order.
+  /// As to_host(), for a message in this format. What a device can compress, it compresses; the host gets the bytes. If residuals
+  /// are used, all copies are queued on one stream for each device, and the current streams wait for them.
   staged to_host_coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals);
   /// For a message of a node to itself: tensors stay on their devices, without gaps in memory.
   static staged for_itself(std::vector<at::Tensor> tensors);
@@ -140,6 +141,7 @@ class staging {
   void copy(staged& all, c10::Device from, const std::vector<std::size_t>& which, bool in_parts);
   copy_in_parts begin_copy(const at::Tensor& source);
   host_buffers& buffers(c10::DeviceType type);
+  staged coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals);
   c10::Stream coding_stream(c10::Device device);
 
   const std::size_t budget_;

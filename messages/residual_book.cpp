@@ -21,24 +21,22 @@ std::vector<std::int64_t> shape_of(const at::Tensor& tensor) {
 
 at::Tensor residual_book::take(const residual_key& key, const at::Tensor& gradient) {
   const auto shape = shape_of(gradient);
-  at::Tensor result;
-  {
-    checked_lock lock(mutex_);
-    const auto found = found_.find(key);
-    if (found == found_.end() || found->second->shape != shape) return {};
-    result = found->second->residual;
-    erase(found->second);
-  }
-  return result.device() == gradient.device() ? result : result.to(gradient.device());
+  checked_lock lock(mutex_);
+  const auto found = found_.find(key);
+  if (found == found_.end() || found->second->shape != shape || found->second->residual.device() != gradient.device())
+    return {};
+  auto result = found->second->residual;
+  erase(found->second);
+  return result;
 }
 
 void residual_book::give(const residual_key& key, const at::Tensor& gradient, at::Tensor residual) {
   auto shape = shape_of(gradient);
   checked_lock lock(mutex_);
   if (const auto found = found_.find(key); found != found_.end()) {
-    if (found->second->shape == shape) {
+    if (found->second->shape == shape && found->second->residual.device() == residual.device()) {
       const at::NoGradGuard no_grad;
-      residual.add_(found->second->residual.to(residual.device()));
+      residual.add_(found->second->residual);
     }
     erase(found->second);
   }

@@ -40,14 +40,15 @@ namespace troupe {
 /// book.
 ///   ER-1  take() hands a residual to one thread alone. If a second thread gives a residual back for the same key, the two are
 ///         added: nothing is lost.
-///   ER-2  a residual counts only for a gradient of the same sizes and strides; for another gradient take() finds nothing.
+///   ER-2  a residual counts only for a gradient of the same sizes and strides on the same device; for another gradient take()
+///         finds nothing.
 ///   ER-3  the book holds at most `limit` bytes. The residuals that were used longest ago are dropped first, and a residual
 ///         that is larger than the limit is not stored. The first time, the process gets a warning.
 class residual_book {
  public:
   explicit residual_book(std::uint64_t limit) : limit_(limit) {}
 
-  /// Removes and returns the residual for a gradient, on the device of the gradient; undefined if there is none.
+  /// Removes and returns the residual for a gradient; undefined if there is none.
   at::Tensor take(const residual_key& key, const at::Tensor& gradient);
   void give(const residual_key& key, const at::Tensor& gradient, at::Tensor residual);
   /// Drops all residuals for a peer that is gone.

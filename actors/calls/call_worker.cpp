@@ -272,7 +272,7 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   };
   auto compress = [job, to, here = uses<with_outbox>(here)] {
     auto& payload = job->result.payload;
-    here.outbox.compress(payload.tensors, payload.packings, payload.ahead, to, format_of_answer(job->request));
+    return here.outbox.compress(payload.tensors, payload.packings, payload.ahead, to, format_of_answer(job->request));
   };
   if (!result && job->arriving.events.empty()) {
     job->worker = caf::actor_cast<caf::strong_actor_ptr>(worker);
@@ -280,7 +280,7 @@ void serve_call(contracts::incoming_call_ptr job, const call_surroundings& aroun
   }
   auto leave = [job, give_back, compress, here = uses<with_departures>(here)] {
     if (job->arriving.events.empty()) return give_back(nullptr);
-    here.departures->post(std::exchange(job->arriving, {}), compress, give_back);
+    here.departures->post_in_steps(std::exchange(job->arriving, {}), compress, give_back);
   };
   if (!result) {
     leave();

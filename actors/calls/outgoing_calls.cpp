@@ -70,7 +70,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
   auto made_on = arriving.devices;
   auto compress = [here = uses<with_outbox>(here_), job] {
     auto& payload = job->request.payload;
-    here.outbox.compress(payload.tensors, payload.packings, payload.ahead, job->to, payload.format);
+    return here.outbox.compress(payload.tensors, payload.packings, payload.ahead, job->to, payload.format);
   };
   // When a copy has failed, the node may have ended. So `send` then does not use the services of the node.
   auto send = [here = uses<with_directory>(here_), gateway = here_.actors.gateway, job = std::move(job),
@@ -82,7 +82,7 @@ void outgoing_calls::send(contracts::outgoing_call_ptr job, devices::staged arri
       here.directory.traffic.sent(job->to, payload.tensors, payload.packings);
     caf::anon_send(gateway, support::arrived_atom::value, job);
   };
-  here_.departures->post(std::move(arriving), std::move(compress), std::move(send));
+  here_.departures->post_in_steps(std::move(arriving), std::move(compress), std::move(send));
 }
 
 /// Waits for the credit of the call. Returns the error if the call gets none. A call of a node to itself needs none, because

@@ -36,10 +36,13 @@ namespace troupe::passes {
 
 namespace {
 
-/// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave.
-void make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to, engine::way_back back) {
-  here.outbox.compress(message.gradients, message.packings, message.ahead, to, back.format, back.call_key);
-  here.directory.traffic.sent(to, message.gradients, message.packings);
+/// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave, and
+/// again when what it returns has come.
+devices::staged make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to,
+                           engine::way_back back) {
+  auto rest = here.outbox.compress(message.gradients, message.packings, message.ahead, to, back.format, back.call_key);
+  if (rest.events.empty()) here.directory.traffic.sent(to, message.gradients, message.packings);
+  return rest;
 }
 
 /// Sends each gradient that reaches a recv to the node that had sent the tensor. The burst goes on meanwhile.
@@ -143,7 +146,7 @@ class gradient_outlet : public engine::outlet {
     if (arriving.events.empty()) return caf::anon_send(services_.actors.gateway, std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
     auto compress = [here = uses<with_directory, with_outbox>(services_), leaving, back] {
-      make_ready(here, leaving->message, leaving->to, back);
+      return make_ready(here, leaving->message, leaving->to, back);
     };
     // When the copy has failed, the node may have ended. So `sent_on` uses no service of the node.
     auto sent_on = [gateway = services_.actors.gateway, initiator, leaving, from = own_id_,
@@ -157,7 +160,7 @@ class gradient_outlet : public engine::outlet {
         caf::anon_send(initiator, participant_failed{message.context, message.pass, from,
                                                      static_cast<std::uint8_t>(errc::function_failed), std::move(text)});
     };
-    departures_.post(std::move(arriving), std::move(compress), std::move(sent_on));
+    departures_.post_in_steps(std::move(arriving), std::move(compress), std::move(sent_on));
   }
 
   burst* work_ = nullptr;

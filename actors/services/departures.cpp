@@ -25,14 +25,23 @@ constexpr std::chrono::seconds patience_with_driver{1};
 departures::departures(caf::actor_system& system, guard from_strangers) : system_(system), guard_(std::move(from_strangers)) {}
 
 void departures::post(devices::staged what, std::function<void()> finish_contents,
-                      std::function<void(std::exception_ptr failure)> send_finished) {
-  auto send = [finish_contents = std::move(finish_contents), send_finished = std::move(send_finished),
+                      std::function<void(std::exception_ptr failure)> send) {
+  auto only_step = [finish_contents = std::move(finish_contents)] {
+    finish_contents();
+    return devices::staged();
+  };
+  post_in_steps(std::move(what), std::move(only_step), std::move(send));
+}
+
+void departures::post_in_steps(devices::staged what, std::function<devices::staged()> next_step,
+                               std::function<void(std::exception_ptr failure)> send_finished) {
+  auto send = [this, next_step = std::move(next_step), send_finished = std::move(send_finished),
                sending = sending_](std::exception_ptr failure) {
     if (failure) return send_finished(failure);
     const std::shared_lock inside(sending->mutex);
     try {
       if (sending->is_over) std::rethrow_exception(too_late());
-      finish_contents();
+      if (auto more = next_step(); !more.events.empty()) return post_in_steps(std::move(more), next_step, send_finished);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -45,6 +45,10 @@ class departures {
   /// Pre: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of the first
   /// of these devices.
   void post(devices::staged what, std::function<void()> finish_contents, std::function<void(std::exception_ptr failure)> send);
+  /// As post(), with contents in steps: `next_step` runs again when what it returned has come, until it returns nothing that is
+  /// still to come.
+  void post_in_steps(devices::staged what, std::function<devices::staged()> next_step,
+                     std::function<void(std::exception_ptr failure)> send);
   /// Returns when all parcels posted so far are sent, or at `until`.
   void finish(std::chrono::steady_clock::time_point until);
 

@@ -119,12 +119,17 @@ void outbox::warn_of_profiler(node_id to) {
   });
 }
 
-void outbox::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, sent_ahead& ahead, node_id to,
-                      wire_format format, std::uint64_t call_key) {
-  if (format == wire_format::exact) return;
-  const auto line = line_to(to, call_key);
-  if (const auto rest = std::exchange(ahead.unfinished, nullptr)) devices::finish(*rest, tensors, packings, line);
-  pack_all(tensors, packings, format_for(to, format), memory, line);
+devices::staged outbox::compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, sent_ahead& ahead,
+                                 node_id to, wire_format format, std::uint64_t call_key) {
+  // Elements that still come are those of a message that leaves exactly.
+  if (format == wire_format::exact || (ahead.unfinished && !ahead.unfinished->coming.empty())) return {};
+  if (const auto rest = std::exchange(ahead.unfinished, nullptr)) {
+    TROUPE_EXPECT(departures_);
+    auto exact = devices::finish(*rest, tensors, packings, departures_->stage);
+    if (!exact.events.empty()) return exact;
+  }
+  pack_all(tensors, packings, format_for(to, format), memory, line_to(to, call_key));
+  return {};
 }
 
 residual_line outbox::line_to(node_id to, std::uint64_t call_key) {

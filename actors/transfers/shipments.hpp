@@ -108,7 +108,7 @@ using shipping_effect =
 ///
 ///   memory of a receiver   meaning                                    next state
 ///   unknown                the receiver was not asked                 shipment_begun, if the receiver may read: asked
-///   asked                  transfers that begin leave in pieces       mark_drawn: reads
+///   asked                  transfers that begin leave in pieces       mark_drawn: reads, or can_not if nothing of the host is offered
 ///   reads                  transfers that begin are offered           offer_answered (unreadable): can_not
 ///   can_not                transfers leave in pieces
 ///
@@ -132,7 +132,7 @@ using shipping_effect =
 ///   OP-1  a message leaves once: after its last piece has left or, if the pieces were offered, after the receiver has taken
 ///         the last offer. If the receiver has taken the offer that it answered last, the message does not wait for the answer
 ///         to an offer with a whole transfer of at most `at_once` bytes of the host. Messages to a node leave in the order of
-///         shipment_begun, but a message with a transfer that is still on a device holds up no other message.
+///         shipment_begun, but a message with a transfer that is still on a device, or still comes, holds up no other.
 ///   OP-2  a piece leaves while the pieces without an answer have fewer bytes than the window of the receiver. An offer leaves
 ///         while fewer than `most_offers` offers of the host have no answer; for an offer on a device, offers on this device.
 ///         So a late device holds up no transfer but its own. A transfer is copied to the host
@@ -142,8 +142,8 @@ using shipping_effect =
 ///         kind (of the host, or of devices) leaves for the node.
 ///   OP-5  an answer that comes after its receiver went down changes nothing.
 ///   OP-6  a transfer on a device is offered as a whole, and leaves in pieces only after it was copied to the host.
-///   OP-8  of a transfer whose elements still come, no byte leaves that is not there.
 ///   OP-7  if a copy to the host fails, its message fails at once and never leaves, and nothing more of its transfers leaves.
+///   OP-8  of a transfer whose elements still come, no byte leaves that is not there.
 class shipments {
  public:
   using effects = std::vector<shipping_effect>;

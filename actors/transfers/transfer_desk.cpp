@@ -250,6 +250,7 @@ void transfer_desk::note_over_the_host(node_id to, const std::string& why) const
 
 /// The copy may make its thread wait (ST-1). So the courier begins the copy, when the elements are made.
 void transfer_desk::carry_out(const copy_to_host& what) {
+  own_offers_.erase(what.transfer);
   const auto elements = elements_.at(what.transfer);
   const auto made = made_.extract(what.transfer).mapped();
   const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer, 0, {}, {}});

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
 
 #include "actors/loopback_nodes.hpp"
 #include "devices/mapped_nodes.hpp"
@@ -110,6 +112,22 @@ BOOST_AUTO_TEST_CASE(a_late_device_delays_the_compressed_message_and_changes_no_
   BOOST_TEST(!reply.ready());
   late.open();
   BOOST_TEST(same_bits(reply.get().tensors.at(0), (x * 2).to(at::kBFloat16).to(at::kFloat)));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_format_can_not_hold_travels_exactly_and_late) {
+  auto x = at::randn({4096});
+  x[7] = std::numeric_limits<float>::quiet_NaN();
+  for (const auto format : {wire_format::float16, wire_format::int8}) {
+    const c10::StreamGuard on(stream);
+    auto there = x.to(first);
+    simulated::synchronize();
+    simulated::gate late(stream);
+    auto reply = to_b().call("echo", {there, x + 1}, {}, {}, {}, format);
+    there.zero_();
+    late.open();
+    const auto came = reply.get().tensors;
+    BOOST_TEST(at::equal(came.at(0).cpu().view(at::kInt), x.view(at::kInt)), to_text(format));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -50,7 +50,7 @@ struct codec_fixture : simulated::fixture {
     staged.wait();
     message result{staged.tensors, {}};
     coded = staged.rest ? staged.rest->coded.size() : 0;
-    if (staged.rest) devices::finish(*staged.rest, result.tensors, result.packings, residuals);
+    if (staged.rest) devices::finish(*staged.rest, result.tensors, result.packings, stage).wait();
     pack_all(result.tensors, result.packings, format, memory, residuals);
     return result;
   }
@@ -139,24 +139,45 @@ BOOST_AUTO_TEST_CASE(residuals_stay_on_the_device_and_make_the_bits_of_the_host)
   BOOST_TEST((kept.device() == first && at::equal(kept.cpu(), here.take({{7}, 5, 0}, at::empty({40, 50})))));
 }
 
-BOOST_AUTO_TEST_CASE(a_residual_of_what_left_exactly_is_dropped) {
+BOOST_AUTO_TEST_CASE(a_residual_of_another_device_does_not_count) {  // ER-2
   residual_book book(1 << 20);
-  from_device({at::randn({2000}).to(first)}, wire_format::int8, {&book, {7}, 5});
-  BOOST_TEST(book.bytes() > 0U);
-  from_device({at::full({2000}, not_a_number, at::device(first))}, wire_format::int8, {&book, {7}, 5});
-  BOOST_TEST(book.bytes() == 0U);
+  const auto x = at::randn({2000});
+  from_device({x.to(first)}, wire_format::int8, {&book, {7}, 5});
+  const auto found = from_device({x.to(second)}, wire_format::int8, {&book, {7}, 5});
+  BOOST_TEST(same_bits(found.tensors.at(0), from_host({x}, wire_format::int8).tensors.at(0)));
+  const auto on_host = from_host({x}, wire_format::int8, {&book, {7}, 5});
+  BOOST_TEST(same_bits(on_host.tensors.at(0), found.tensors.at(0)));
 }
 
-BOOST_AUTO_TEST_CASE(a_residual_follows_its_gradient_to_another_device) {
-  residual_book here(1 << 20);
-  residual_book there(1 << 20);
-  std::vector<c10::Device> devices{first, at::kCPU, second};
-  for (std::size_t step = 0; step < devices.size(); ++step) {
-    const auto x = at::randn({2000});
-    const auto expected = from_host({x}, wire_format::int8, {&here, {7}, 5});
-    const auto found = from_device({x.to(devices[step])}, wire_format::int8, {&there, {7}, 5});
-    BOOST_TEST(same_bits(found.tensors.at(0), expected.tensors.at(0)), "step " << step);
+BOOST_AUTO_TEST_CASE(what_a_format_can_not_hold_has_the_elements_of_its_time) {  // ST-1, XC-2
+  for (const auto format : formats) {
+    auto x = at::randn({3000});
+    x[5] = not_a_number;
+    const c10::StreamGuard on(stream);
+    auto there = x.to(first);
+    simulated::synchronize();
+    simulated::gate late(stream);
+    residual_book book(1 << 20);
+    auto staged = stage.to_host_coded({there}, format, {&book, {7}, 5});
+    there.zero_();
+    late.open();
+    staged.wait();
+    simulated::gate program(stream);  // later work of the program
+    auto tensors = staged.tensors;
+    std::vector<packing> packings;
+    devices::finish(*staged.rest, tensors, packings, stage).wait();
+    BOOST_TEST((packings.empty() && same_bits(tensors.at(0), x)), to_text(format));
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_device_without_memory_for_elements_is_an_error_that_names_them) {
+  auto came = from_host({at::randn({2000})}, wire_format::bfloat16);
+  const simulated::scarce_memory full(1);
+  BOOST_CHECK_EXCEPTION(devices::unpack_to_devices(came.tensors, came.packings, {first}, "argument", memory, {}), error,
+                        [](const error& failed) {
+                          return failed.code() == errc::function_failed &&
+                                 contains(failed.what(), "argument[0] could not be decompressed on simulated:0");
+                        });
 }
 
 BOOST_AUTO_TEST_CASE(no_thread_waits_for_codes_and_later_work_does_not_change_them) {  // XC-1

@@ -162,6 +162,20 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
 
 }  // namespace
 
+BOOST_FIXTURE_TEST_CASE(come_whole_if_the_node_may_not_read_the_format, fixture) {  // OP-8
+  who = {"another", node_id{8}, "192.0.2.3", 0, 0, {c10::Device(c10::kCPU), first}};
+  services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(sender), 1);
+  const auto x = at::ones({static_cast<std::int64_t>(devices::staging::part_bytes)}, at::device(first));
+  auto packed = services.outbox.pack({}, {x}, "the call", who.id, wire_format::bfloat16);
+  auto& payload = packed.payload;
+  for (int times = 0; times < 2; ++times) {
+    BOOST_REQUIRE(payload.ahead.unfinished);
+    BOOST_TEST((payload.ahead.unfinished->coming.size() == 1U && payload.packings.empty() && packed.arriving.events.empty()));
+    const auto rest = services.outbox.compress(payload.tensors, payload.packings, payload.ahead, who.id, payload.format);
+    BOOST_TEST(rest.events.empty());
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(stay_on_their_device_only_for_a_node_of_this_machine_that_may_have_devices, fixture) {
   const auto x = at::ones({elements}, at::device(first));
   const auto stays = [&](node_id to, wire_format format = wire_format::exact) {

@@ -143,7 +143,7 @@ BOOST_FIXTURE_TEST_CASE(is_opened_by_no_forged_handle, fixture) {  // MH-2
   BOOST_CHECK_THROW(open(other_process.number(), with([](auto& x) { x.bytes *= 2; })), c10::Error);
   BOOST_CHECK_THROW(open(other_process.number(), with([](auto& x) { x.entry = ~0U; })), c10::Error);
   BOOST_CHECK_THROW(open(other_process.number(), with([](auto& x) { x.file = 0; })), c10::Error);
-  BOOST_CHECK_THROW(open(other_process.number(), with([](auto& x) { x.device = simulated::device_count; })), c10::Error);
+  BOOST_CHECK_THROW(open(other_process.number(), with([](auto& x) { x.device = simulated::device_count(); })), c10::Error);
 }
 
 BOOST_FIXTURE_TEST_CASE(of_a_host_or_of_a_few_bytes_is_not_shared, fixture) {

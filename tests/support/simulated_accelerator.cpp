@@ -29,11 +29,12 @@ namespace troupe::test::simulated {
 namespace {
 
 thread_local c10::DeviceIndex current_device = 0;
-std::atomic<c10::DeviceIndex> first_unused{device_count};
+std::atomic<c10::DeviceIndex> installed{2};
+std::atomic<c10::DeviceIndex> first_unused{most_devices};
 std::atomic<int> times_set{0};
 std::atomic<bool> refuses_events{false};
 std::atomic<c10::StreamId> captured_stream{-1};
-thread_local std::array<c10::StreamId, device_count> current_streams{};
+thread_local std::array<c10::StreamId, most_devices> current_streams{};
 
 c10::Stream current_stream(c10::DeviceIndex index) {
   return c10::Stream(c10::Stream::UNSAFE, device(index), current_streams.at(static_cast<std::size_t>(index)));
@@ -164,6 +165,10 @@ struct pinned_allocator final : c10::Allocator {
   void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
 };
 
+void check_device_of(const event_ptr& which) {
+  TORCH_CHECK(!stream_set::all().broken(which), "the simulated device is broken");
+}
+
 struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return at::kPrivateUse1; }
   c10::Device exchangeDevice(c10::Device to) const override { return device(std::exchange(current_device, to.index())); }
@@ -173,14 +178,14 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
     ++times_set;
     current_device = to.index();
   }
-  c10::DeviceIndex deviceCount() const noexcept override { return device_count; }
+  c10::DeviceIndex deviceCount() const noexcept override { return device_count(); }
 
   c10::Stream getStream(c10::Device of) const override { return current_stream(index_of(of)); }
   c10::Stream getDefaultStream(c10::Device of) const override {
     return c10::Stream(c10::Stream::DEFAULT, device(index_of(of)));
   }
   void* getStreamNativeHandle(const c10::Stream stream) const override {
-    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(stream.id()) * device_count +
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(stream.id()) * most_devices +
                                    static_cast<std::uintptr_t>(stream.device_index()) + 1);
   }
   c10::Stream getNewStream(c10::Device of, int) const override { return new_stream(index_of(of)); }
@@ -206,11 +211,11 @@ struct guard_impl final : c10::impl::DeviceGuardImplInterface {
   }
   bool queryEvent(void* which) const override {
     questions::all().pass();
-    TORCH_CHECK(!stream_set::all().broken(), "the simulated device is broken");
+    check_device_of(*static_cast<event_ptr*>(which));
     return stream_set::all().done(*static_cast<event_ptr*>(which));
   }
   void synchronizeEvent(void* which) const override {
-    TORCH_CHECK(!stream_set::all().broken(), "the simulated device is broken");
+    check_device_of(*static_cast<event_ptr*>(which));
     stream_set::all().synchronize(*static_cast<event_ptr*>(which));
   }
   void destroyEvent(void* which, c10::DeviceIndex) const noexcept override { delete static_cast<event_ptr*>(which); }
@@ -224,7 +229,7 @@ struct hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex which) const override { return which < first_unused; }
-  c10::DeviceIndex deviceCount() const override { return device_count; }
+  c10::DeviceIndex deviceCount() const override { return device_count(); }
   c10::DeviceIndex getCurrentDevice() const override { return current_device; }
   void setCurrentDevice(c10::DeviceIndex to) const override { current_device = to; }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex to) const override { return std::exchange(current_device, to); }
@@ -245,8 +250,13 @@ struct hooks final : at::PrivateUse1HooksInterface {
 
 }  // namespace
 
-broken_device::broken_device() { stream_set::all().set_broken(true); }
-broken_device::~broken_device() { stream_set::all().set_broken(false); }
+broken_device::broken_device(std::optional<c10::DeviceIndex> which) {
+  for (c10::DeviceIndex index = 0; index < device_count(); ++index)
+    stream_set::all().set_broken(index, which.value_or(index) == index);
+}
+broken_device::~broken_device() {
+  for (c10::DeviceIndex index = 0; index < device_count(); ++index) stream_set::all().set_broken(index, false);
+}
 
 no_events::no_events() { refuses_events = true; }
 no_events::~no_events() { refuses_events = false; }
@@ -255,7 +265,7 @@ unused_devices::unused_devices(c10::DeviceIndex begin) {
   times_set = 0;
   first_unused = begin;
 }
-unused_devices::~unused_devices() { first_unused = device_count; }
+unused_devices::~unused_devices() { first_unused = most_devices; }
 int unused_devices::uses() { return times_set; }
 
 scarce_memory::scarce_memory(int tensors) { tensors_left = tensors; }
@@ -300,21 +310,27 @@ std::size_t pinned_bytes() {
 
 c10::Stream stream_of_handle(void* handle) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle) - 1;
-  return c10::Stream(c10::Stream::UNSAFE, device(static_cast<c10::DeviceIndex>(number % device_count)),
-                     static_cast<c10::StreamId>(number / device_count));
+  return c10::Stream(c10::Stream::UNSAFE, device(static_cast<c10::DeviceIndex>(number % most_devices)),
+                     static_cast<c10::StreamId>(number / most_devices));
 }
 
 void use_plain_memory() { device_memory::is_plain = true; }
 
-void install() {
-  static const bool once = [] {
+c10::DeviceIndex device_count() { return installed; }
+
+void install(c10::DeviceIndex devices) {
+  static const bool once = [devices] {
+    TORCH_CHECK(devices > 0 && devices <= most_devices, "expected 1 to ", static_cast<int>(most_devices),
+                " simulated devices, got ", static_cast<int>(devices));
+    installed = devices;
     c10::register_privateuse1_backend("simulated");
     static const c10::impl::DeviceGuardImplRegistrar guard(at::kPrivateUse1, new guard_impl);
     c10::SetAllocator(at::kPrivateUse1, new device_allocator);
     at::RegisterPrivateUse1HooksInterface(new hooks);
     return true;
   }();
-  static_cast<void>(once);
+  TORCH_CHECK(once && devices == device_count(), "this program has ", static_cast<int>(device_count()),
+              " simulated devices, not ", static_cast<int>(devices));
 }
 
 }  // namespace troupe::test::simulated

@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
-/// An accelerator made of threads, on libtorch's PrivateUse1 key: two devices as asynchronous as a GPU. A test that reads a
-/// result too early, or from memory that was given away, sees NaN.
+/// An accelerator made of threads, on libtorch's PrivateUse1 key: two or more devices as asynchronous as a GPU. A test that
+/// reads a result too early, or from memory that was given away, sees NaN.
 ///   SA-1  an operator queues its work on its device's current stream and returns. Only events and synchronisation order two
 ///         streams.
 ///   SA-2  memory is NaN until it is written, and NaN again after it was freed. Freed memory stays as it is until all work is
@@ -19,10 +20,14 @@
 ///   SA-4  an operator without a kernel of its own synchronises the current streams and runs on the CPU.
 namespace troupe::test::simulated {
 
-inline constexpr c10::DeviceIndex device_count = 2;
+inline constexpr c10::DeviceIndex most_devices = 4;
 
-/// Registers the accelerator with libtorch. To be called once in a program, before the first tensor on the accelerator.
-void install();
+/// Registers the accelerator with libtorch, with at most `most_devices` devices. To be called before the first tensor on the
+/// accelerator. A later call has no effect; it throws c10::Error if it asks for another number of devices.
+void install(c10::DeviceIndex devices = 2);
+
+/// The number of devices of this program.
+c10::DeviceIndex device_count();
 
 /// From now on memory is as fast as a caching allocator's, for benchmarks: it has no NaN, and is used again at once (not SA-2).
 void use_plain_memory();
@@ -54,11 +59,11 @@ void synchronize();
 /// How often streams were told to wait for an event, since the program began.
 std::size_t waits();
 
-/// While an object of this class lives, waiting for an event throws c10::Error and streams compute nothing more, as after a
-/// kernel that failed.
+/// While an object of this class lives, waiting for an event of the device throws c10::Error and the device's streams compute
+/// nothing more, as after a kernel that failed. Without `which` all devices are broken. At most one such object lives at a time.
 class broken_device {
  public:
-  broken_device();
+  explicit broken_device(std::optional<c10::DeviceIndex> which = std::nullopt);
   ~broken_device();
   broken_device(const broken_device&) = delete;
   broken_device& operator=(const broken_device&) = delete;

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(only_a_copy_to_pinned_memory_returns_before_it_is_done) {  
 
 BOOST_AUTO_TEST_CASE(libtorch_sees_one_accelerator_with_two_devices) {
   const auto guard = c10::impl::VirtualGuardImpl(at::kPrivateUse1);
-  BOOST_TEST(guard.deviceCount() == simulated::device_count);
+  BOOST_TEST(guard.deviceCount() == 2);
   BOOST_TEST(first.str() == "simulated:0");
 }
 

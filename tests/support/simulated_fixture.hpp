@@ -10,11 +10,12 @@ namespace troupe::test::simulated {
 
 /// The accelerator, with all its streams idle before and after a test.
 struct fixture {
-  fixture() : first(installed()), second(device(1)), default_stream(c10::Stream::DEFAULT, first) {}
+  explicit fixture(c10::DeviceIndex devices = 2)
+      : first(installed(devices)), second(device(1)), default_stream(c10::Stream::DEFAULT, first) {}
   ~fixture() { synchronize(); }
 
-  static c10::Device installed() {
-    install();
+  static c10::Device installed(c10::DeviceIndex devices) {
+    install(devices);
     synchronize();
     return device(0);
   }

@@ -208,7 +208,8 @@ at::Tensor largest(const at::Tensor& self, at::IntArrayRef dimensions, bool) {
 
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const c10::impl::VirtualGuardImpl guard(at::kPrivateUse1);
-  for (c10::DeviceIndex index = 0; index < device_count; ++index) stream_set::all().synchronize(guard.getStream(device(index)));
+  for (c10::DeviceIndex index = 0; index < device_count(); ++index)
+    stream_set::all().synchronize(guard.getStream(device(index)));
   at::native::cpu_fallback(op, stack);
 }
 

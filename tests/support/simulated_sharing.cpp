@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "support/simulated_sharing.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -18,7 +19,7 @@ namespace troupe::test::simulated {
 
 namespace {
 
-std::atomic<c10::DeviceIndex> first_out_of_reach{device_count};
+std::atomic<c10::DeviceIndex> first_out_of_reach{most_devices};
 std::atomic<std::size_t> times_opened{0};
 std::atomic<std::size_t> now_opened{0};
 std::atomic<const watched_sharing*> watcher{nullptr};
@@ -96,8 +97,8 @@ class file_sharing final : public devices::memory_sharing {
 
   opened_memory open(std::uint64_t process, const std::string& allocation) override {
     const auto of = handle_in(allocation, process);
-    TORCH_CHECK(of.bytes > 0 && of.device >= 0 && of.device < first_out_of_reach, "simulated:", of.device, " of process ",
-                process, " can't be reached");
+    TORCH_CHECK(of.bytes > 0 && of.device >= 0 && of.device < std::min(device_count(), first_out_of_reach.load()),
+                "simulated:", of.device, " of process ", process, " can't be reached");
     if (const auto* watched = watcher.load()) watched->before_open();
     auto entry = std::make_shared<foreign_entry>(of);
     ++times_opened;
@@ -125,8 +126,8 @@ devices::memory_sharing& sharing() {
   return *only;
 }
 
-void install_shared() {
-  install();
+void install_shared(c10::DeviceIndex devices) {
+  install(devices);
   devices::set_sharing(at::kPrivateUse1, &sharing());
 }
 
@@ -137,7 +138,7 @@ watched_sharing::watched_sharing(std::function<void()> on_open, std::function<vo
 watched_sharing::~watched_sharing() { watcher = nullptr; }
 
 out_of_reach::out_of_reach(c10::DeviceIndex begin) { first_out_of_reach = begin; }
-out_of_reach::~out_of_reach() { first_out_of_reach = device_count; }
+out_of_reach::~out_of_reach() { first_out_of_reach = most_devices; }
 
 std::size_t openings() { return times_opened; }
 std::size_t opened() { return now_opened; }

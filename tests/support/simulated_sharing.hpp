@@ -13,8 +13,8 @@ namespace troupe::test::simulated {
 /// handles say whose they are. Memory of less than 4 KiB is not shared.
 devices::memory_sharing& sharing();
 
-/// install(), and says to devices::sharing_of() how the accelerator shares.
-void install_shared();
+/// install(devices), and says to devices::sharing_of() how the accelerator shares.
+void install_shared(c10::DeviceIndex devices = 2);
 
 /// While an object of this class lives, this process opens no memory of the devices from index `begin` on.
 class out_of_reach {

@@ -16,7 +16,7 @@ stream_set& stream_set::all() {
 }
 
 stream_set::stream_set() {
-  for (c10::DeviceIndex device = 0; device < device_count; ++device) add(device);  // the default stream is number 0
+  for (c10::DeviceIndex device = 0; device < device_count(); ++device) add(device);  // the default stream is number 0
 }
 
 c10::Stream stream_set::add(c10::DeviceIndex device) {
@@ -65,7 +65,7 @@ void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(t
 
 /// Work for a broken stream is dropped: the memory that the kernel was to write may be freed.
 void stream_set::compute(const c10::Stream& to, std::function<void()> kernel) {
-  if (!broken_) push(to, std::move(kernel));
+  if (!broken(to.device_index())) push(to, std::move(kernel));
 }
 
 void stream_set::hold(const c10::Stream& to, std::function<bool()> passable, bool changes_elsewhere) {
@@ -80,7 +80,10 @@ void stream_set::change(const std::function<void()>& what) {
 
 void stream_set::record(const event_ptr& which, const c10::Stream& on) {
   std::uint64_t version = 0;
-  change([&] { version = ++which->asked; });
+  change([&] {
+    version = ++which->asked;
+    which->device = on.device_index();
+  });
   push(on, [this, which, version] { change([&] { which->recorded = std::max(which->recorded, version); }); });
 }
 
@@ -91,6 +94,11 @@ void stream_set::wait(const event_ptr& which, const c10::Stream& on) {
     ++waits_;
   });
   hold(on, [which, version] { return which->recorded >= version; });
+}
+
+bool stream_set::broken(const event_ptr& which) {
+  const std::lock_guard lock(mutex_);
+  return broken(which->device);
 }
 
 bool stream_set::done(const event_ptr& which) {

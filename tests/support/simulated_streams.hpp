@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -24,6 +25,7 @@ namespace troupe::test::simulated {
 struct event {
   std::uint64_t asked = 0;
   std::uint64_t recorded = 0;
+  c10::DeviceIndex device = 0;  // of the stream that records it
 };
 using event_ptr = std::shared_ptr<event>;
 
@@ -59,8 +61,9 @@ class stream_set {
   std::size_t waits();
 
   /// A broken device computes nothing that is queued later.
-  void set_broken(bool is) { broken_ = is; }
-  bool broken() const { return broken_; }
+  void set_broken(c10::DeviceIndex device, bool is) { broken_.at(static_cast<std::size_t>(device)) = is; }
+  bool broken(c10::DeviceIndex device) const { return broken_.at(static_cast<std::size_t>(device)); }
+  bool broken(const event_ptr& which);
 
  private:
   struct task {
@@ -80,9 +83,9 @@ class stream_set {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::unique_ptr<worker>> workers_[device_count];
+  std::vector<std::unique_ptr<worker>> workers_[most_devices];
   std::size_t waits_ = 0;
-  std::atomic<bool> broken_{false};
+  std::array<std::atomic<bool>, most_devices> broken_{};
 };
 
 }  // namespace troupe::test::simulated

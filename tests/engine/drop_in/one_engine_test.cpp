@@ -122,8 +122,8 @@ bool share_threads(Engine& one, Engine& other) {
 /// engine, which hands the thread on, has counted the thread.
 bool all_threads_reach(const other_engine& engine) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (engine.threads < simulated::device_count && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  return engine.threads == simulated::device_count;
+  while (engine.threads < simulated::device_count() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return engine.threads == simulated::device_count();
 }
 
 int first_failure(const std::vector<bool>& right) {

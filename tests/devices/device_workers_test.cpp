@@ -142,14 +142,14 @@ BOOST_AUTO_TEST_CASE(whose_memory_runs_out_anywhere_end_the_pass_and_go_on) {
 // lane meanwhile.
 BOOST_AUTO_TEST_CASE(serve_their_lane_while_a_function_waits_to_any_depth) {
   struct value {
-    static at::Tensor of(const at::Tensor& x, const std::function<at::Tensor()>& next) {
-      return next() + x.cpu().to(x.device());  // the CPU has its part, too
+    static at::Tensor of(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& next) {
+      return next(x) + x.cpu().to(x.device());  // the CPU has its part, too
     }
   };
   constexpr int depth = 300;
   worker_team team(system, 1);
   const auto x = at::ones({2}, at::device(first)).requires_grad_();
-  const auto y = nested_pass<value>::on(x, depth, team);
+  const auto y = nested_pass<value>::on(x, depth, &team);
   troupe::backward({y.sum()}, {}, {.workers = &team});
   simulated::synchronize();
   BOOST_TEST(x.grad().cpu()[1].item<float>() == depth + 2);

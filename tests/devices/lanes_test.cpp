@@ -163,12 +163,14 @@ BOOST_AUTO_TEST_CASE(functions_find_the_callers_streams_and_the_workers_keep_the
 // A function of a device runs a pass over functions of the same device, and so on: the one worker of the lane runs them all.
 BOOST_AUTO_TEST_CASE(functions_may_run_passes_on_their_own_lane) {
   struct value {
-    static at::Tensor of(const at::Tensor& /*x*/, const std::function<at::Tensor()>& next) { return next() + next(); }
+    static at::Tensor of(const at::Tensor& x, const std::function<at::Tensor(const at::Tensor&)>& next) {
+      return next(x) + next(x);
+    }
   };
   simulated::lanes lanes;
   for (int round = 0; round < 3; ++round) {
     const auto x = at::ones({2}, at::device(first)).requires_grad_();
-    const auto y = nested_pass<value>::on(x, 4, lanes) + nested_pass<value>::on(x, 4, lanes);
+    const auto y = nested_pass<value>::on(x, 4, &lanes) + nested_pass<value>::on(x, 4, &lanes);
     troupe::backward({y.sum()}, {}, {.workers = &lanes});
     simulated::synchronize();
     BOOST_TEST(x.grad().cpu()[1].item<float>() == 64);

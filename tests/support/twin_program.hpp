@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -16,7 +17,7 @@
 
 namespace troupe::test {
 
-/// The same program twice: on the CPU, and on streams of two devices.
+/// The same program twice: on the CPU, and on streams of the devices 0 to the last one that has a stream in `all`.
 struct twin_program {
   std::mt19937 random;
   std::vector<c10::Stream> streams;
@@ -26,10 +27,14 @@ struct twin_program {
 
   twin_program(unsigned seed, const std::vector<c10::Stream>& all) : random(seed), streams(all) {
     leaves = 1 + draw(3);
+    c10::DeviceIndex last = 0;
+    for (const auto& each : all) last = std::max(last, each.device_index());
+    const auto devices = static_cast<std::size_t>(last) + 1;
     for (std::size_t i = 0; i < leaves; ++i) {
       const c10::StreamGuard on(any_stream());
       here.push_back((at::rand({4}) + 0.5).requires_grad_());
-      there.push_back(here.back().detach().to(simulated::device(static_cast<c10::DeviceIndex>(draw(2)))).requires_grad_());
+      there.push_back(
+        here.back().detach().to(simulated::device(static_cast<c10::DeviceIndex>(draw(devices)))).requires_grad_());
     }
     for (std::size_t left = 3 + draw(12); left > 0; --left) grow();
     simulated::synchronize();

@@ -124,8 +124,8 @@ class staging {
   /// `offers`: whether the tensors that is_offerable() allows are offered. `in_parts`: whether the caller sends large tensors
   /// as their parts come.
   staged to_host(std::vector<at::Tensor> tensors, bool offers = false, bool in_parts = false);
-  /// As to_host(), for a message in this format. What a device can compress, it compresses; the host gets the bytes. If residuals
-  /// are used, all copies are queued on one stream for each device, and the current streams wait for them.
+  /// As to_host(), for a message in this format. What a device can compress, it compresses; the host gets the bytes. If
+  /// residuals are used, all copies are queued on one stream for each device, and the current streams wait for them.
   staged to_host_coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals);
   /// For a message of a node to itself: tensors stay on their devices, without gaps in memory.
   static staged for_itself(std::vector<at::Tensor> tensors);

@@ -36,8 +36,8 @@ namespace troupe::passes {
 
 namespace {
 
-/// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave, and
-/// again when what it returns has come.
+/// Compresses the gradients, and counts them as sent. To be called when all their elements are on the host, before they leave,
+/// and again when what it returns has come.
 devices::staged make_ready(uses<with_directory, with_outbox> here, propagate_gradients& message, node_id to,
                            engine::way_back back) {
   auto rest = here.outbox.compress(message.gradients, message.packings, message.ahead, to, back.format, back.call_key);

@@ -52,8 +52,8 @@ class outbox {
   };
   /// Makes the contents of a message. Throws troupe::error for a tensor that can't travel; `what` names the message in the text
   /// of the error. `format`: the format in which the tensors travel if the node `to` can read this format. If `arriving` has
-  /// events, the tensors are not compressed yet: the caller calls compress() when all events have happened. `by_gateway`: whether
-  /// the gateway sends the message, so that tensors on devices can be offered.
+  /// events, the tensors are not compressed yet: the caller calls compress() when all events have happened. `by_gateway`:
+  /// whether the gateway sends the message, so that tensors on devices can be offered.
   packed pack(context_id context, std::vector<at::Tensor> tensors, const std::string& what, node_id to,
               wire_format format = wire_format::exact, bool by_gateway = true);
   /// Copies tensors to the host for a message in this format to node `to`. Large ones stay on their device if the node may read
@@ -69,8 +69,8 @@ class outbox {
   /// not see the work on that node.
   void warn_of_profiler(node_id to);
   /// Compresses tensors of pack(), whose elements have all come, for a message to node `to`. Any thread may call this function.
-  /// `call_key`: of gradients, so that residuals are found; otherwise 0. If what it returns has events, this function has to be called
-  /// again when all have happened.
+  /// `call_key`: of gradients, so that residuals are found; otherwise 0. If what it returns has events, this function has to
+  /// be called again when all have happened.
   devices::staged compress(std::vector<at::Tensor>& tensors, std::vector<packing>& packings, sent_ahead& ahead, node_id to,
                            wire_format format, std::uint64_t call_key = 0);
   /// The format for a message to node `to`: `wanted` if `to` is another node and reads this format, else exact.

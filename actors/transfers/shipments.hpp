@@ -108,7 +108,7 @@ using shipping_effect =
 ///
 ///   memory of a receiver   meaning                                    next state
 ///   unknown                the receiver was not asked                 shipment_begun, if the receiver may read: asked
-///   asked                  transfers that begin leave in pieces       mark_drawn: reads, or can_not if nothing of the host is offered
+///   asked                  transfers that begin leave in pieces       mark_drawn: reads, or can_not (devices_only)
 ///   reads                  transfers that begin are offered           offer_answered (unreadable): can_not
 ///   can_not                transfers leave in pieces
 ///

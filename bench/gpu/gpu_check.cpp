@@ -2,20 +2,26 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
 #include <troupe/actors/support/texts.hpp>
+#include <troupe/devices/cuda_kernels.hpp>
 #include <troupe/devices/device_map.hpp>
 #include <troupe/devices/present_devices.hpp>
 
 #include "checks.hpp"
+#include "node_programs.hpp"
 
 namespace {
 
 using namespace troupe::bench;
+
+const std::vector<std::string> sections{"gradients", "kernels",      "nodes",          "processes",
+                                        "figures",   "node_figures", "process_figures"};
 
 struct check_options {
   std::string device = "cuda:0";
@@ -36,12 +42,18 @@ void repeat_bits() {
 }
 
 int check(const check_options& options) {
+  std::optional<other_node> there;  // has to be made before anything looks for a GPU
+  if (!options.card && (options.wants("processes") || options.wants("process_figures")))
+    there.emplace([is_gpu = options.device.rfind("cuda", 0) == 0] {
+      if (is_gpu) troupe::devices::load_cuda_kernels();
+    });
   troupe::devices::present_devices();  // checks that an early look does not hide a GPU
   const gpu_device where(troupe::devices::usable_device(options.device));
-  if (options.card) return std::printf("%s\n", where.card().c_str()) > 0 ? 0 : 2;
+  if (options.card) return std::printf("%s, libtorch %s\n", where.card().c_str(), TROUPE_TORCH_VERSION) > 0 ? 0 : 2;
   repeat_bits();
   if (where.device().is_cpu()) at::set_num_threads(1);
-  gpu_report report(options.spoil);
+  std::printf("%s, libtorch %s\n\n", where.card().c_str(), TROUPE_TORCH_VERSION);
+  gpu_report report(options.spoil, stdout);
   // What one section throws does not cost the rows of the others.
   const auto section = [&](const char* name, const auto& run) {
     try {
@@ -53,9 +65,11 @@ int check(const check_options& options) {
   section("gradients", [](const auto& on, bool quick, auto& to) { compare_gradients(on, all_models(), quick, to); });
   section("kernels", compare_kernels);
   section("nodes", compare_nodes);
+  section("processes", [&](const auto& on, bool quick, auto& to) { compare_processes(on, *there, quick, to); });
   section("figures", measure_figures);
   section("node_figures", measure_nodes);
-  std::printf("%s, libtorch %s\n\n%s", where.card().c_str(), TROUPE_TORCH_VERSION, report.text().c_str());
+  section("process_figures", [&](const auto& on, bool quick, auto& to) { measure_processes(on, *there, quick, to); });
+  std::printf("%s", report.counts().c_str());
   return report.failed() ? 1 : 0;
 }
 
@@ -67,10 +81,9 @@ int run(int argc, char** argv) {
   check_options options;
   app.add_option("--device", options.device, "The device to look at; on cpu the kernels' bodies run on the CPU")
     ->capture_default_str();
-  app.add_option("--only", options.only, "Sections: gradients, kernels, nodes, figures, node_figures")
-    ->check(CLI::IsMember({"gradients", "kernels", "nodes", "figures", "node_figures"}));
+  app.add_option("--only", options.only, "Sections (all if not given)")->check(CLI::IsMember(sections));
   app.add_flag("--quick", options.quick, "Small sizes and short measurements: shows that the program works");
-  app.add_flag("--card", options.card, "Only print the name of the device");
+  app.add_flag("--card", options.card, "Only print the names of the device and of libtorch");
   app.add_flag("--break", options.spoil, "Change a bit before each comparison: each has to differ")->group("");
   CLI11_PARSE(app, argc, argv);
   return check(options);

@@ -95,40 +95,62 @@ std::string gpu_report::two_digits(double value) {
   return text;
 }
 
+gpu_report::gpu_report(bool spoil, std::FILE* live)
+    : spoil_(spoil), live_(live), table_("| what | result | ratio | bar |\n| --- | --- | --- | --- |\n") {
+  if (live_ != nullptr) std::fputs(table_.c_str(), live_);
+}
+
+void gpu_report::add(const std::string& what, const std::string& result, const std::string& ratio, const std::string& bar) {
+  const auto row = "| " + what + " | " + result + " | " + ratio + " | " + bar + " |\n";
+  table_ += row;
+  if (live_ == nullptr) return;
+  std::fputs(row.c_str(), live_);
+  std::fflush(live_);
+}
+
+void gpu_report::add(const std::string& what, const std::string& figures, double value, bool reached, const std::string& bar) {
+  ++(reached ? reached_ : short_);
+  add(what, figures, two_digits(value) + (reached ? "" : ", **short**"), bar);
+}
+
 void gpu_report::same(const std::string& what, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came) {
   auto theirs = came;
   if (spoil_) flip_a_bit(theirs);
   std::string text = expected.empty() ? "there is nothing to compare" : difference(expected, theirs);
   ++(text.empty() ? same_ : differing_);
-  rows_.push_back({what, text.empty() ? "same bits" : "**differs**: " + text, "", ""});
+  add(what, text.empty() ? "same bits" : "**differs**: " + text);
 }
 
 void gpu_report::failure(const std::string& what, const std::string& reason) {
   ++differing_;
-  rows_.push_back({what, "**failed**: " + reason, "", ""});
+  add(what, "**failed**: " + reason);
 }
 
 void gpu_report::skipped(const std::string& what, const std::string& reason) {
   ++skipped_;
-  rows_.push_back({what, "skipped: " + reason, "", ""});
+  add(what, "skipped: " + reason);
 }
 
 void gpu_report::figure(const std::string& what, const std::string& figures, double ratio, double bar) {
-  const bool reached = ratio >= bar;
-  ++(reached ? reached_ : short_);
-  rows_.push_back({what, figures, two_digits(ratio) + (reached ? "" : ", **short**"), two_digits(bar)});
+  add(what, figures, ratio, ratio >= bar, two_digits(bar));
 }
 
 void gpu_report::figure(const std::string& what, const std::string& figures, double ratio) {
-  rows_.push_back({what, figures, two_digits(ratio), ""});
+  add(what, figures, two_digits(ratio));
 }
 
-std::string gpu_report::text() const {
-  std::string text = "| what | result | ratio | bar |\n| --- | --- | --- | --- |\n";
-  for (const row& each : rows_) text += "| " + each.what + " | " + each.result + " | " + each.ratio + " | " + each.bar + " |\n";
-  return text + "\n" + std::to_string(same_) + " comparisons with the same bits, " + std::to_string(differing_) +
-         " that differ; " + std::to_string(reached_) + " figures reach their bars, " + std::to_string(short_) + " are short; " +
+void gpu_report::at_most(const std::string& what, const std::string& figures, double value, double bar) {
+  add(what, figures, value, value <= bar, "≤" + two_digits(bar));
+}
+
+void gpu_report::note(const std::string& what, const std::string& text) { add(what, text); }
+
+std::string gpu_report::counts() const {
+  return "\n" + std::to_string(same_) + " comparisons with the same bits, " + std::to_string(differing_) + " that differ; " +
+         std::to_string(reached_) + " figures reach their bars, " + std::to_string(short_) + " are short; " +
          std::to_string(skipped_) + " skipped.\n";
 }
+
+std::string gpu_report::text() const { return table_ + counts(); }
 
 }  // namespace troupe::bench

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,10 @@ class gpu_device {
 ///   GR-1  same() compares types, shapes and bits. A difference names the index of the first one, and failed() is true from
 ///         then on.
 ///   GR-2  with `spoil`, same() changes a bit of each result and compares then. So each comparison has to fail.
+///   GR-3  with `live`, each row is there as soon as it is known, so a program that ends early leaves the others.
 class gpu_report {
  public:
-  explicit gpu_report(bool spoil) : spoil_(spoil) {}
+  explicit gpu_report(bool spoil, std::FILE* live = nullptr);
 
   /// A row of a comparison: whether the tensors of one side are those of the other side.
   void same(const std::string& what, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& came);
@@ -46,20 +48,27 @@ class gpu_report {
   void figure(const std::string& what, const std::string& figures, double ratio, double bar);
   /// A row of a figure without a bar.
   void figure(const std::string& what, const std::string& figures, double ratio);
+  /// A row of a value that should be at most `bar`.
+  void at_most(const std::string& what, const std::string& figures, double value, double bar);
+  /// A row without a figure.
+  void note(const std::string& what, const std::string& text);
 
   /// A ratio as it stands in the table.
   static std::string two_digits(double value);
 
   bool failed() const { return differing_ > 0; }
-  /// A table in Markdown, and below it how many rows there are of each kind.
+  /// A table in Markdown, and below it the counts.
   std::string text() const;
+  /// How many rows there are of each kind.
+  std::string counts() const;
 
  private:
-  struct row {
-    std::string what, result, ratio, bar;
-  };
-  std::vector<row> rows_;
+  void add(const std::string& what, const std::string& result, const std::string& ratio = {}, const std::string& bar = {});
+  void add(const std::string& what, const std::string& figures, double value, bool reached, const std::string& bar);
+
   bool spoil_;
+  std::FILE* live_;
+  std::string table_;
   int same_ = 0, differing_ = 0, skipped_ = 0, reached_ = 0, short_ = 0;
 };
 

@@ -2,6 +2,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <ATen/ATen.h>
@@ -9,7 +12,9 @@
 
 #include "bench/gpu/checks.hpp"
 #include "bench/gpu/gpu_report.hpp"
+#include "bench/gpu/node_programs.hpp"
 #include "support/simulated_fixture.hpp"
+#include "support/simulated_sharing.hpp"
 
 using namespace troupe::bench;
 
@@ -20,7 +25,16 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 // The simulated accelerator has neither libtorch's fused LSTM cell nor its convolution.
 const named_models simulated_models{{"mlp_batch_1", make_mlp_batch_1}, {"transformer_64", make_transformer_64}};
 
+/// A process with the simulated accelerator, made while the test program has one thread.
+struct other_process_of_all_tests {
+  other_process_of_all_tests() { node.emplace(troupe::test::simulated::install_shared); }
+  ~other_process_of_all_tests() { node.reset(); }
+  static inline std::optional<other_node> node;
+};
+
 }  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(other_process_of_all_tests);
 
 BOOST_AUTO_TEST_SUITE(report_of_a_gpu)
 
@@ -86,6 +100,30 @@ BOOST_AUTO_TEST_CASE(a_figure_below_its_bar_is_short_and_no_failure) {
   BOOST_TEST(has(report.text(), "1 figures reach their bars, 1 are short; 1 skipped"));
 }
 
+BOOST_AUTO_TEST_CASE(a_value_above_its_bar_is_short) {
+  gpu_report report(false);
+  report.at_most("slow", "a, b", 61, 60);
+  report.at_most("fast", "c, d", -1, 60);
+  report.note("how", "by hand");
+  BOOST_TEST(!report.failed());
+  BOOST_TEST(has(report.text(), "| slow | a, b | 61.00, **short** | ≤60.00 |"));
+  BOOST_TEST(has(report.text(), "| fast | c, d | -1.00 | ≤60.00 |"));
+  BOOST_TEST(has(report.text(), "| how | by hand |  |  |"));
+}
+
+BOOST_AUTO_TEST_CASE(each_row_is_there_as_soon_as_it_is_known) {  // GR-3
+  char* written = nullptr;
+  std::size_t size = 0;
+  std::FILE* const live = open_memstream(&written, &size);
+  gpu_report report(false, live);
+  report.note("first", "a");
+  BOOST_TEST(std::string(written, size) + report.counts() == report.text());
+  report.same("second", {at::ones(2)}, {at::zeros(2)});
+  BOOST_TEST(std::string(written, size) + report.counts() == report.text());
+  std::fclose(live);
+  std::free(written);
+}
+
 BOOST_FIXTURE_TEST_CASE(gradients_on_several_streams_are_compared, troupe::test::simulated::fixture) {
   gpu_report report(false);
   compare_gradients(gpu_device(first), simulated_models, true, report);
@@ -110,6 +148,26 @@ BOOST_FIXTURE_TEST_CASE(distributed_passes_on_several_streams_are_compared, trou
   BOOST_TEST(!report.failed());
   BOOST_TEST(has(report.text(), "| nodes: gradients of such passes on 4 streams (5) | same bits |"));
   BOOST_TEST(has(report.text(), "| nodes: a device map takes a tensor to the CPU, and the result back | same bits |"));
+}
+
+BOOST_FIXTURE_TEST_CASE(passes_over_two_processes_are_compared, troupe::test::simulated::fixture) {
+  troupe::test::simulated::install_shared();
+  at::set_num_threads(1);
+  gpu_report report(false);
+  compare_processes(gpu_device(first), *other_process_of_all_tests::node, true, report);
+  BOOST_TEST_MESSAGE(report.text());
+  BOOST_TEST(!report.failed());
+  BOOST_TEST(has(report.text(), "| processes: tensors of many sizes, there and back | same bits |"));
+  BOOST_TEST(
+    has(report.text(), "| processes: gradients of passes with steps in two processes, on 4 streams (5) | same bits |"));
+}
+
+BOOST_FIXTURE_TEST_CASE(calls_between_two_processes_are_measured, troupe::test::simulated::fixture) {
+  troupe::test::simulated::install_shared();
+  gpu_report report(false);
+  measure_processes(gpu_device(first), *other_process_of_all_tests::node, true, report);
+  BOOST_TEST_MESSAGE(report.text());
+  BOOST_TEST(has(report.text(), "| processes: how they are connected | shared memory |"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,22 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures torch.distributed.rpc from Python on troupe beside TensorPipe, in turns: two processes for each. TensorPipe's threads poll
-without an end, so its processes are stopped while troupe's are measured."""
-import multiprocessing
-import os
-import signal
-import statistics
-import tempfile
-import time
-
+"""Measures torch.distributed.rpc from Python on troupe beside TensorPipe, in turns: two processes for each."""
 import rows
+import rpc_turns
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
-import torchtroupe.rpc  # noqa: F401  registers the backend
 
-SIDES = ("TROUPE", "TENSORPIPE")
-PATIENCE = 60  # seconds for one round; a hang is a failure
 small = torch.rand(4)
 weight = torch.rand(4, requires_grad=True)
 mib, mib_16 = torch.rand(1 << 18), torch.rand(1 << 22)
@@ -53,58 +43,15 @@ ROWS = {
 }
 
 
-def worker(side, rank, folder, asked):
-    torch.set_num_threads(1)
-    backend = rpc.BackendType[side]
-    options = rpc.backend_registry.construct_rpc_backend_options(backend, init_method=f"file://{folder}/{side}")
-    rpc.init_rpc(f"worker{rank}", backend=backend, rank=rank, world_size=2, rpc_backend_options=options)
-    if rank == 0:
-        for row, seconds in iter(asked.recv, None):
-            run, times, until = ROWS[row][2], [], time.perf_counter() + seconds
-            run()
-            while not times or time.perf_counter() < until:
-                begun = time.perf_counter()
-                run()
-                times.append(time.perf_counter() - begun)
-            asked.send(statistics.median(times))
-    rpc.shutdown()
-
-
 def measured(names, rounds, seconds):
     """For each row and side, the median of each round. The first round warms up."""
-    found = {(name, side): [] for name in names for side in SIDES}
-    context = multiprocessing.get_context("fork")
-    with tempfile.TemporaryDirectory() as folder:
-        lines = {side: context.Pipe() for side in SIDES}
-        processes = {side: [context.Process(target=worker, args=(side, rank, folder, None if rank else lines[side][1]), daemon=True)
-                            for rank in (0, 1)] for side in SIDES}
-        for each in processes["TROUPE"] + processes["TENSORPIPE"]:
-            each.start()
-
-        def let(side, how):
-            for each in processes[side]:
-                os.kill(each.pid, how)
-
-        def ask(side, question):
-            lines[side][0].send(question)
-            if not lines[side][0].poll(PATIENCE):
-                raise RuntimeError(f"rpc_rows: {side} has no answer to {question} after {PATIENCE} s")
-            return lines[side][0].recv()
-
-        try:
-            for side in SIDES:
-                ask(side, ("rpc_small", 0))  # until both are up
-            for number in range(rounds + 1):
-                for name in names:
-                    for side in SIDES[::1 if number % 2 else -1]:
-                        let("TENSORPIPE", signal.SIGSTOP if side == "TROUPE" else signal.SIGCONT)
-                        found[name, side].append(ask(side, (name, seconds)))
-        finally:
-            let("TENSORPIPE", signal.SIGCONT)  # a process that is stopped does not end
-        for side in SIDES:
-            lines[side][0].send(None)
-        for each in processes["TROUPE"] + processes["TENSORPIPE"]:
-            each.join(PATIENCE)
+    found = {(name, side): [] for name in names for side in rpc_turns.SIDES}
+    with rpc_turns.Turns(lambda: {name: run for name, (_, _, run) in ROWS.items()}) as turns:
+        turns.both("rpc_small", 0, 0)  # until both are up
+        for number in range(rounds + 1):
+            for name in names:
+                for side, took in turns.both(name, seconds, number).items():
+                    found[name, side].append(took)
     return {key: times[1:] for key, times in found.items()}
 
 

@@ -25,7 +25,7 @@ cp -R "$files/." "$root"
 
 # The libraries that a file needs, each as "name path".
 needed_by() {
-  ldd "$1" | while read -r library arrow path _; do
+  LD_LIBRARY_PATH=$torch/lib ldd "$1" | while read -r library arrow path _; do
     [ "$arrow" = '=>' ] || continue
     [ "$path" != not ] || fail "$1 needs $library, which is not found"
     echo "$library $(realpath "$path")"

@@ -119,27 +119,48 @@ endif()
 expect("100% tests passed, 0 tests failed out of 3")
 
 # The check of a GPU: on the CPU it does all it can, and where there is no GPU it says so.
-run(0 "gpu/check.sh --device cpu" ${bare} "${root}/gpu/check.sh" --device cpu --quick)
-expect("18 comparisons with the same bits, 0 that differ")
-expect(". main job: two stages on cpu . verified[^|]* in 2 steps ")
-expect("Python program on the drop-in engine . skipped: [^|]* has no package torch ")
+set(check "${root}/gpu/check.sh" --device cpu --quick)
+run(0 "gpu/check.sh --device cpu" ${bare} ${check})
+expect("22 comparisons with the same bits, 0 that differ or failed; [0-9]+ figures reach their bars, [0-9]+ are short; [0-9]+ skipped")
+expect("processes: tensors of many sizes, there and back . same bits ")
+expect(". main job: two stages on cpu . same bits: verified[^|]* in 2 steps ")
+expect(". main job: two stages on cpu, by one process . [0-9,]+ tokens/s[^|]* . [0-9]+[.][0-9]+[^|]* . 0.60 ")
+foreach(what IN ITEMS "Python program on the drop-in engine" "gpu/rpc.py" "gpu/real_models.py")
+  expect(". ${what} . skipped: [^|]* has no package torch ")
+endforeach()
 expect("memcheck . skipped: cpu is no GPU ")
+# Its parts.
+run(0 "gpu/check.sh --help" ${bare} "${root}/gpu/check.sh" --help)
+foreach(part IN ITEMS bits figures rpc job drop_in models sanitizer)
+  expect("\n  ${part} +[0-9]+ +[0-9]+  [a-z]")
+endforeach()
+run(2 "no part of gpu/check.sh" ${bare} ${check} jobs)
+expect("expected a part .bits figures rpc job drop_in models sanitizer., got 'jobs'")
+run(0 "two parts" ${bare} ${check} sanitizer job)
+expect("synccheck . skipped: cpu is no GPU [^\n]*\n. main job: two stages on cpu . same bits: [^\n]*\n[^\n]*\n\n1 comparisons with the same bits")
 # A stand-in for Python prints what PRINTS says, and with the drop-in engine what PRINTS_ON_TROUPE says.
 file(WRITE "${elsewhere}/python" [=[#!/bin/sh
-case $1 in -c) echo "$TORCH_VERSION"; exit ;; esac
+case $* in
+  -c*) echo "$TORCH_VERSION"; exit ;;
+  *rpc.py*) echo '| first | 1 GB/s | 1.30 | 1.20 |'; sleep "${SLEEPS:-0}"; echo '| second | 1 GB/s | 1.10, **short** | 1.20 |'; exit ;;
+  *real_models.py*) [ -e "$PYTHONPATH/torchtroupe/rpc.py" ] && [ -e "$TORCHTROUPE_LIBRARY" ] && echo '| a model | same bits |  |  |'; exit ;;
+esac
 [ -z "${LD_PRELOAD:-}" ] || { PRINTS=$PRINTS_ON_TROUPE; echo "troupe: $REPORTS" >&2; }
 case $* in *--times) echo 'a_loop 0.000004' ;; *) echo "$PRINTS" ;; esac
 ]=])
 file(CHMOD "${elsewhere}/python" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 set(with_python ${bare} "TROUPE_PYTHON=${elsewhere}/python" TORCH_VERSION=${TORCH_VERSION}+cpu PRINTS=same)
-set(check "${root}/gpu/check.sh" --device cpu --quick)
+list(APPEND check drop_in models rpc)
 run(0 "gpu/check.sh with Python" ${with_python} PRINTS_ON_TROUPE=same "REPORTS=7 backward passes, and 0 left to PyTorch's engine" ${check})
 expect("drop-in engine: 1 parts; 7 backward passes, and 0 left to PyTorch's engine . same bits ")
-expect("a_loop . PyTorch 4 µs, troupe 4 µs, ratio 1.00 ")
+expect("a_loop . PyTorch 4 µs, troupe 4 µs . 1.00 ")
+expect("\n2 comparisons with the same bits, 0 that differ or failed; 1 figures reach their bars, 1 are short; 0 skipped")
 run(1 "gpu/check.sh where the bits differ" ${with_python} PRINTS_ON_TROUPE=other "REPORTS=7 backward passes, and 0 left to PyTorch's engine" ${check})
 expect("drop-in engine . [*][*]failed[*][*]: > other ")
 run(1 "gpu/check.sh where libtorch runs a pass" ${with_python} PRINTS_ON_TROUPE=same "REPORTS=6 backward passes, and 1 left to PyTorch's engine" ${check})
 expect("drop-in engine . [*][*]failed[*][*]: 6 backward passes, and 1 left to PyTorch's engine ")
+run(1 "gpu/check.sh out of time" ${with_python} SLEEPS=60 "${root}/gpu/check.sh" --device cpu --seconds 3 rpc models)
+expect("\n. first . 1 GB/s . 1.30 . 1.20 .\n. gpu/rpc.py . [*][*]failed[*][*]: out of time .  .  .\n. models . skipped: no time is left ")
 run(2 "gpu/check.sh without a GPU" ${bare} "${root}/gpu/check.sh" --device cuda:99)
 expect("expected a device of this process .cpu[^)]*., but it is 'cuda:99'.*check.sh: 'cuda:99' can't be checked here")
 

@@ -39,8 +39,8 @@ void compare_nodes(const gpu_device& where, bool quick, gpu_report& report);
 /// Measures calls that take a tensor of the device to the other node and back, beside the same calls with tensors of the CPU.
 void measure_nodes(const gpu_device& where, bool quick, gpu_report& report);
 
-/// As compare_nodes() and measure_nodes(), with a node of another process, which has the same device. Also measures what a small tensor of
-/// the device adds to a call, and calls whose tensors travel compressed.
+/// As compare_nodes() and measure_nodes(), with a node of another process, which has the same device. Also measures what a small
+/// tensor of the device adds to a call, and calls whose tensors travel compressed.
 void compare_processes(const gpu_device& where, other_node& there, bool quick, gpu_report& report);
 void measure_processes(const gpu_device& where, other_node& there, bool quick, gpu_report& report);
 

@@ -101,7 +101,8 @@ void compare_nodes(const gpu_device& where, bool quick, gpu_report& report) {
 }
 
 void measure_nodes(const gpu_device& where, bool quick, gpu_report& report) {
-  measure_echoes(where, quick, two_nodes(), "nodes", report);
+  two_nodes nodes;
+  measure_echoes(where, quick, nodes, "nodes", report);
 }
 
 }  // namespace troupe::bench

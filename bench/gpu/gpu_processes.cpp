@@ -35,7 +35,7 @@ void compare_echoes(const gpu_device& where, bool quick, two_nodes& nodes, gpu_r
 }
 
 /// The seconds of a call with each of two tensors there and back. The first one stands for the peer.
-results echoes(const gpu_device& where, bool quick, const two_nodes& nodes, const std::array<at::Tensor, 2>& tensors,
+results echoes(const gpu_device& where, bool quick, two_nodes& nodes, const std::array<at::Tensor, 2>& tensors,
                std::optional<wire_format> format = {}) {
   workload work;
   work.before = [&] { where.synchronize(); };

@@ -89,7 +89,7 @@ class program {
   }
 
   /// The loss. With `nodes`, products and steps of the CPU run on the other node.
-  at::Tensor run(const two_nodes* nodes) const {
+  at::Tensor run(two_nodes* nodes) const {
     std::vector<at::Tensor> values = leaves;
     std::vector<int> uses(values.size(), 0);
     const auto take = [&](std::size_t draw) {
@@ -124,7 +124,7 @@ class program {
   };
 
   template <class Take>
-  at::Tensor one(const step& each, const Take& take, std::int64_t& products, const two_nodes* nodes) const {
+  at::Tensor one(const step& each, const Take& take, std::int64_t& products, two_nodes* nodes) const {
     const at::Tensor x = take(each.first);
     const auto call = [&](const char* function, const at::Tensor& argument, attributes values = {}) {
       return nodes->call(function, {argument}, std::move(values)).tensors.at(0);
@@ -200,7 +200,7 @@ two_nodes::two_nodes(std::size_t pass_workers) : a(named("gpu_check_a", pass_wor
 two_nodes::two_nodes(other_node& there) : a(named("gpu_check_a")) { a.join("127.0.0.1", there.port()); }
 
 call_reply two_nodes::call(std::string function, std::vector<at::Tensor> tensors, attributes values,
-                           std::optional<wire_format> format) const {
+                           std::optional<wire_format> format) {
   return a.peer(called).call(std::move(function), std::move(tensors), std::move(values), {}, {}, format).get();
 }
 
@@ -235,7 +235,7 @@ void compare_compressed(const gpu_device& where, two_nodes& nodes, const std::st
   report.same(what, expected, came);
 }
 
-void measure_echoes(const gpu_device& where, bool quick, const two_nodes& nodes, const std::string& what, gpu_report& report) {
+void measure_echoes(const gpu_device& where, bool quick, two_nodes& nodes, const std::string& what, gpu_report& report) {
   const std::string unit = quick ? " KiB" : " MiB";
   for (const std::int64_t size : {1, 16, 64, 256}) {
     const std::int64_t elements = size << (quick ? 8 : 18);

@@ -17,8 +17,8 @@ namespace troupe::bench {
 /// A process whose node runs the functions of two_nodes.
 class other_node {
  public:
-  /// Makes the process, which first calls `begin`: to load what it needs for its devices. To be called while this process has one thread
-  /// and has not used an accelerator.
+  /// Makes the process, which first calls `begin`: to load what it needs for its devices. To be called while this process has
+  /// one thread and has not used an accelerator.
   explicit other_node(const std::function<void()>& begin);
   /// Waits until the node listens. Throws std::runtime_error if it does not start; the process has printed why.
   std::uint16_t port();
@@ -31,14 +31,15 @@ class other_node {
 /// A node, and the one that it calls.
 class two_nodes {
  public:
-  /// Both are nodes of this process. `pass_workers`: with one or more, functions that wait for the device run on its device worker.
+  /// Both are nodes of this process. `pass_workers`: with one or more, functions that wait for the device run on its device
+  /// worker.
   explicit two_nodes(std::size_t pass_workers = 0);
   /// The called node is that of another process.
   explicit two_nodes(other_node& there);
 
   /// Throws troupe::error.
   call_reply call(std::string function, std::vector<at::Tensor> tensors = {}, attributes values = {},
-                  std::optional<wire_format> format = {}) const;
+                  std::optional<wire_format> format = {});
   /// How bytes go to the called node.
   std::string transport() const;
 
@@ -55,6 +56,6 @@ void compare_programs(const gpu_device& where, two_nodes& nodes, const std::stri
 void compare_compressed(const gpu_device& where, two_nodes& nodes, const std::string& what, gpu_report& report);
 
 /// Measures calls that take a tensor of the device to the other node and back, beside the same calls with tensors of the CPU.
-void measure_echoes(const gpu_device& where, bool quick, const two_nodes& nodes, const std::string& what, gpu_report& report);
+void measure_echoes(const gpu_device& where, bool quick, two_nodes& nodes, const std::string& what, gpu_report& report);
 
 }  // namespace troupe::bench

@@ -11,6 +11,8 @@ most_bytes=67108864 # 64 MiB
 # Each system has these, and a program must not load those of another one. The rest is in the archive.
 of_the_system='ld-linux*|libc.so.*|libm.so.*|libdl.so.*|librt.so.*|libpthread.so.*|libutil.so.*|libresolv.so.*|libgcc_s.so.*|libstdc++.so.*'
 beside_torch=$(dirname "$torch")/nvidia
+# Libraries of CUDA that Python's part of libtorch needs lie elsewhere on other machines, or are not on the build machine.
+of_torch=$(ldd "$torch/lib/libtorch_python.so" 2>/dev/null | awk '{ print $1 }')
 
 fail() { echo "bundle: $*" >&2; exit 1; }
 for tool in patchelf strip xz; do
@@ -26,7 +28,7 @@ cp -R "$files/." "$root"
 # The libraries that a file needs, each as "name path".
 needed_by() {
   LD_LIBRARY_PATH=$torch/lib ldd "$1" | while read -r library arrow path _; do
-    [ "$arrow" = '=>' ] || continue
+    [ "$arrow" = '=>' ] && ! echo "$of_torch" | grep -qx "$library" || continue
     [ "$path" != not ] || fail "$1 needs $library, which is not found"
     echo "$library $(realpath "$path")"
   done

@@ -37,6 +37,8 @@ function(look file)
   foreach(line IN LISTS lines)
     if(line MATCHES "libcudart" AND file MATCHES "libtroupe_cuda")
       continue() # the kernels are loaded after libtorch, which has loaded the CUDA runtime by then
+    elseif(line MATCHES "^\tlib(cu|nv|nccl)" AND file MATCHES "libtorchtroupe")
+      continue() # of Python's part of libtorch
     elseif(line MATCHES "=> not found")
       list(APPEND wrong "${line}")
     elseif(line MATCHES "^\t([^ ]+) => ([^ ]*.*) [(]0x")

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python scripts of gpu/check.sh on the CPU, for a moment: each row is there. Run by ctest (packaging/bundle/CMakeLists.txt)."""
+"""The Python scripts of gpu/check.sh on the CPU, for a moment: each row is there. packaging/bundle/CMakeLists.txt gives ctest this
+test."""
+import contextlib
 import importlib.util
+import io
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import types
 import unittest
 
 scripts = pathlib.Path(os.environ["TROUPE_SCRIPTS"])
 sys.path.insert(0, str(scripts))
 import real_models  # noqa: E402
+import table  # noqa: E402
 
 
 def rows(script, *words, expected_status=0):
@@ -56,15 +61,18 @@ class RealModels(unittest.TestCase):
                 self.assertRegex(ratio, r"^[0-9]+\.[0-9]{2}$")
 
     def test_an_engine_that_runs_no_pass_is_a_failure(self):
-        found = rows("real_models.py", "--preload", "")
-        self.assertEqual(found["real models on the preloaded engine"][0], "**failed**: no pass ran on troupe's engine")
+        for report in ("", "troupe: 0 backward passes", "troupe: 6 backward passes in 1 s, and 1 left to PyTorch's engine"):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                real_models.compare([], None, types.SimpleNamespace(end=lambda: report))
+            self.assertIn("| **failed**: ", printed.getvalue())
 
 
 class Table(unittest.TestCase):
     def test_bits_that_differ_are_told(self):
-        done = subprocess.run([sys.executable, "-c", "import table; table.same('x', 'a', 'b'); table.figure('y', 'z', 1.19, 1.2)"],
-                              capture_output=True, text=True, cwd=scripts)
-        self.assertEqual(done.stdout, "| x | **differs**: a and b |  |  |\n| y | z | 1.19, **short** | 1.20 |\n")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            table.same("x", "a", "b")
+            table.figure("y", "z", 1.19, 1.2)
+        self.assertEqual(printed.getvalue(), "| x | **differs**: a and b |  |  |\n| y | z | 1.19, **short** | 1.20 |\n")
 
 
 if __name__ == "__main__":

@@ -93,7 +93,8 @@ def vision_transformer(device, quick):
 
 # What is made, its package, and whether it is quick enough for --quick.
 MODELS = {
-    "transformer encoder": ("torch", encoder, True), "GPT-2": ("transformers", gpt_2, True), "Llama": ("transformers", llama, False),
+    "transformer encoder": ("torch", encoder, True),
+    "GPT-2": ("transformers", gpt_2, True), "Llama": ("transformers", llama, False),
     "ResNet": ("torchvision", resnet, True), "MobileNetV3": ("torchvision", mobilenet, False),
     "EfficientNet-B0": ("timm", efficientnet, True), "ViT-S": ("timm", vision_transformer, False),
 }
@@ -240,7 +241,8 @@ def main():
         options.error("expected --preload, the path of libtroupe_preload.so")
     packages = dict.fromkeys(package for package, _, _ in MODELS.values())
     missing = [each for each in packages if not importlib.util.find_spec(each)]
-    names = [name for name, (package, _, is_quick) in MODELS.items() if package not in missing and (is_quick or not given.quick)]
+    names = [name for name, (package, _, is_quick) in MODELS.items()
+             if package not in missing and (is_quick or not given.quick)]
     # With this setting cuBLAS has the same bits on all streams. It takes more time, so steps are measured without it.
     same_bits = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "TROUPE_REPORT": "1"}
     preloaded = {"LD_PRELOAD": given.preload and os.path.abspath(given.preload)}

@@ -331,7 +331,6 @@ staged staging::to_host_coded(std::vector<at::Tensor> tensors, wire_format forma
   for (const auto& each : tensors) {
     if (!is_stageable(each)) continue;
     const auto own = coding_stream(each.device());
-    engine::record_use(each, own);
     if (std::find(coding.begin(), coding.end(), own) != coding.end()) continue;
     coding.push_back(own);
     callers.push_back(c10::impl::VirtualGuardImpl(each.device().type()).getStream(each.device()));

@@ -180,19 +180,24 @@ BOOST_AUTO_TEST_CASE(a_device_without_memory_for_elements_is_an_error_that_names
                         });
 }
 
-BOOST_AUTO_TEST_CASE(no_thread_waits_for_codes_and_later_work_does_not_change_them) {  // XC-1
-  const auto x = at::randn({5000});
-  simulated::gate late(stream);
-  const c10::StreamGuard on(stream);
-  auto there = x.to(first, true) + 1;
-  auto staged = stage.to_host_coded({there}, wire_format::int8, {});
-  there.zero_();  // after the codes were made, on the same stream
-  there.reset();
-  simulated::settle();
-  BOOST_TEST(!staged.ready());
-  late.open();
-  staged.wait();
-  BOOST_TEST(same_bits(staged.tensors.at(0), from_host({x + 1}, wire_format::int8).tensors.at(0)));
+BOOST_AUTO_TEST_CASE(no_thread_waits_for_codes_and_later_work_does_not_change_them) {  // XC-1, ST-1
+  for (const bool feeds_back : {false, true}) {
+    residual_book book(1 << 20);
+    const auto x = at::randn({5000});
+    const c10::StreamGuard on(stream);
+    const auto sent = x.to(first);
+    simulated::synchronize();
+    simulated::gate late(stream);
+    auto there = sent + 1;
+    auto staged = stage.to_host_coded({there}, wire_format::int8, feeds_back ? residual_line{&book, {7}, 5} : residual_line{});
+    there.zero_();  // after the codes were made, on the same stream
+    there.reset();
+    simulated::settle();
+    BOOST_TEST(!staged.ready());
+    late.open();
+    staged.wait();
+    BOOST_TEST(same_bits(staged.tensors.at(0), from_host({x + 1}, wire_format::int8).tensors.at(0)), feeds_back);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(int8_without_kernels_is_made_by_the_host) {  // XC-3

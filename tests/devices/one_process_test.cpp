@@ -70,6 +70,25 @@ BOOST_AUTO_TEST_CASE(a_tensor_for_another_node_is_copied_on_its_device) {
   BOOST_TEST((are(back, 6) && are(came, 3)));
 }
 
+BOOST_AUTO_TEST_CASE(nothing_is_kept_of_a_tensor_that_another_node_has_got) {
+  const auto before = simulated::used_bytes();
+  a.peer("b").call("twice", {at::full({many}, 3.0F, at::device(first))}).get();
+  came.reset();
+  BOOST_TEST(becomes_true([&] { return simulated::used_bytes() <= before; }));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_of_the_cpu_go_to_another_node_in_pieces) {
+  const auto read = [this] {
+    for (const auto& each : b.status().peers)
+      if (each.who.name == "a") return each.bytes_read;
+    return std::uint64_t{0};
+  };
+  const auto before = read();
+  BOOST_TEST(before > 0U);  // of tensors of the device
+  a.peer("b").call("twice", {at::ones({many})}).get();
+  BOOST_TEST(read() == before);
+}
+
 BOOST_AUTO_TEST_CASE(a_tensor_for_another_device_of_another_node_does_not_visit_the_host) {
   const auto back =
     a.peer("b").with_devices({{first, second}}).call("twice", {at::full({many}, 3.0F, at::device(first))}).get();

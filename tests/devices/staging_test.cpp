@@ -151,6 +151,16 @@ BOOST_AUTO_TEST_CASE(small_tensors_arrive_in_one_copy) {  // AV-1, AV-2, AV-4
   }
 }
 
+BOOST_AUTO_TEST_CASE(small_tensors_are_there_for_a_stream_that_is_late) {  // AV-4
+  const c10::StreamGuard on(stream);
+  simulated::gate late(stream);
+  std::vector<at::Tensor> arrived{at::full({3}, 7.0F), at::full({5}, 8.0F)};
+  devices::move_to_devices(arrived, {first, first}, "argument");
+  simulated::settle();
+  late.open();
+  BOOST_TEST((at::equal(arrived[0].cpu(), at::full({3}, 7.0F)) && at::equal(arrived[1].cpu(), at::full({5}, 8.0F))));
+}
+
 BOOST_AUTO_TEST_CASE(a_device_without_memory_for_small_tensors_is_an_error_that_names_them) {
   std::vector<at::Tensor> arrived{at::Tensor(), at::ones({1}), at::ones({1})};
   const simulated::scarce_memory full(0);
@@ -199,6 +209,18 @@ BOOST_AUTO_TEST_CASE(a_large_tensor_arrives_in_parts_that_use_little_locked_memo
   const auto twice = arrived[0] * 2;
   sent.zero_();
   BOOST_TEST((arrived[0].strides() == expected.strides() && at::equal(twice.cpu(), expected)));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_of_a_node_for_itself_stay_without_gaps) {
+  const auto whole = at::arange(6.0).view({2, 3}).to(first);
+  const auto gaps = whole.slice(1, 0, 3, 2);
+  const auto copies = simulated::host_copies();
+  const auto staged = devices::staging::for_itself({whole.t(), gaps, at::ones({2}), at::Tensor()});
+  BOOST_TEST((simulated::host_copies() == copies && staged.events.empty() && staged.made.size() == 1U));
+  BOOST_TEST((staged.tensors[0].is_alias_of(whole) && staged.tensors[1].is_non_overlapping_and_dense()));
+  BOOST_TEST((staged.offers(staged.tensors[0]) && !staged.offers(staged.tensors[2])));
+  BOOST_CHECK(staged.devices == (std::vector<c10::Device>{first, first, at::kCPU, at::kCPU}));
+  BOOST_TEST(at::equal(staged.tensors[1].cpu(), gaps.cpu()));
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_belongs_to_no_graph) {

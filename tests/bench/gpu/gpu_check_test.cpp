@@ -27,7 +27,9 @@ const named_models simulated_models{{"mlp_batch_1", make_mlp_batch_1}, {"transfo
 
 /// A process with the simulated accelerator, made while the test program has one thread.
 struct other_process_of_all_tests {
-  other_process_of_all_tests() { node.emplace(troupe::test::simulated::install_shared); }
+  other_process_of_all_tests() {
+    node.emplace([] { troupe::test::simulated::install_shared(); });
+  }
   ~other_process_of_all_tests() { node.reset(); }
   static inline std::optional<other_node> node;
 };

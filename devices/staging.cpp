@@ -25,6 +25,7 @@
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/devices/tensor_packing.hpp>
 #include <troupe/engine/device_events.hpp>
+#include <troupe/engine/torch_version.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/tensor_codec.hpp>
 #include <troupe/messages/tensor_rules.hpp>
@@ -37,6 +38,22 @@ constexpr std::size_t page = 4096;
 
 // Returns the tensor without gaps and overlaps in memory, and without lazy conjugation or negation. Copies only if needed.
 at::Tensor dense(const at::Tensor& tensor) { return travelling_form(tensor.detach()); }
+
+// Throws a c10::Error if the current stream of the device is in a graph capture. libtorch says so from 2.13 on; before, the
+// device refuses what is queued.
+void expect_no_capture([[maybe_unused]] c10::Device device) {
+#if TROUPE_TORCH_HAS_CAPTURE_CHECKS
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  TORCH_CHECK(!guard.isStreamCapturing(guard.getStream(device)), "the current stream of ", device,
+              " is in a graph capture, which can't record messages between nodes; call outside of the capture");
+#endif
+}
+
+void expect_no_capture(const std::vector<at::Tensor>& tensors) {
+  std::optional<c10::Device> last;
+  for (const auto& each : tensors)
+    if (is_stageable(each) && each.device() != last) expect_no_capture(*(last = each.device()));
+}
 
 at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
   return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
@@ -63,7 +80,7 @@ at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
   if (tensor.device() == device) return tensor;
   const c10::DeviceGuard guard(device);
   if (tensor.layout() != at::kStrided) return tensor.to(device);
-  if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) {
+  if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense() || tensor.is_conj() || tensor.is_neg()) {
     at::Tensor there = empty_on(device, tensor);
     there.copy_(tensor);
     return there;
@@ -307,6 +324,7 @@ bool is_offerable(const at::Tensor& tensor) {
 
 staged staging::to_host(std::vector<at::Tensor> tensors, bool offers, bool in_parts) {
   staged result{std::move(tensors), {}, {}, {}, {}, false, {}};
+  expect_no_capture(result.tensors);
   if (offers) stay(result);
   const auto stays = [&](c10::Device device) {
     return std::any_of(result.made.begin(), result.made.end(), [&](const auto& each) { return each.first == device; });
@@ -325,12 +343,14 @@ staged staging::to_host(std::vector<at::Tensor> tensors, bool offers, bool in_pa
 }
 
 staged staging::to_host_coded(std::vector<at::Tensor> tensors, wire_format format, const residual_line& residuals) {
+  expect_no_capture(tensors);
   if (format != wire_format::int8 || residuals.book == nullptr) return coded(std::move(tensors), format, {});
   std::vector<c10::Stream> callers;
   std::vector<c10::Stream> coding;
   for (const auto& each : tensors) {
     if (!is_stageable(each)) continue;
     const auto own = coding_stream(each.device());
+    engine::record_use(each, own);
     if (std::find(coding.begin(), coding.end(), own) != coding.end()) continue;
     coding.push_back(own);
     callers.push_back(c10::impl::VirtualGuardImpl(each.device().type()).getStream(each.device()));
@@ -472,6 +492,7 @@ void staging::stay(staged& all) {
 }
 
 staged staging::for_itself(std::vector<at::Tensor> tensors) {
+  expect_no_capture(tensors);
   staged result{std::move(tensors), {}, {}, {}, {}, true, {}};
   for (std::size_t i = 0; i < result.tensors.size(); ++i) {
     at::Tensor& tensor = result.tensors[i];
@@ -528,6 +549,7 @@ void move_all(std::vector<at::Tensor>& tensors, const DeviceOf& device_of, const
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::optional<c10::Device> device = tensors[i].defined() ? device_of(i) : std::nullopt;
     if (!device || (device->is_cpu() && tensors[i].is_cpu())) continue;
+    if (!device->is_cpu()) named(what, i, *device, [&] { expect_no_capture(*device); });
     if (is_packable(tensors[i]))
       numbers_for(*device, small).push_back(i);
     else

@@ -106,13 +106,14 @@ struct staged {
 ///   ST-2  the copy has the bits of the tensor. A dense tensor keeps its strides. A tensor with gaps in memory is copied
 ///         without gaps.
 ///   ST-3  a CPU tensor is returned unchanged, without a copy.
-///   ST-7  with `in_parts`, a tensor of more than `part_bytes` is copied in parts. So its first bytes can leave early.
-///   ST-6  tensors of fewer than `least_offered` bytes are packed on their device, and leave the device in one copy.
 ///   ST-4  a device tensor that cannot be copied (sparse, nested, quantised, meta) stays on its device. The sender then refuses
 ///         the tensor with a reason.
 ///   ST-5  a tensor that is offered stays on its device too, without gaps in memory. The receiver copies it after the work that
 ///         made it. Nothing protects it from later work that overwrites it: the receiver may read what that work wrote. If
 ///         the accelerator makes no event for other processes, no tensor is offered.
+///   ST-6  tensors of fewer than `least_offered` bytes are packed on their device, and leave the device in one copy.
+///   ST-7  with `in_parts`, a tensor of more than `part_bytes` is copied in parts. So its first bytes can leave early.
+///   ST-8  in a graph capture nothing is queued: a c10::Error says so.
 /// Any thread may use the object.
 class staging {
  public:
@@ -169,9 +170,9 @@ c10::Stream arrival_stream(c10::Device device);
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory is spent
 ///         (staging::default_budget for the process). When the function returns, the memory of the tensors that arrived may be
 ///         overwritten.
-///   AV-4  several tensors of fewer than `least_offered` bytes go to a device in one copy. The current stream unpacks them.
 ///   AV-3  a tensor that is on its device already is not copied. Its memory is not used again before work ends that is on the
 ///         current stream. A tensor that goes from its device to the CPU makes the thread wait.
+///   AV-4  several tensors of fewer than `least_offered` bytes go to a device in one copy. The current stream unpacks them.
 /// Throws troupe::error(unsupported_tensor), before anything is copied, if this process lacks one of the devices. Throws
 /// troupe::error(function_failed) if a device fails or has no memory left. The error text begins with `what`.
 void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& devices, const std::string& what,

@@ -23,7 +23,7 @@ namespace troupe::services {
 ///         clock). The `send` of a parcel that is not ready by then, or that comes later, gets the error too_late()
 ///         (errc::stopping).
 ///   CE-4  a courier that waits uses little of a core: it pauses for an eighth of the time that the parcel has waited, and for
-///         0.05 ms at most, before it asks the device again.
+///         0.2 ms at most, before it asks the device again.
 using courier_actor = caf::typed_actor<caf::reacts_to<parcel_ptr>, caf::reacts_to<support::tick_atom>,
                                        caf::reacts_to<support::close_atom, std::int64_t>>;
 

@@ -31,7 +31,7 @@ using parcel_ptr = std::shared_ptr<parcel>;
 class parcel_line {
  public:
   static constexpr std::int64_t patience_ns = 50'000;
-  static constexpr std::int64_t longest_ns = 50'000;
+  static constexpr std::int64_t longest_ns = 200'000;
 
   bool empty() const noexcept { return waiting_.empty(); }
 

@@ -269,7 +269,7 @@ bool shipments::send_next(node_id to, receiver& at) {
 
 /// Whether the receiver reads the transfer, which was offered, before it reads the next message.
 bool shipments::is_read_first(const receiver& at, const queued_transfer& of) {
-  return of.how == way::offers && !of.what.on_device && of.all_left() && at.has_read &&
+  return of.how == way::offers && !of.what.on_device && !of.what.comes && of.all_left() && at.has_read &&
          of.what.bytes <= std::min(at.at_once, offer_bytes);
 }
 

@@ -11,8 +11,10 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <troupe/engine/torch_version.hpp>
 #include <troupe/messages/errors.hpp>
 
+#include "support/contains.hpp"
 #include "support/simulated_fixture.hpp"
 
 using namespace troupe;
@@ -222,6 +224,23 @@ BOOST_AUTO_TEST_CASE(tensors_of_a_node_for_itself_stay_without_gaps) {
   BOOST_CHECK(staged.devices == (std::vector<c10::Device>{first, first, at::kCPU, at::kCPU}));
   BOOST_TEST(at::equal(staged.tensors[1].cpu(), gaps.cpu()));
 }
+
+#if TROUPE_TORCH_HAS_CAPTURE_CHECKS
+BOOST_AUTO_TEST_CASE(a_graph_capture_records_no_message) {  // ST-8
+  const auto tensor = at::ones({2000}, at::device(first));
+  std::vector<at::Tensor> arrived{at::ones({2}), at::ones({3})};
+  const simulated::captured capture(stream);
+  const c10::StreamGuard on(stream);
+  const auto copies = simulated::host_copies();
+  const auto says = [](const std::exception& refused) { return contains(refused.what(), "is in a graph capture"); };
+  BOOST_CHECK_EXCEPTION(stage.to_host({tensor}), c10::Error, says);
+  BOOST_CHECK_EXCEPTION(stage.to_host_coded({tensor}, wire_format::bfloat16, {}), c10::Error, says);
+  BOOST_CHECK_EXCEPTION(devices::staging::for_itself({tensor}), c10::Error, says);
+  BOOST_CHECK_EXCEPTION(devices::move_to_devices(arrived, {first, first}, "argument"), error, says);
+  BOOST_TEST(simulated::host_copies() == copies);
+  BOOST_TEST(stage.to_host({at::ones({2}, at::device(second))}).tensors.size() == 1U);
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(a_copy_belongs_to_no_graph) {
   const auto leaf = at::ones({2}, at::device(first)).requires_grad_();

@@ -360,6 +360,19 @@ BOOST_AUTO_TEST_CASE(elements_leave_as_they_come_and_hold_up_no_other_message) {
   BOOST_TEST(came(3 * piece) == "");
 }
 
+BOOST_AUTO_TEST_CASE(a_message_waits_for_the_answers_to_parts_that_are_offered) {  // OP-1
+  shipping_node here;
+  here.ship({}, 100, true);
+  here.on(mark_drawn{there, 4 * piece});
+  BOOST_TEST(here.ship({{1, piece}}, 2) == "1@0+0 ");
+  BOOST_TEST(here.answered(1) == "-1 m2 ");  // now it has read
+  BOOST_TEST(here.ship({{3, 2 * piece, false, 0, true}}, 4) == "");
+  BOOST_TEST(here.on(elements_came{there, 3, piece, {}}) == "3@0+0 ");
+  BOOST_TEST(here.on(elements_came{there, 3, 2 * piece, {}}) == "3@0+0 ");
+  BOOST_TEST(here.answered(3) == "");
+  BOOST_TEST(here.answered(3) == "-3 m4 ");
+}
+
 BOOST_AUTO_TEST_CASE(a_message_fails_whose_elements_do_not_come) {  // OP-7
   shipping_node here;
   BOOST_TEST(here.ship({{1, 3 * piece, false, 0, true}, {2, piece}}, 3) == "2:0+1 -2 ");

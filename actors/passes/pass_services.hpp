@@ -2,6 +2,7 @@
 // Tests: tests/actors/services/uses_test.cpp
 #pragma once
 
+#include <troupe/actors/services/departures.hpp>  // GCC looks into std::optional<departures>
 #include <troupe/actors/services/uses.hpp>
 
 // The services of a node that passes use.

@@ -13,19 +13,13 @@
 #include <troupe/devices/own_offers.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
+#include <troupe/devices/tensor_packing.hpp>
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/foreign_memory.hpp>
 
 namespace troupe::devices {
 
 namespace {
-
-at::Tensor bytes_at(void* first, std::uint64_t bytes, c10::Device device) {
-  return at::for_blob(first, {static_cast<std::int64_t>(bytes)})
-    .options(at::device(device).dtype(at::kByte))
-    .target_device(device)
-    .make_tensor();
-}
 
 error not_opened(const tensor_offer& offer, const std::string& why) {
   return error(errc::refused, "the memory of a device of process " + std::to_string(offer.process) + " can't be read: " + why);

@@ -68,10 +68,7 @@ host_buffers& arrival_buffers(c10::DeviceType type) {
 
 // The bytes of a dense tensor, in the order that they have in memory. Keeps nothing alive.
 at::Tensor bytes_of(const at::Tensor& tensor) {
-  return at::for_blob(const_cast<void*>(tensor.const_data_ptr()), {static_cast<std::int64_t>(tensor.nbytes())})
-    .options(at::device(tensor.device()).dtype(at::kByte))
-    .target_device(tensor.device())
-    .make_tensor();
+  return bytes_at(const_cast<void*>(tensor.const_data_ptr()), tensor.nbytes(), tensor.device());
 }
 
 at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {

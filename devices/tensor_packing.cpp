@@ -101,6 +101,13 @@ void* current_stream(c10::Device device) {
   return device.is_cpu() ? nullptr : c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
 }
 
+at::Tensor bytes_at(void* first, std::uint64_t bytes, c10::Device device) {
+  return at::for_blob(first, {static_cast<std::int64_t>(bytes)})
+    .options(at::device(device).dtype(at::kByte))
+    .target_device(device)
+    .make_tensor();
+}
+
 std::vector<std::int64_t> packed_offsets(const std::vector<at::Tensor>& tensors) {
   std::vector<std::int64_t> result{0};
   for (const auto& each : tensors)

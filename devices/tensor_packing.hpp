@@ -30,6 +30,9 @@ struct packed_tensors {
   std::vector<std::int64_t> offsets;  // where the elements of each tensor begin; multiples of 16
 };
 
+/// Returns memory as a tensor of bytes. The tensor keeps nothing alive.
+at::Tensor bytes_at(void* first, std::uint64_t bytes, c10::Device device);
+
 /// Where the elements of each tensor begin if they are packed without gaps, and at the end the number of all bytes. The tensors
 /// are dense.
 std::vector<std::int64_t> packed_offsets(const std::vector<at::Tensor>& tensors);

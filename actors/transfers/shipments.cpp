@@ -164,7 +164,7 @@ void shipments::fail(node_id to, receiver& at, std::uint64_t transfer, const err
   at.queue.erase(first, std::next(last));
 }
 
-void shipments::let_go_if_unused(receiver& at, std::deque<queued_transfer>::iterator which) {
+void shipments::let_go_if_unused(receiver& at, const std::deque<queued_transfer>::iterator& which) {
   if (which->offered > 0 || which->how == way::copies) return;
   out_.emplace_back(let_go{which->what.number});
   at.dropped.erase(which);

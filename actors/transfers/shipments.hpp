@@ -204,7 +204,7 @@ class shipments {
   static void note(receiver& at, offer_answered::answer how, bool on_device);
   static void refuse(queued_transfer& of);
   void fail(node_id to, receiver& at, std::uint64_t transfer, const error& why);
-  void let_go_if_unused(receiver& at, std::deque<queued_transfer>::iterator which);
+  void let_go_if_unused(receiver& at, const std::deque<queued_transfer>::iterator& which);
 
   std::int64_t now_ = 0;
   effects out_;

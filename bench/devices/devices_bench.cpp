@@ -212,6 +212,7 @@ std::vector<timed_row> devices_rows(bool quick) {
   const auto offering = std::make_shared<echo_pair>(true);
   const auto by_host = std::make_shared<echo_pair>(false);
   simulated::install_shared();
+  simulated::use_plain_memory();
   const auto host_bytes = [offering, by_host, quick] {
     const int calls = quick ? 1 : 8;
     results found;

@@ -31,7 +31,7 @@ void stream_set::run(worker& own) {
   at::set_num_threads(1);
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return !own.queue.empty(); });
+    own.filled.wait(lock, [&] { return !own.queue.empty(); });
     if (own.queue.front().passable) {
       constexpr std::chrono::microseconds asks_again_after{50};
       const auto& hold = own.queue.front();
@@ -57,8 +57,9 @@ stream_set::worker& stream_set::find(const c10::Stream& stream) {
 
 void stream_set::put(const c10::Stream& to, task what) {
   const std::lock_guard lock(mutex_);
-  find(to).queue.push_back(std::move(what));
-  changed_.notify_all();
+  auto& own = find(to);
+  own.queue.push_back(std::move(what));
+  own.filled.notify_one();
 }
 
 void stream_set::push(const c10::Stream& to, std::function<void()> work) { put(to, {std::move(work), nullptr, false}); }
@@ -80,19 +81,24 @@ void stream_set::change(const std::function<void()>& what) {
 
 void stream_set::record(const event_ptr& which, const c10::Stream& on) {
   std::uint64_t version = 0;
+  bool is_idle = false;
   change([&] {
     version = ++which->asked;
     which->device = on.device_index();
+    is_idle = find(on).queue.empty();
+    if (is_idle) which->recorded = version;
   });
-  push(on, [this, which, version] { change([&] { which->recorded = std::max(which->recorded, version); }); });
+  if (!is_idle) push(on, [this, which, version] { change([&] { which->recorded = std::max(which->recorded, version); }); });
 }
 
 void stream_set::wait(const event_ptr& which, const c10::Stream& on) {
   std::uint64_t version = 0;
-  change([&] {
+  {
+    const std::lock_guard lock(mutex_);
     version = which->asked;
     ++waits_;
-  });
+    if (which->recorded >= version) return;
+  }
   hold(on, [which, version] { return which->recorded >= version; });
 }
 

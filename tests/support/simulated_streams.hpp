@@ -21,7 +21,8 @@
 /// no speed.
 namespace troupe::test::simulated {
 
-/// Each record() asks for a new version. A version is recorded when the stream has done the work that was queued before.
+/// Each record() asks for a new version. A version is recorded when the stream has done the work that was queued before: at once
+/// if there is none.
 struct event {
   std::uint64_t asked = 0;
   std::uint64_t recorded = 0;
@@ -73,6 +74,7 @@ class stream_set {
   };
   struct worker {
     std::deque<task> queue;  // the task at the front is running
+    std::condition_variable filled;
     std::thread thread;
   };
 
@@ -82,7 +84,7 @@ class stream_set {
   void put(const c10::Stream& to, task what);
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  // a task has ended, or what a task or a thread waits for may have happened
   std::vector<std::unique_ptr<worker>> workers_[most_devices];
   std::size_t waits_ = 0;
   std::array<std::atomic<bool>, most_devices> broken_{};

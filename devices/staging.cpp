@@ -2,25 +2,21 @@
 #include <troupe/devices/staging.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <deque>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
 #include <ATen/TensorSubclassLikeUtils.h>
-#include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <troupe/devices/arrivals.hpp>
 #include <troupe/devices/device_codec.hpp>
+#include <troupe/devices/landing.hpp>
 #include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/devices/tensor_packing.hpp>
@@ -33,8 +29,6 @@
 namespace troupe::devices {
 
 namespace {
-
-constexpr std::size_t page = 4096;
 
 // Returns the tensor without gaps and overlaps in memory, and without lazy conjugation or negation. Copies only if needed.
 at::Tensor dense(const at::Tensor& tensor) { return travelling_form(tensor.detach()); }
@@ -59,13 +53,6 @@ at::Tensor empty_on(c10::Device device, const at::Tensor& like) {
   return at::empty_strided(like.sizes(), like.strides(), like.options().device(device));
 }
 
-// Returns the process's pool of page-locked buffers for tensors that arrive. The pool is never destroyed, because tensors may
-// arrive until the process ends.
-host_buffers& arrival_buffers(c10::DeviceType type) {
-  static auto* const all = new host_buffers(type, staging::default_budget);
-  return *all;
-}
-
 // The bytes of a dense tensor, in the order that they have in memory. Keeps nothing alive.
 at::Tensor bytes_of(const at::Tensor& tensor) {
   return bytes_at(const_cast<void*>(tensor.const_data_ptr()), tensor.nbytes(), tensor.device());
@@ -82,13 +69,15 @@ at::Tensor copied_to(const at::Tensor& tensor, c10::Device device) {
     there.copy_(tensor);
     return there;
   }
+  if (auto* const landed = landing::of(tensor.storage()))
+    if (auto there = landed->hand_over(tensor, device); there.defined()) return there;
   const c10::Stream current = current_stream(device);
   const c10::StreamGuard own(arrival_stream(device));
   at::Tensor there = empty_on(device, tensor);
   const auto from = bytes_of(tensor);
   const auto to = bytes_of(there);
   for (std::int64_t begin = 0; begin < from.numel();) {
-    const auto end = std::min<std::int64_t>(begin + staging::part_bytes, from.numel());
+    const auto end = std::min<std::int64_t>(begin + part_bytes, from.numel());
     const auto part = from.slice(0, begin, end);
     const auto copied = std::make_shared<c10::Event>(device.type());
     const at::Tensor locked = arrival_buffers(device.type()).allocate(part, copied);
@@ -180,122 +169,6 @@ std::vector<at::Tensor> copied_together(const std::vector<at::Tensor>& tensors, 
 }
 
 }  // namespace
-
-struct host_buffers::shelf {
-  struct buffer {
-    buffer() = default;
-    buffer(buffer&&) = default;
-    buffer& operator=(buffer&&) = default;
-    ~buffer() {
-      if (memory && !is_over())
-        memory.release_context();  // leaks the memory, because a late or failed device may still write to it
-    }
-
-    // True if no copy uses the buffer any more.
-    bool is_over() const noexcept {
-      try {
-        return !filled || filled->query();
-      } catch (...) {
-        return false;  // the device has failed
-      }
-    }
-
-    c10::DataPtr memory;
-    std::shared_ptr<c10::Event> filled;
-  };
-
-  bool find_idle(std::size_t bytes, buffer& found) TROUPE_REQUIRES(mutex);
-  std::vector<buffer> drop_idle(std::size_t bytes) TROUPE_REQUIRES(mutex);
-  bool fits(std::size_t bytes) const TROUPE_REQUIRES(mutex) { return used.in_use + used.idle + bytes <= budget; }
-
-  c10::Allocator* locked_memory = nullptr;
-  std::size_t budget = 0;
-  mutable checked_mutex mutex;
-  // By size; the buffer that came back first is at the front.
-  std::map<std::size_t, std::deque<buffer>> idle TROUPE_GUARDED_BY(mutex);
-  usage used TROUPE_GUARDED_BY(mutex);
-};
-
-host_buffers::host_buffers(c10::DeviceType type, std::size_t budget) : shelf_(std::make_shared<shelf>()) {
-  shelf_->locked_memory = at::globalContext().getPinnedMemoryAllocator(type);
-  shelf_->budget = budget;
-}
-
-// Moves the first idle buffer of `bytes` bytes that no copy uses to `found`. Returns false if there is none.
-bool host_buffers::shelf::find_idle(std::size_t bytes, buffer& found) {
-  const auto some = idle.find(bytes);
-  if (some == idle.end()) return false;
-  auto& buffers = some->second;
-  const auto first = std::find_if(buffers.begin(), buffers.end(), [](const buffer& each) { return each.is_over(); });
-  if (first == buffers.end()) return false;
-  found = std::move(*first);
-  buffers.erase(first);
-  used.idle -= bytes;
-  if (buffers.empty()) idle.erase(some);
-  return true;
-}
-
-// Removes idle buffers, the largest first, until `bytes` more bytes fit into the budget. Returns the removed buffers. The
-// caller frees them without the lock, because freeing is slow.
-std::vector<host_buffers::shelf::buffer> host_buffers::shelf::drop_idle(std::size_t bytes) {
-  std::vector<buffer> gone;
-  for (auto above = idle.end(); !fits(bytes) && above != idle.begin();) {
-    buffer found;
-    if (find_idle(std::prev(above)->first, found))
-      gone.push_back(std::move(found));
-    else
-      --above;  // copies still use all buffers of that size
-  }
-  return gone;
-}
-
-at::Tensor host_buffers::allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled) {
-  const auto options = like.options().device(at::kCPU);
-  const std::size_t bytes = std::bit_ceil(std::max(like.nbytes(), page));
-  auto own = std::make_shared<shelf::buffer>();
-  std::vector<shelf::buffer> gone;
-  {
-    const checked_lock lock(shelf_->mutex);
-    if (!shelf_->find_idle(bytes, *own)) {
-      if (shelf_->used.in_use + bytes <= shelf_->budget) gone = shelf_->drop_idle(bytes);
-      if (!shelf_->fits(bytes)) {
-        ++shelf_->used.refused;
-        return at::empty_strided(like.sizes(), like.strides(), options);
-      }
-    }
-    shelf_->used.in_use += bytes;
-  }
-  try {
-    gone.clear();
-    if (!own->memory) own->memory = shelf_->locked_memory->allocate(bytes);
-    own->filled = std::move(filled);
-    const auto let_go = [shelf = shelf_, own, bytes](void*) {
-      const checked_lock lock(shelf->mutex);
-      shelf->used.in_use -= bytes;
-      shelf->used.idle += bytes;
-      shelf->idle[bytes].push_back(std::move(*own));
-    };
-    return at::from_blob(own->memory.get(), like.sizes(), like.strides(), let_go, options);
-  } catch (...) {
-    const checked_lock lock(shelf_->mutex);
-    shelf_->used.in_use -= bytes;
-    throw;
-  }
-}
-
-host_buffers::usage host_buffers::used() const {
-  const checked_lock lock(shelf_->mutex);
-  return shelf_->used;
-}
-
-c10::Stream arrival_stream(c10::Device device) {
-  static checked_mutex mutex;
-  static auto* const all TROUPE_GUARDED_BY(mutex) = new std::map<c10::DeviceIndex, c10::Stream>;
-  const checked_lock lock(mutex);
-  const auto known = all->find(device.index());
-  if (known != all->end()) return known->second;
-  return all->emplace(device.index(), c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)).first->second;
-}
 
 bool staged::offers(const at::Tensor& tensor) const {
   return !made.empty() && (for_itself ? is_stageable(tensor) : is_offerable(tensor));

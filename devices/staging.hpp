@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tests: tests/devices/staging_test.cpp, tests/devices/host_buffers_test.cpp
+// Tests: tests/devices/staging_test.cpp
 #pragma once
 
 #include <cstddef>
@@ -19,45 +19,12 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <troupe/devices/device_codec.hpp>
+#include <troupe/devices/host_buffers.hpp>
 #include <troupe/devices/memory_sharing.hpp>
 #include <troupe/messages/mutex.hpp>
 #include <troupe/messages/packed_tensors.hpp>
 
 namespace troupe::devices {
-
-/// A pool of page-locked host memory for copies between host and device. The pool reuses its buffers, because locking pages is
-/// slow and locked memory is scarce. While a copy still uses a buffer, the next tensor gets another buffer. It gets ordinary
-/// memory if the budget allows no further buffer.
-///   HB-1  the locked bytes, in use and idle, never exceed the budget. Idle buffers are freed for new ones. A tensor that still
-///         does not fit gets ordinary memory, so allocate() neither waits nor fails.
-///   HB-2  a buffer holds one tensor at a time. The buffer becomes idle when the last reference to its tensor is dropped, on
-///         any thread.
-///   HB-3  a buffer has at most twice the bytes asked for, and at least one page.
-///   HB-4  while a copy uses a buffer, the buffer gets no other tensor and is not freed, even if its tensor is gone. No thread
-///         waits for the copy. If the pool is destroyed before the copy has ended, the memory of the buffer leaks.
-///   HB-5  tensors may outlive the pool.
-/// Any thread may use the pool.
-class host_buffers {
- public:
-  /// `type`: the type of the accelerators to or from which tensors are copied. `budget`: the largest number of locked bytes.
-  host_buffers(c10::DeviceType type, std::size_t budget);
-
-  /// Returns a CPU tensor with the sizes, strides and dtype of `like`, which must be dense. The elements are not initialised.
-  /// The caller must record the event `filled` on the stream of the copy, after the copy and before dropping the tensor.
-  /// Without `filled`, the buffer is idle as soon as the tensor is dropped.
-  at::Tensor allocate(const at::Tensor& like, std::shared_ptr<c10::Event> filled = nullptr);
-
-  struct usage {
-    std::size_t in_use = 0;   // locked bytes that tensors use
-    std::size_t idle = 0;     // locked bytes that wait for the next tensor
-    std::size_t refused = 0;  // tensors that got ordinary memory
-  };
-  usage used() const;
-
- private:
-  struct shelf;
-  std::shared_ptr<shelf> shelf_;
-};
 
 /// For each device: the event that happens when the elements of its tensors are made.
 using made_events = std::vector<std::pair<c10::Device, std::shared_ptr<shared_event>>>;
@@ -117,10 +84,7 @@ struct staged {
 /// Any thread may use the object.
 class staging {
  public:
-  static constexpr std::size_t default_budget = std::size_t{256} << 20;
-  static constexpr std::size_t part_bytes = std::size_t{4} << 20;
-
-  explicit staging(std::size_t budget = default_budget) : budget_(budget) {}
+  explicit staging(std::size_t budget = host_buffers::default_budget) : budget_(budget) {}
 
   /// `offers`: whether the tensors that is_offerable() allows are offered. `in_parts`: whether the caller sends large tensors
   /// as their parts come.
@@ -160,16 +124,13 @@ inline constexpr std::size_t least_offered = std::size_t{64} << 10;
 /// because nobody would look whether its bytes are 0 or 1.
 bool is_offerable(const at::Tensor& tensor);
 
-/// Returns the stream on which arriving tensors are copied to `device`. All threads use the same stream.
-c10::Stream arrival_stream(c10::Device device);
-
 /// Moves tensors that arrived in a message to `devices`, which has one device for each tensor. First the current stream of each
 /// device in `made` waits for the event.
 ///   AV-1  the copies are queued on the arrival streams of the devices, so they do not wait for earlier work on other streams.
 ///         They read page-locked memory. The current stream of each device waits for its copies.
 ///   AV-2  the calling thread does not wait for a device, unless the budget of page-locked memory is spent
-///         (staging::default_budget for the process). When the function returns, the memory of the tensors that arrived may be
-///         overwritten.
+///         (host_buffers::default_budget for the process). When the function returns, the memory of the tensors that arrived
+///         may be overwritten, but for that of a landing.
 ///   AV-3  a tensor that is on its device already is not copied. Its memory is not used again before work ends that is on the
 ///         current stream. A tensor that goes from its device to the CPU makes the thread wait.
 ///   AV-4  several tensors of fewer than `least_offered` bytes go to a device in one copy. The current stream unpacks them.

@@ -23,7 +23,7 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
     return elements.size() == 0 ? nullptr : "a piece that calls a transfer off brings elements";
   }
   arrival* found = nullptr;
-  if (const char* why = begin(which, {about.total, about.offset, elements.size()}, found)) return why;
+  if (const char* why = begin(which, {about.total, about.offset, elements.size(), about.destination}, found)) return why;
   std::memcpy(static_cast<char*>(found->elements.mutable_data()) + about.offset, elements.data(), elements.size());
   found->came += elements.size();
   return nullptr;
@@ -33,6 +33,11 @@ void arriving_tensors::limit_sender(std::uint64_t bytes, std::size_t transfers) 
   checked_lock lock(mutex_);
   most_of_sender_ = bytes;
   most_transfers_ = transfers;
+}
+
+void arriving_tensors::use_memory_for_devices(memory_for_device make) {
+  checked_lock lock(mutex_);
+  memory_for_device_ = make;
 }
 
 void arriving_tensors::take_offers(node_id sender, std::uint64_t process, const memory_mark& drawn) {
@@ -162,7 +167,7 @@ const char* arriving_tensors::begin(const key& which, const extent& piece, arriv
   if (!may_come(sender == waiting_.end() ? account{} : sender->second, piece))
     return refuse(which, "more elements of its sender wait for their messages than this node keeps of one sender");
   if (piece.offset == 0) {
-    auto elements = on_device ? c10::Storage() : memory_.make(piece.total);  // first, because it may throw
+    auto elements = on_device ? c10::Storage() : memory_for(piece);  // first, because it may throw
     auto& of = waiting_[which.first];
     arrivals_[which] = {++last_, std::move(elements), piece.total, 0, 0, on_device};
     of.announced += piece.total;
@@ -178,6 +183,12 @@ const char* arriving_tensors::begin(const key& which, const extent& piece, arriv
   return nullptr;
 }
 
+c10::Storage arriving_tensors::memory_for(const extent& piece) {
+  if (memory_for_device_ != nullptr && !piece.destination.is_cpu())
+    if (auto elements = memory_for_device_(piece.destination, piece.total)) return elements;
+  return memory_.make(piece.total);
+}
+
 c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::uint64_t bytes) {
   checked_lock lock(mutex_);
   const auto found = arrivals_.find({from.value, transfer});
@@ -185,6 +196,12 @@ c10::Storage arriving_tensors::take(node_id from, std::uint64_t transfer, std::u
   const arrival taken = found->second;
   end(found);
   return taken.came == taken.total && taken.total == bytes ? taken.elements : c10::Storage{};
+}
+
+std::pair<c10::Storage, std::uint64_t> arriving_tensors::look_at(node_id from, std::uint64_t transfer) const {
+  checked_lock lock(mutex_);
+  const auto found = arrivals_.find({from.value, transfer});
+  return found != arrivals_.end() ? std::pair(found->second.elements, found->second.came) : std::pair(c10::Storage(), 0UL);
 }
 
 void arriving_tensors::end(node_id from, std::uint64_t transfer) {

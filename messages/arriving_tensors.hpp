@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include <c10/core/Device.h>
 #include <c10/core/Storage.h>
 #include <caf/byte.hpp>
 #include <caf/fwd.hpp>
@@ -22,7 +23,8 @@ namespace troupe {
 /// tensor_piece calls add() with its elements. read() adds the elements that a tensor_offer names; reading a small offer calls
 /// read_at_once(). Reading the message with the tensors calls take(), which removes the elements. Any thread may call any
 /// function.
-///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces.
+///   AT-1  a transfer holds only as much memory as was received or read for it, whatever size it announces. Memory for a device
+///         is the exception: it comes from a pool with a limit (devices/landing.hpp).
 ///   AT-2  take() hands out the elements of a transfer only if all have come, from the first byte to the last, without a gap.
 ///   AT-3  if a piece does not fit its transfer, nothing of the transfer is kept.
 ///   AT-4  limit_sender() limits how many bytes and transfers of one sender wait to be taken. The transfers of a sender
@@ -44,6 +46,10 @@ class arriving_tensors {
 
   /// Sets how many bytes and transfers of one sender may wait. Before the first call, the limits are 8 GiB and most_transfers.
   void limit_sender(std::uint64_t bytes, std::size_t transfers = most_transfers);
+
+  /// Gives memory for the elements of a tensor for a device. An empty storage: ordinary memory will do.
+  using memory_for_device = c10::Storage (*)(c10::Device device, std::uint64_t bytes);
+  void use_memory_for_devices(memory_for_device make);
 
   /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops its
   /// transfer. Returns null, or why the piece is refused.
@@ -86,6 +92,10 @@ class arriving_tensors {
   /// Ends a transfer and returns its elements. Returns an empty storage if the transfer is not complete or has another size.
   c10::Storage take(node_id from, std::uint64_t transfer, std::uint64_t bytes);
 
+  /// The elements of a transfer that was not taken yet, and how many bytes of them are there. Empty if there is no such
+  /// transfer.
+  std::pair<c10::Storage, std::uint64_t> look_at(node_id from, std::uint64_t transfer) const;
+
   /// Ends a transfer whose message can't be read.
   void end(node_id from, std::uint64_t transfer);
 
@@ -119,6 +129,7 @@ class arriving_tensors {
     std::uint64_t total;
     std::uint64_t offset;
     std::uint64_t bytes;
+    c10::Device destination = c10::Device(c10::kCPU);
   };
 
   // Finds the arrival that a piece belongs to, and begins the piece. Returns null, or why the piece is refused. If the piece is
@@ -133,7 +144,10 @@ class arriving_tensors {
   found_arrival end(found_arrival which) TROUPE_REQUIRES(mutex_);
   void end(const key& which) TROUPE_REQUIRES(mutex_);
 
+  c10::Storage memory_for(const extent& piece) TROUPE_REQUIRES(mutex_);
+
   mutable checked_mutex mutex_;
+  memory_for_device memory_for_device_ TROUPE_GUARDED_BY(mutex_) = nullptr;
   tensor_memory memory_ TROUPE_GUARDED_BY(mutex_);
   std::map<key, arrival> arrivals_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;                     // number of the newest arrival

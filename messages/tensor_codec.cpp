@@ -226,13 +226,13 @@ bool holds_only_bools(const at::Tensor& tensor) {
 }
 
 // Returns the elements that came ahead of the message, as a tensor without a shape; undefined if the elements did not come. The
-// elements may be on a device, and then no second tensor gets them.
+// elements may be on a device, or in memory for one, and then no second tensor gets them.
 at::Tensor take_ahead(const wire::Tensors& header, caf::deserializer& source, cursor& at, at::ScalarType dtype) {
   const auto transfer = header.ahead(at.component);
   const auto bytes = header.payloads(at.component);
   c10::Storage storage;
   for (const auto& [number, elements] : at.came)
-    if (number == transfer && elements.nbytes() == bytes && elements.device().is_cpu()) storage = twin_of(elements);
+    if (number == transfer && elements.nbytes() == bytes && can_have_twin(elements)) storage = twin_of(elements);
   if (!storage) {
     if (auto* arriving = arriving_at(source)) storage = arriving->take({header.ahead_from()}, transfer, bytes);
     if (storage) at.came.emplace_back(transfer, storage);

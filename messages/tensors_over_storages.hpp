@@ -21,8 +21,15 @@ inline at::Tensor tensor_over(c10::Storage storage, at::ScalarType dtype) {
                                                   c10::scalarTypeToTypeMeta(dtype));
 }
 
+/// Whether the storage can have twins: tensor_memory has made it, or it is a twin.
+inline bool can_have_twin(const c10::Storage& storage) {
+  const auto& impl = *storage.unsafeGetStorageImpl();
+  return storage.device().is_cpu() &&
+         (c10::impl::cow::has_simple_data_ptr(impl) || c10::impl::cow::is_cow_data_ptr(impl.data_ptr()));
+}
+
 /// Makes another storage with the same elements. When one of the two storages is written to, its elements are copied first
-/// (copy on write). Pre: tensor_memory has made the storage.
+/// (copy on write). Pre: can_have_twin(storage).
 inline c10::Storage twin_of(const c10::Storage& storage) {
   auto twin = c10::impl::cow::lazy_clone_storage(*storage.unsafeGetStorageImpl());
   TROUPE_EXPECT(twin);

@@ -362,6 +362,7 @@ void fields(auto& a, is<tensor_piece> auto& x) {
   a(x.transfer, &h::transfer, &h::set_transfer);
   a(x.total, &h::total, &h::set_total);
   a(x.offset, &h::offset, &h::set_offset);
+  a(x.destination, &h::destination, &h::set_destination);
 }
 
 void fields(auto& a, is<request_mark> auto& x) {

@@ -41,7 +41,9 @@ class reader;
 
 template <class Number, class T>
 Number value_of(const T& x) {
-  if constexpr (requires { x.value; })
+  if constexpr (std::same_as<T, c10::Device>)
+    return wire_number(x).value_or(0);
+  else if constexpr (requires { x.value; })
     return x.value;
   else
     return static_cast<Number>(x);
@@ -49,7 +51,9 @@ Number value_of(const T& x) {
 
 template <class Number, class T>
 complaint parse_value(const Number& from, T& x) {
-  if constexpr (std::same_as<T, wire_format>) {
+  if constexpr (std::same_as<T, c10::Device>) {
+    x = wire_device(from).value_or(c10::Device(c10::kCPU));  // as for a node that does not know the device
+  } else if constexpr (std::same_as<T, wire_format>) {
     x = wire_format_of(from).value_or(wire_format::exact);  // a newer node may name a format that this version does not know
   } else if constexpr (std::same_as<T, member_state>) {
     if (from > static_cast<Number>(member_state::left)) return "news holds a state that is unknown";

@@ -105,7 +105,7 @@ void calling_desk::carry_out(const job_ptr& job, const calls_made::ship& what) {
   if (!transfers_.goes_ahead(job->to, payload.tensors))
     return !payload.ahead.unfinished ? shipped() : fail(error(errc::peer_down, "it went down"));
   carry_out(job, calls_made::limit{what.call});
-  transfers_.ship(job->to, payload.tensors, payload.ahead, shipped, fail);
+  transfers_.ship(job->to, payload.tensors, payload.devices, payload.ahead, shipped, fail);
 }
 
 void calling_desk::carry_out(const job_ptr& job, const calls_made::ask&) {

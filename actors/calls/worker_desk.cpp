@@ -87,7 +87,7 @@ void worker_desk::answer(const job_ptr& job) {
     on(calls_taken::answer_left{job->number});
   };
   const bool is_ahead = job->answer && transfers_.goes_ahead(caller, payload.tensors);
-  if (is_ahead) return transfers_.ship(caller, payload.tensors, payload.ahead, leave, fail);
+  if (is_ahead) return transfers_.ship(caller, payload.tensors, payload.devices, payload.ahead, leave, fail);
   !payload.ahead.unfinished ? leave() : fail(error(errc::peer_down, "it went down"));
 }
 

@@ -109,7 +109,8 @@ using outgoing_joint_ptr = std::shared_ptr<outgoing_joint>;
 struct outgoing_gradients {
   node_id to;
   propagate_gradients message;
-  send_credits::credit credit = {};  // given back when the other node has taken the message; empty for small messages
+  std::vector<c10::Device> devices = {};  // of the gradients on this node; empty if all are on the CPU
+  send_credits::credit credit = {};       // given back when the other node has taken the message; empty for small messages
 };
 using outgoing_gradients_ptr = std::shared_ptr<outgoing_gradients>;
 

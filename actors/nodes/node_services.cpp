@@ -8,6 +8,7 @@
 #include <troupe/actors/future.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/nodes/serve_request.hpp>
+#include <troupe/devices/landing.hpp>
 
 namespace troupe::nodes {
 
@@ -71,6 +72,7 @@ void live_on(node_services& services, caf::actor_system& system, network::shared
   if (multiplexer != nullptr) network.peers = multiplexer->peers();
   services.departures.emplace(
     system, [own = network.peers.own](caf::actor_id courier) { return own->add(courier, gate::own_actors::kind::inner); });
+  if (arriving != nullptr) arriving->use_memory_for_devices(devices::landing::make);
   if (multiplexer == nullptr) return;
   multiplexer->set_idle_work(services.garbage.tidy());
   if (const auto& proof = multiplexer->gate().proof())

@@ -141,8 +141,8 @@ class gradient_outlet : public engine::outlet {
             contracts::send_credits::credit credit, engine::way_back back) {
     const bool large = transfers::any_large(message.gradients);
     if (arriving.events.empty() && !large && !credit) return caf::anon_send(to, std::move(message));
-    auto leaving =
-      std::make_shared<contracts::outgoing_gradients>(contracts::outgoing_gradients{id, std::move(message), std::move(credit)});
+    auto leaving = std::make_shared<contracts::outgoing_gradients>(
+      contracts::outgoing_gradients{id, std::move(message), arriving.devices, std::move(credit)});
     if (arriving.events.empty()) return caf::anon_send(services_.actors.gateway, std::move(leaving));
     auto initiator = peers_.gateway(work_->context.node);
     auto compress = [here = uses<with_directory, with_outbox>(services_), leaving, back] {

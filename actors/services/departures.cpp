@@ -54,7 +54,7 @@ void departures::post_in_steps(devices::staged what, std::function<devices::stag
       failure = too_late();
     } else {
       try {
-        auto& [who, hold] = couriers_[what.events.front()->device_index()];
+        auto& [who, hold] = couriers_[(what.events.empty() ? what.devices.front() : what.events.front()->device()).index()];
         if (!who) {
           who = spawn_courier(system_);
           hold = guard_(who.id());

@@ -42,8 +42,8 @@ class departures {
 
   devices::staging stage;
 
-  /// Pre: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of the first
-  /// of these devices.
+  /// A parcel with tensors of several devices counts as a parcel of the first of these devices. Pre: `what` has events, or
+  /// names a device.
   void post(devices::staged what, std::function<void()> finish_contents, std::function<void(std::exception_ptr failure)> send);
   /// As post(), with contents in steps: `next_step` runs again when what it returned has come, until it returns nothing that is
   /// still to come.

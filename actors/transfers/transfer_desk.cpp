@@ -30,6 +30,9 @@
 #include <troupe/actors/support/deadline_clock.hpp>
 #include <troupe/actors/support/steady_clock.hpp>
 #include <troupe/actors/transfers/transfers_ahead.hpp>
+#include <troupe/devices/arrivals.hpp>
+#include <troupe/devices/landing.hpp>
+#include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -51,14 +54,16 @@ bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensor
   return here_.network.arriving != nullptr && to != here_.self.id() && any_large(tensors) && here_.directory.gateway(to);
 }
 
-void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send,
-                         std::function<void(const error& why)> fail) {
+void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& destinations,
+                         sent_ahead& ahead, std::function<void()> send, std::function<void(const error& why)> fail) {
   assert(here_.directory.gateway(to));
   ahead.from = here_.self.id();
-  auto large = transfers_ahead(tensors, ahead, last_, elements_);
-  for (const auto& each : large)
+  auto large = transfers_ahead(tensors, destinations, ahead, last_, leaving_);
+  for (const auto& each : large) {
+    auto& leaves = leaving_.at(each.number);
     for (const auto& [device, made] : ahead.made)
-      if (each.on_device && elements_.at(each.number).device() == device) made_.emplace(each.number, made);
+      if (each.on_device && leaves.elements.device() == device) leaves.made = made;
+  }
   ahead.made.clear();
   const auto unfinished = std::exchange(ahead.unfinished, nullptr);
   const auto coming = unfinished ? mark_coming(large, *unfinished) : coming_tensors();
@@ -72,7 +77,7 @@ void transfer_desk::ship(node_id to, const std::vector<at::Tensor>& tensors, sen
 transfer_desk::coming_tensors transfer_desk::mark_coming(std::vector<transfer>& large, const devices::unfinished& rest) const {
   coming_tensors result;
   for (auto& each : large) {
-    const auto& elements = elements_.at(each.number);
+    const auto& elements = leaving_.at(each.number).elements;
     if (!elements.is_cpu()) continue;
     const auto found = std::find_if(rest.coming.begin(), rest.coming.end(),
                                     [&](const auto& copy) { return copy.host.const_data_ptr() == elements.const_data_ptr(); });
@@ -134,7 +139,7 @@ void transfer_desk::send(const contracts::outgoing_gradients_ptr& what) {
   auto& message = what->message;
   if (!goes_ahead(what->to, message.gradients)) return send_now(what);
   ship(
-    what->to, message.gradients, message.ahead, [this, what] { send_now(what); },
+    what->to, message.gradients, what->devices, message.ahead, [this, what] { send_now(what); },
     [this, what](const error& why) { fail(*what, why); });
 }
 
@@ -184,8 +189,10 @@ void transfer_desk::carry_out(const ask_for_mark& what) {
 void transfer_desk::carry_out(const send_piece& what) {
   const auto gateway = here_.directory.gateway(what.to);
   if (!gateway) return;  // went_down() follows
-  tensor_piece piece{here_.self.id(), what.transfer, what.total, what.offset,
-                     bytes_of(elements_.at(what.transfer), what.offset, what.bytes)};
+  const auto& leaves = leaving_.at(what.transfer);
+  tensor_piece piece{
+    here_.self.id(),   what.transfer, what.total, what.offset, bytes_of(leaves.elements, what.offset, what.bytes),
+    leaves.destination};
   ask(what.to, gateway, std::move(piece),
       [this, to = what.to, number = what.piece](const caf::error& why, std::int64_t taken_ns) {
         take(piece_answered{to, number, why ? std::nullopt : std::optional(taken_ns)});
@@ -211,7 +218,8 @@ void transfer_desk::carry_out(const send_offer& what) {
 
 /// Says in the offer where the elements lie. False if other processes can't read this memory of the device.
 bool transfer_desk::complete(tensor_offer& offer, node_id to) {
-  const auto& elements = elements_.at(offer.transfer);
+  auto& leaves = leaving_.at(offer.transfer);
+  const auto& elements = leaves.elements;
   if (elements.is_cpu()) {
     offer.address = reinterpret_cast<std::uintptr_t>(elements.const_data_ptr()) + offer.offset;
     direct_.complete(offer, to);
@@ -219,16 +227,15 @@ bool transfer_desk::complete(tensor_offer& offer, node_id to) {
   }
   offer.process = this_process();
   if (is_of_this_process(to)) {
-    auto& kept = own_offers_[offer.transfer];
-    kept = devices::own_offers::all().add({elements, made_.at(offer.transfer)});
-    offer.allocation = *kept;
+    leaves.offer = devices::own_offers::all().add({elements, leaves.made});
+    offer.allocation = *leaves.offer;
     return true;
   }
   try {
     const auto place = devices::sharing_of(elements.device().type())->share(elements);
     offer.address = place.offset;
     offer.allocation = place.allocation;
-    offer.event = made_.at(offer.transfer)->handle();
+    offer.event = leaves.made->handle();
     return true;
   } catch (const c10::Error& why) {
     note_over_the_host(to, why.what_without_backtrace());
@@ -250,9 +257,10 @@ void transfer_desk::note_over_the_host(node_id to, const std::string& why) const
 
 /// The copy may make its thread wait (ST-1). So the courier begins the copy, when the elements are made.
 void transfer_desk::carry_out(const copy_to_host& what) {
-  own_offers_.erase(what.transfer);
-  const auto elements = elements_.at(what.transfer);
-  const auto made = made_.extract(what.transfer).mapped();
+  auto& leaves = leaving_.at(what.transfer);
+  leaves.offer = nullptr;
+  const auto elements = leaves.elements;
+  const auto made = std::exchange(leaves.made, nullptr);
   const auto copied = std::make_shared<contracts::host_copy>(contracts::host_copy{what.to, what.transfer, 0, {}, {}});
   const auto running = std::make_shared<devices::staged>();
   const auto tell = [copied, device = elements.device(), gateway = here_.actors.gateway](const std::exception_ptr& failure) {
@@ -277,15 +285,9 @@ void transfer_desk::carry_out(const copy_to_host& what) {
 
 void transfer_desk::was_copied(const contracts::host_copy& what) {
   if (what.end > 0) return take(elements_came{what.to, what.transfer, what.end, what.failure});
-  const auto found = elements_.find(what.transfer);
-  if (found != elements_.end() && !what.failure) found->second = what.elements;
+  const auto found = leaving_.find(what.transfer);
+  if (found != leaving_.end() && !what.failure) found->second.elements = what.elements;
   take(copied_to_host{what.to, what.transfer, what.failure});
-}
-
-void transfer_desk::carry_out(const let_go& what) {
-  elements_.erase(what.transfer);
-  made_.erase(what.transfer);
-  own_offers_.erase(what.transfer);
 }
 
 void transfer_desk::carry_out(const send_message& what) {
@@ -305,8 +307,32 @@ void transfer_desk::carry_out(const fail_message& what) {
 
 std::int64_t transfer_desk::came(const tensor_piece& piece) {
   TROUPE_EXPECT(here_.network.arriving != nullptr);
-  if (here_.directory.is_down(piece.from)) here_.network.arriving->drop(piece.from);
+  if (here_.directory.is_down(piece.from))
+    here_.network.arriving->drop(piece.from);
+  else if (!piece.destination.is_cpu())
+    move_on(piece);
   return support::steady_ns();
+}
+
+/// Makes the courier copy what has come to its device. A courier that is late does no harm: whoever moves the whole tensor
+/// copies what is left. If the elements come in ordinary memory, the courier prepares better memory for the next tensor.
+void transfer_desk::move_on(const tensor_piece& piece) const {
+  const auto [elements, there] = here_.network.arriving->look_at(piece.from, piece.transfer);
+  const bool has_landed = devices::landing::of(elements) != nullptr;
+  const bool is_due = has_landed ? there / devices::part_bytes > piece.offset / devices::part_bytes
+                                 : piece.offset == 0 && piece.total <= devices::landing::most_bytes;
+  if (!elements || !is_due || !devices::is_present(piece.destination)) return;
+  devices::staged nothing;
+  nothing.devices.push_back(piece.destination);
+  here_.departures->post(
+    std::move(nothing),
+    [elements = elements, there = there, to = piece.destination] {
+      if (auto* const landed = devices::landing::of(elements))
+        landed->copy_on(there);
+      else
+        devices::landing::prepare(to, elements.nbytes());
+    },
+    [](const std::exception_ptr&) {});
 }
 
 /// The error if this node may not read the memory of `process`, a process of node `from`; empty if this node may. The kernel

@@ -23,7 +23,7 @@
 #include <troupe/actors/transfers/direct_memory.hpp>
 #include <troupe/actors/transfers/memory_reader.hpp>
 #include <troupe/actors/transfers/shipments.hpp>
-#include <troupe/devices/own_offers.hpp>
+#include <troupe/actors/transfers/transfers_ahead.hpp>
 
 namespace troupe::transfers {
 
@@ -42,8 +42,9 @@ class transfer_desk {
   bool goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const;
   /// Sends the large tensors of a message, then calls `send`. Calls `fail` instead if a tensor could not be copied from its
   /// device; the receiver then drops the transfers. Calls neither if the node goes down before. Pre: the node is up.
-  void ship(node_id to, const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::function<void()> send,
-            std::function<void(const error& why)> fail);
+  /// `destinations`: the device of the receiver for each tensor, as far as this node knows; or empty.
+  void ship(node_id to, const std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& destinations, sent_ahead& ahead,
+            std::function<void()> send, std::function<void(const error& why)> fail);
   /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
   void call_off(node_id to, const sent_ahead& ahead) const;
   /// Sends gradients. Gradients that count for the send limit leave as a request: the other node answers when it has taken them
@@ -91,25 +92,24 @@ class transfer_desk {
   void carry_out(const send_message& what);
   void carry_out(const drop_message& what) { messages_.erase(what.message); }
   void carry_out(const fail_message& what);
-  void carry_out(const let_go& what);
+  void carry_out(const let_go& what) { leaving_.erase(what.transfer); }
   bool complete(tensor_offer& offer, node_id to);
   bool is_of_this_process(node_id to) const;
   void note_over_the_host(node_id to, const std::string& why) const;
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void was_read(const tensor_offer& offer);
+  void move_on(const tensor_piece& piece) const;
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;
   const used_services here_;
   lazy_memory_readers& readers_;
   shipments shipments_;
-  std::unordered_map<std::uint64_t, at::Tensor> elements_;                          // of transfers, by number
-  std::unordered_map<std::uint64_t, std::shared_ptr<devices::shared_event>> made_;  // of transfers on devices
-  std::unordered_map<std::uint64_t, devices::own_offers::kept> own_offers_;         // of transfers to nodes of this process
-  std::unordered_map<std::uint64_t, following_message> messages_;                   // messages that follow transfers, by number
-  std::deque<shipping_effect> due_;                                                 // not empty while effects are carried out
+  std::unordered_map<std::uint64_t, leaving_elements> leaving_;    // by number of the transfer
+  std::unordered_map<std::uint64_t, following_message> messages_;  // messages that follow transfers, by number
+  std::deque<shipping_effect> due_;                                // not empty while effects are carried out
   support::open_requests asked_;
-  direct_memory direct_;    // after elements_: its marks are overwritten before the elements are freed
+  direct_memory direct_;    // after leaving_: its marks are overwritten before the elements are freed
   std::uint64_t last_ = 0;  // number of the newest transfer or message
 };
 

@@ -29,20 +29,27 @@ bool any_large(const std::vector<at::Tensor>& tensors) {
   return together > most_together && largest >= large_bytes;
 }
 
-std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, sent_ahead& ahead, std::uint64_t& last,
-                                      std::unordered_map<std::uint64_t, at::Tensor>& elements) {
+std::vector<transfer> transfers_ahead(const std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& destinations,
+                                      sent_ahead& ahead, std::uint64_t& last,
+                                      std::unordered_map<std::uint64_t, leaving_elements>& leaving) {
   wire::Tensors unused;
   travelling_tensors forms;
   describe_tensors(tensors, unused, forms);
   ahead.transfers.assign(forms.size(), 0);
+  std::vector<c10::Device> to;  // the destination of each component
+  for (std::size_t i = 0; i < destinations.size(); ++i)
+    if (tensors[i].defined()) to.insert(to.end(), tensors[i].is_sparse() ? 2 : 1, destinations[i]);
   std::vector<transfer> result;
   for (std::size_t i = 0; i < forms.size(); ++i) {
     if (forms[i].is_cpu() && forms[i].nbytes() < large_bytes) continue;
     for (std::size_t before = 0; before < i; ++before)
       if (same_elements(forms[before], forms[i])) ahead.transfers[i] = ahead.transfers[before];
-    if (ahead.transfers[i] != 0) continue;
+    if (const auto shared = leaving.find(ahead.transfers[i]); shared != leaving.end()) {
+      shared->second.destination = c10::Device(c10::kCPU);  // memory for a device is for one tensor
+      continue;
+    }
     ahead.transfers[i] = ++last;
-    elements.emplace(last, forms[i]);
+    leaving.emplace(last, leaving_elements{forms[i], i < to.size() ? to[i] : c10::Device(c10::kCPU)});
     result.push_back({last, forms[i].nbytes(), !forms[i].is_cpu(), std::max<int>(forms[i].device().index(), 0)});
   }
   return result;

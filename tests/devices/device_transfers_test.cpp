@@ -26,6 +26,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
+#include <troupe/devices/arrivals.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -117,7 +118,8 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
       ahead.made = staged.made;
       BOOST_TEST(desk.goes_ahead(there, staged.tensors));
       desk.ship(
-        there, staged.tensors, ahead, [this] { ++messages; }, [this](const error& why) { failures.emplace_back(why.what()); });
+        there, staged.tensors, staged.devices, ahead, [this] { ++messages; },
+        [this](const error& why) { failures.emplace_back(why.what()); });
       BOOST_TEST(ahead.made.empty());
       staged = {};  // only the desk has the tensor now
     });
@@ -146,7 +148,7 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
     with_desk([](transfer_desk& desk) {
       sent_ahead ahead;
       desk.ship(
-        there, {}, ahead, [] {}, [](const error&) {});
+        there, {}, {}, ahead, [] {}, [](const error&) {});
     });
   }
 
@@ -165,7 +167,7 @@ struct fixture : simulated::fixture, folder_of_log, lone_services {
 BOOST_FIXTURE_TEST_CASE(come_whole_if_the_node_may_not_read_the_format, fixture) {  // OP-8
   who = {"another", node_id{8}, "192.0.2.3", 0, 0, {c10::Device(c10::kCPU), first}};
   services.directory.add(who, caf::actor_cast<caf::strong_actor_ptr>(sender), 1);
-  const auto x = at::ones({static_cast<std::int64_t>(devices::staging::part_bytes)}, at::device(first));
+  const auto x = at::ones({static_cast<std::int64_t>(devices::part_bytes)}, at::device(first));
   auto packed = services.outbox.pack({}, {x}, "the call", who.id, wire_format::bfloat16);
   auto& payload = packed.payload;
   for (int times = 0; times < 2; ++times) {
@@ -367,7 +369,7 @@ BOOST_FIXTURE_TEST_CASE(that_are_late_do_not_hold_up_the_desk_when_no_page_locke
   meet();
   reads = false;
   const auto all_locked = services.departures->stage.to_host(
-    {at::empty({static_cast<std::int64_t>(devices::staging::default_budget)}, at::device(first).dtype(at::kByte))});
+    {at::empty({static_cast<std::int64_t>(devices::host_buffers::default_budget)}, at::device(first).dtype(at::kByte))});
   all_locked.wait();
   const auto stream = simulated::new_stream();
   simulated::gate late(stream);

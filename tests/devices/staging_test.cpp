@@ -11,6 +11,7 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <troupe/devices/arrivals.hpp>
 #include <troupe/engine/torch_version.hpp>
 #include <troupe/messages/errors.hpp>
 
@@ -174,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_device_without_memory_for_small_tensors_is_an_error_that_
 }
 
 BOOST_AUTO_TEST_CASE(a_large_tensor_comes_to_the_host_in_parts_if_asked) {  // ST-1, ST-2, ST-7
-  constexpr std::int64_t size = (devices::staging::part_bytes * 5 / 2) / sizeof(float);
+  constexpr std::int64_t size = (devices::part_bytes * 5 / 2) / sizeof(float);
   auto made = at::arange(static_cast<double>(size)).to(first).view({-1, 2}).t();
   const auto expected = made.cpu();
   const auto small = at::ones({2}, at::device(first));
@@ -183,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_large_tensor_comes_to_the_host_in_parts_if_asked) {  // S
   BOOST_TEST((staged.rest->coming.size() == 2U && staged.events.size() == 1U));
   const auto& copy = staged.rest->coming[0];
   BOOST_TEST((copy.host.is_same(staged.tensors[0]) && copy.parts.size() == 3U));
-  BOOST_TEST(copy.parts[1].end == 2 * devices::staging::part_bytes);
+  BOOST_TEST(copy.parts[1].end == 2 * devices::part_bytes);
   BOOST_TEST((copy.parts[2].end == expected.nbytes() && !copy.parts[0].copied->query()));
   made.zero_();  // after the copy, on the same stream
   made.reset();
@@ -195,7 +196,7 @@ BOOST_AUTO_TEST_CASE(a_large_tensor_comes_to_the_host_in_parts_if_asked) {  // S
 }
 
 BOOST_AUTO_TEST_CASE(a_buffer_that_is_filled_in_parts_gets_no_other_tensor_before_the_last) {  // HB-4, ST-7
-  constexpr std::int64_t size = devices::staging::part_bytes * 2;
+  constexpr std::int64_t size = devices::part_bytes * 2;
   const auto made = at::ones({size}, at::device(first).dtype(at::kByte));
   simulated::gate late(default_stream);
   const auto* const used = stage.to_host({made}, false, true).tensors[0].const_data_ptr();
@@ -203,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_buffer_that_is_filled_in_parts_gets_no_other_tensor_befor
 }
 
 BOOST_AUTO_TEST_CASE(a_large_tensor_arrives_in_parts_that_use_little_locked_memory) {  // AV-1, AV-2
-  constexpr std::int64_t size = (devices::staging::part_bytes * 17 / 2) / sizeof(float);
+  constexpr std::int64_t size = (devices::part_bytes * 17 / 2) / sizeof(float);
   auto sent = at::arange(static_cast<double>(size)).view({-1, 4}).t();
   const auto expected = sent * 2;
   std::vector<at::Tensor> arrived{sent};

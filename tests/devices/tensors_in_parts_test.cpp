@@ -12,6 +12,7 @@
 #include <c10/core/StreamGuard.h>
 
 #include <troupe/actors/node_access.hpp>
+#include <troupe/devices/arrivals.hpp>
 #include <troupe/devices/staging.hpp>
 #include <troupe/troupe.hpp>
 
@@ -25,7 +26,7 @@ using namespace troupe::test;
 
 namespace {
 
-constexpr std::int64_t many = (devices::staging::part_bytes * 7 / 2) / sizeof(float) + 3;
+constexpr std::int64_t many = (devices::part_bytes * 7 / 2) / sizeof(float) + 3;
 
 struct nodes_with_parts : simulated::fixture {
   nodes_with_parts() {

@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cstring>
+#include <memory>
 
 #include <ATen/ATen.h>
 
@@ -9,9 +10,11 @@
 #include <troupe/messages/tensor_codec.hpp>
 
 #include "samples.hpp"
+#include "support/contains.hpp"
 #include "support/resident_memory.hpp"
 
 using namespace troupe;
+using test::contains;
 using testing::bytes;
 
 namespace {
@@ -19,6 +22,17 @@ namespace {
 constexpr node_id a{7};
 constexpr node_id b{8};
 constexpr std::uint64_t page = arriving_tensors::least_bytes;
+
+constexpr c10::Device gpu(c10::DeviceType::CUDA, 0);
+
+/// Memory that belongs to something besides its elements.
+c10::Storage memory_for_device(std::uint64_t size) {
+  auto owner = std::make_unique<bytes>(size);
+  void* const elements = owner->data();
+  const auto release = [](void* self) { delete static_cast<bytes*>(self); };
+  return c10::Storage(c10::Storage::use_byte_size_t(), static_cast<std::int64_t>(size),
+                      c10::DataPtr(elements, owner.release(), release, c10::Device(at::kCPU)));
+}
 
 /// Adds the bytes [offset, offset + size) of a transfer whose byte i is i % 251. Returns what is wrong.
 std::string add(arriving_tensors& to, node_id from, std::uint64_t number, std::uint64_t total, std::uint64_t offset,
@@ -246,6 +260,43 @@ BOOST_AUTO_TEST_CASE(tensors_that_came_as_one_transfer_are_apart) {  // WI-6
   BOOST_TEST(at::equal(came.tensors[0], at::arange(3000.) * 2));
   BOOST_TEST(at::equal(came.tensors[1], at::arange(3000.) + 1));
   BOOST_TEST(at::equal(came.tensors[2], at::arange(3000.)));
+}
+
+BOOST_AUTO_TEST_CASE(tensors_for_a_device_come_in_memory_for_it_if_there_is_any) {  // AT-1
+  const auto memory = [](c10::Device device, std::uint64_t size) {
+    return device == gpu && size == 2 * page ? memory_for_device(size) : c10::Storage();
+  };
+  const auto is_for_device = [](const c10::Storage& elements) {
+    return elements.data_ptr().get_deleter() == memory_for_device(1).data_ptr().get_deleter();
+  };
+  arriving_tensors all;
+  const auto come = [&](c10::Device device, std::uint64_t size) {
+    bytes elements(size);
+    for (std::size_t i = 0; i < size; ++i) elements[i] = static_cast<char>(i % 251);
+    BOOST_TEST(all.add({a, 1, size, 0, {}, device}, caf::as_bytes(caf::make_span(elements))) == nullptr);
+    BOOST_TEST(all.look_at(a, 1).second == size);
+    const auto came = all.take(a, 1, size);
+    BOOST_TEST(counts_up(came, size));
+    return is_for_device(came);
+  };
+  BOOST_TEST(!come(gpu, 2 * page));
+  all.use_memory_for_devices(memory);
+  BOOST_TEST(come(gpu, 2 * page));
+  BOOST_TEST(!come(gpu, page));
+  BOOST_TEST(!come(c10::Device(at::kCPU), 2 * page));
+  BOOST_TEST((!all.look_at(a, 1).first && all.look_at(a, 1).second == 0U));
+}
+
+BOOST_AUTO_TEST_CASE(memory_for_a_device_is_for_one_tensor) {
+  testing::arrived().use_memory_for_devices([](c10::Device, std::uint64_t size) { return memory_for_device(size); });
+  autograd_message message;
+  message.tensors = {at::arange(2000.), at::arange(2000.)};
+  message.ahead = {a, {5, 5}};
+  tensor_piece whole{a, 5, 8000, 0, bytes_of(message.tensors[0], 0, 8000), gpu};
+  BOOST_REQUIRE(!testing::decode(testing::encoded(whole), whole));
+  const auto why = why_not_read(testing::encoded(message));
+  testing::arrived().use_memory_for_devices(nullptr);
+  BOOST_TEST(contains(why, "tensor 1 should have come ahead of the message"), why);
 }
 
 BOOST_AUTO_TEST_CASE(a_message_whose_tensors_should_have_come_ahead_and_did_not_is_refused) {

@@ -250,6 +250,10 @@ tensor_piece whole_transfer(generator& random, node_id from, std::uint64_t numbe
   return {from, number, elements.nbytes(), 0, elements};
 }
 
+void fill(generator& random, c10::Device& x) {
+  x = c10::Device(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(random() % 128));
+}
+
 void fill(generator& random, std::vector<bool>& x) {
   x.resize(16);
   for (auto&& bit : x) bit = make<bool>(random);

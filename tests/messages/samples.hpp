@@ -87,8 +87,8 @@ template <plain T>
 auto members(T& x) {
   constexpr auto count = member_count<std::remove_const_t<T>>();
   if constexpr (is<T, tensor_piece>) {  // its elements are with those that arrive
-    auto& [a, b, c, d, elements] = x;
-    return std::tie(a, b, c, d);
+    auto& [a, b, c, d, elements, destination] = x;
+    return std::tie(a, b, c, d, destination);
   } else if constexpr (is<T, call_request>) {  // the last member never travels
     auto& [a, b, c, d, e, f, g, h, i, j, from_itself] = x;
     return std::tie(a, b, c, d, e, f, g, h, i, j);
@@ -169,6 +169,7 @@ void fill(generator& random, std::vector<autocast_mode>& x);
 /// Turns some of the tensors into packed ones.
 void pack_some(generator& random, std::vector<at::Tensor>& tensors, std::vector<packing>& packings);
 void fill(generator& random, std::vector<bool>& x);
+void fill(generator& random, c10::Device& x);
 void fill(generator& random, std::vector<c10::Device>& x);
 template <class T>
 void fill(generator& random, std::vector<T>& xs);

@@ -223,6 +223,15 @@ std::uint64_t arriving_tensors::bytes() const {
   return result;
 }
 
+bool arriving_tensors::trim() {
+  std::optional<tensor_memory> memory;
+  {
+    checked_lock lock(mutex_);
+    memory = memory_;
+  }
+  return memory->trim();
+}
+
 arriving_tensors* arriving_at(caf::deserializer& source) noexcept {
   auto* unit = source.context();
   if (unit == nullptr) return nullptr;

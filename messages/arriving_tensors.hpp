@@ -105,6 +105,11 @@ class arriving_tensors {
   /// Returns the number of bytes that have come and were not taken.
   std::uint64_t bytes() const;
 
+  /// The most memory that is kept for later transfers while transfers come. trim() frees the part beyond
+  /// tensor_memory::kept_bytes that was not used since the call before. Returns whether more than this part is kept.
+  static constexpr std::size_t most_kept = std::size_t{512} << 20;
+  bool trim();
+
  private:
   struct arrival {
     std::uint64_t number = 0;  // of the transfer, and of how often it has begun
@@ -148,7 +153,7 @@ class arriving_tensors {
 
   mutable checked_mutex mutex_;
   memory_for_device memory_for_device_ TROUPE_GUARDED_BY(mutex_) = nullptr;
-  tensor_memory memory_ TROUPE_GUARDED_BY(mutex_);
+  tensor_memory memory_ TROUPE_GUARDED_BY(mutex_){most_kept};
   std::map<key, arrival> arrivals_ TROUPE_GUARDED_BY(mutex_);
   std::uint64_t last_ TROUPE_GUARDED_BY(mutex_) = 0;                     // number of the newest arrival
   std::map<std::uint64_t, drawn_mark> marks_ TROUPE_GUARDED_BY(mutex_);  // by sender

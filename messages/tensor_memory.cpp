@@ -2,6 +2,7 @@
 #include <troupe/messages/tensor_memory.hpp>
 
 #include <sys/mman.h>
+#include <algorithm>
 #include <new>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t front_bytes = 64;  // bytes of a block before its elements; keeps the alignment of the elements
 constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -25,6 +27,9 @@ struct tensor_memory::block {
   static block* map(std::size_t bytes) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc{};
+    // Zeroing pages of 4 KiB takes three times as long. The first ones stay small: a transfer may end after its first bytes.
+    if (bytes > 2 * huge_page_bytes)
+      ::madvise(static_cast<char*>(memory) + huge_page_bytes, bytes - huge_page_bytes, MADV_HUGEPAGE);
     return new (memory) block{bytes, nullptr};
   }
 
@@ -46,6 +51,7 @@ tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept
       block* found = *at;
       blocks_.erase(std::next(at).base());
       bytes_ -= found->bytes;
+      least_ = std::min(least_, bytes_);
       return found;
     }
   }
@@ -53,7 +59,7 @@ tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept
 }
 
 void tensor_memory::free_list::give(block* freed) noexcept {
-  if (freed->bytes > kept_bytes) {  // in the list, this block would displace all other blocks and then be freed too
+  if (freed->bytes > most_kept_) {  // in the list, this block would displace all other blocks and then be freed too
     freed->unmap();
     return;
   }
@@ -62,11 +68,12 @@ void tensor_memory::free_list::give(block* freed) noexcept {
     checked_lock lock(mutex_);
     blocks_.push_back(freed);
     bytes_ += freed->bytes;
-    while (bytes_ > kept_bytes) {
+    while (bytes_ > most_kept_) {
       bytes_ -= blocks_.front()->bytes;
       dropped.push_back(blocks_.front());
       blocks_.pop_front();
     }
+    least_ = std::min(least_, bytes_);
   }
   for (block* each : dropped) each->unmap();
 }
@@ -76,7 +83,26 @@ std::size_t tensor_memory::free_list::bytes() const {
   return bytes_;
 }
 
+bool tensor_memory::free_list::trim() {
+  std::vector<block*> dropped;
+  bool is_more_kept = false;
+  {
+    checked_lock lock(mutex_);
+    for (std::size_t unused = least_; bytes_ > kept_bytes && blocks_.front()->bytes <= unused; blocks_.pop_front()) {
+      unused -= blocks_.front()->bytes;
+      bytes_ -= blocks_.front()->bytes;
+      dropped.push_back(blocks_.front());
+    }
+    least_ = bytes_;
+    is_more_kept = bytes_ > kept_bytes;
+  }
+  for (block* each : dropped) each->unmap();
+  return is_more_kept;
+}
+
 std::size_t tensor_memory::kept() const { return free_->bytes(); }
+
+bool tensor_memory::trim() { return free_->trim(); }
 
 void tensor_memory::release(void* elements) noexcept {
   auto* freed = reinterpret_cast<block*>(static_cast<char*>(elements) - front_bytes);

@@ -48,6 +48,18 @@ constexpr std::chrono::milliseconds looks_again_after{2};
 constexpr std::chrono::nanoseconds least_for_writer =
   std::chrono::milliseconds(100);  // CAF's writer gets this time even if the deadline of the wish is nearer
 
+constexpr std::chrono::seconds trims_after{1};
+
+/// Frees memory of transfers from time to time, until little of it is kept. The clock stops before the node's arriving tensors go.
+void trim(support::deadline_clock& clock, arriving_tensors& arriving, const std::shared_ptr<std::atomic<bool>>& runs) {
+  clock.set(trims_after, [&clock, &arriving, runs] {
+    if (arriving.trim())
+      trim(clock, arriving, runs);
+    else
+      *runs = false;
+  });
+}
+
 }  // namespace
 
 bool transfer_desk::goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const {
@@ -311,7 +323,13 @@ std::int64_t transfer_desk::came(const tensor_piece& piece) {
     here_.network.arriving->drop(piece.from);
   else if (!piece.destination.is_cpu())
     move_on(piece);
+  trim_later();
   return support::steady_ns();
+}
+
+/// Memory of transfers is kept for the next ones. Makes the node free most of it when no transfer uses it any more.
+void transfer_desk::trim_later() {
+  if (!will_trim_->exchange(true)) trim(here_.deadlines, *here_.network.arriving, will_trim_);
 }
 
 /// Makes the courier copy what has come to its device. A courier that is late does no harm: whoever moves the whole tensor
@@ -403,6 +421,7 @@ void transfer_desk::was_read(contracts::incoming_offer& job) {
 void transfer_desk::was_read(const tensor_offer& offer) {
   if (here_.directory.is_down(offer.from)) here_.network.arriving->drop(offer.from);
   here_.directory.traffic.read(offer.from, offer.bytes);
+  trim_later();
 }
 
 void transfer_desk::wish(const contracts::capacity_wish_ptr& what) {

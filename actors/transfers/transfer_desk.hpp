@@ -2,6 +2,7 @@
 // Tests: tests/actors/transfers/earlier_builds_test.cpp, tests/actors/direct_reads_test.cpp, tests/actors/slow_readers_test.cpp
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -99,6 +100,7 @@ class transfer_desk {
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void was_read(const tensor_offer& offer);
   void move_on(const tensor_piece& piece) const;
+  void trim_later();
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;
@@ -109,6 +111,7 @@ class transfer_desk {
   std::unordered_map<std::uint64_t, following_message> messages_;  // messages that follow transfers, by number
   std::deque<shipping_effect> due_;                                // not empty while effects are carried out
   support::open_requests asked_;
+  const std::shared_ptr<std::atomic<bool>> will_trim_ = std::make_shared<std::atomic<bool>>(false);
   direct_memory direct_;    // after leaving_: its marks are overwritten before the elements are freed
   std::uint64_t last_ = 0;  // number of the newest transfer or message
 };

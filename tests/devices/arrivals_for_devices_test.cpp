@@ -43,6 +43,7 @@ struct desk_state {
 
 struct fixture : simulated::fixture, lone_services {
   fixture() : lone_services(true) {
+    services.deadlines.stand_still();
     receiver = system.spawn([this](caf::stateful_actor<desk_state>* self) -> caf::behavior {
       self->state.desk.emplace(self, services, services.memory_readers);
       return {[self](const tensor_piece& piece) { self->state.desk->came(piece); }};

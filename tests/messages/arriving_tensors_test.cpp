@@ -23,7 +23,7 @@ constexpr node_id a{7};
 constexpr node_id b{8};
 constexpr std::uint64_t page = arriving_tensors::least_bytes;
 
-constexpr c10::Device gpu(c10::DeviceType::CUDA, 0);
+const c10::Device gpu(c10::DeviceType::CUDA, 0);
 
 /// Memory that belongs to something besides its elements.
 c10::Storage memory_for_device(std::uint64_t size) {

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <troupe/messages/tensor_memory.hpp>
 
+#include "support/contains.hpp"
 #include "support/resident_memory.hpp"
 
 using namespace troupe;
@@ -51,6 +54,41 @@ BOOST_AUTO_TEST_CASE(freed_memory_is_used_again_up_to_a_limit) {  // TM-2
   BOOST_TEST(memory->kept() == kept);
   memory.reset();  // a storage may outlive the memory object
   std::memset(second.mutable_data(), 1, second.nbytes());
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_was_not_used_for_a_while_is_freed_down_to_a_limit) {  // TM-3
+  tensor_memory memory(512 * mebibyte);
+  const auto use = [&](int blocks) {
+    std::vector<c10::Storage> all;
+    for (int i = 0; i < blocks; ++i) all.push_back(memory.make(40 * mebibyte - 4096));
+  };
+  use(6);
+  BOOST_TEST(memory.kept() == 240 * mebibyte);
+  BOOST_TEST(memory.trim());  // all were in use since the start
+  BOOST_TEST(memory.kept() == 240 * mebibyte);
+  use(4);
+  BOOST_TEST(memory.trim());
+  BOOST_TEST(memory.kept() == 160 * mebibyte);
+  BOOST_TEST(!memory.trim());
+  BOOST_TEST(memory.kept() == 40 * mebibyte);
+  BOOST_TEST(!memory.trim());
+  BOOST_TEST(memory.kept() == 40 * mebibyte);
+  use(20);
+  BOOST_TEST(memory.kept() == 480 * mebibyte);
+}
+
+BOOST_AUTO_TEST_CASE(a_large_block_has_large_pages_but_for_its_first_ones) {  // TM-1
+  tensor_memory memory;
+  auto block = memory.make(32 * mebibyte);
+  auto* const bytes = static_cast<char*>(block.mutable_data());
+  const auto before = test::resident_kib();
+  bytes[0] = 1;
+  BOOST_TEST(test::resident_kib() - before < 512);
+  std::string choice;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), choice);
+  if (choice.empty() || test::contains(choice, "[never]")) return;  // this machine has no large pages
+  bytes[20 * mebibyte] = 1;
+  BOOST_TEST(test::resident_kib() - before >= 2048);
 }
 
 BOOST_AUTO_TEST_CASE(no_block_is_left_once_the_memory_and_its_storages_are_gone) {  // TM-2

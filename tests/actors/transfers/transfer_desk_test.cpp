@@ -14,7 +14,9 @@
 #include <ATen/ATen.h>
 #include <caf/actor_cast.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/byte.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/span.hpp>
 #include <caf/stateful_actor.hpp>
 
 #include <troupe/actors/contracts/jobs.hpp>
@@ -23,6 +25,7 @@
 #include <troupe/messages/caf_error.hpp>
 
 #include "actors/lone_services.hpp"
+#include "support/resident_memory.hpp"
 
 namespace {
 
@@ -99,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
   int sent = 0;
   with_desk([&](desk_of_sender& desk) {
     desk.ship(
-      refusing, {at::empty({1 << 20}, at::kByte)}, first, [&] { ++sent; },
+      refusing, {at::empty({1 << 20}, at::kByte)}, {}, first, [&] { ++sent; },
       [](const troupe::error&) {});  // the node draws its mark
   });
   run();
@@ -108,7 +111,7 @@ BOOST_FIXTURE_TEST_CASE(tensors_that_were_being_offered_leave_in_pieces_after_a_
   const auto before = pieces;
   with_desk([&](desk_of_sender& desk) {
     desk.ship(
-      refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, second, [&] { ++sent; },
+      refusing, {at::empty({2 * offered}, at::kByte), at::empty({6 * offered}, at::kByte)}, {}, second, [&] { ++sent; },
       [](const troupe::error&) {});
   });
   run();
@@ -122,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(a_mark_of_a_node_that_went_down_meanwhile_counts_no_more
   takes_offers = true;
   const auto ship = [&](desk_of_sender& desk) {
     desk.ship(
-      refusing, {at::empty({offered}, at::kByte)}, ahead, [] {}, [](const troupe::error&) {});
+      refusing, {at::empty({offered}, at::kByte)}, {}, ahead, [] {}, [](const troupe::error&) {});
   };
   with_desk([&](desk_of_sender& desk) {
     ship(desk);
@@ -153,7 +156,7 @@ BOOST_FIXTURE_TEST_CASE(a_message_waits_for_no_offer_that_its_receiver_reads_at_
       bool left_at_once = false;
       with_desk([&](desk_of_sender& desk) {
         desk.ship(
-          refusing, {at::empty({1 << 20}, at::kByte)}, ahead, [&] { left = true; }, [](const troupe::error&) {});
+          refusing, {at::empty({1 << 20}, at::kByte)}, {}, ahead, [&] { left = true; }, [](const troupe::error&) {});
         left_at_once = left;
       });
       run();
@@ -175,7 +178,7 @@ BOOST_FIXTURE_TEST_CASE(elements_are_kept_until_they_have_left, refusing_receive
       auto tensor = at::from_blob(
         elements.data(), {offered}, [&](void*) { freed = true; }, at::kByte);
       desk.ship(
-        refusing, {std::move(tensor)}, ahead, [&] { BOOST_TEST(offers == offers_before); }, [](const troupe::error&) {});
+        refusing, {std::move(tensor)}, {}, ahead, [&] { BOOST_TEST(offers == offers_before); }, [](const troupe::error&) {});
       BOOST_TEST(!freed);
     });
     run();
@@ -202,4 +205,32 @@ BOOST_AUTO_TEST_CASE(a_wish_for_capacity_fails_at_its_deadline_though_the_writer
   BOOST_TEST_REQUIRE(wish->result.ready());
   BOOST_CHECK_EXCEPTION(wish->result.get(), troupe::error,
                         [](const auto& why) { return why.code() == troupe::errc::deadline_passed; });
+}
+
+BOOST_AUTO_TEST_CASE(memory_of_transfers_is_kept_for_a_while) {  // TM-3
+  refusing_receiver all(true);
+  all.services.deadlines.stand_still();
+  constexpr std::uint64_t size = std::uint64_t{40} << 20;
+  const std::vector<caf::byte> elements(size, caf::byte{1});
+  const auto come = [&] {
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+      const troupe::tensor_piece piece{refusing, number, size, 0, {}};
+      BOOST_TEST(all.arriving.add(piece, caf::make_span(elements)) == nullptr);
+      all.with_desk([=](desk_of_sender& desk) { desk.came(piece); });
+      all.run();
+    }
+    for (std::uint64_t number = 1; number <= 3; ++number) all.arriving.take(refusing, number, size);
+  };
+  const auto before = troupe::test::resident_kib();
+  const auto kept_mib = [&] { return (troupe::test::resident_kib() - before) >> 10; };
+  come();
+  BOOST_TEST(kept_mib() > 110);
+  BOOST_TEST(all.services.deadlines.pending() == 1U);
+  all.services.deadlines.advance(std::chrono::seconds(1));  // it was in use a moment ago
+  BOOST_TEST(kept_mib() > 110);
+  all.services.deadlines.advance(std::chrono::seconds(1));
+  BOOST_TEST(kept_mib() < 50);
+  BOOST_TEST(all.services.deadlines.pending() == 0U);
+  come();
+  BOOST_TEST(all.services.deadlines.pending() == 1U);
 }

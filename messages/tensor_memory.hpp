@@ -16,8 +16,8 @@ namespace troupe {
 /// zero the pages of a new block, which takes as long as filling the block.
 ///   TM-1  a block takes no memory before something is written to it. From its third MiB on, it takes pages of 2 MiB where the
 ///         system has them.
-///   TM-2  at most `most_kept` bytes of free blocks are kept, namely the blocks that were freed last. No block is kept once this
-///         object and all its storages are gone.
+///   TM-2  at most `most_kept` bytes of free blocks are kept, namely the blocks that were freed last. No block is kept once
+///         this object and all its storages are gone.
 ///   TM-3  trim() frees blocks until `kept_bytes` are kept, but no blocks that were in use since the call before.
 class tensor_memory {
  public:

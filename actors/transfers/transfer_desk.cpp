@@ -50,7 +50,7 @@ constexpr std::chrono::nanoseconds least_for_writer =
 
 constexpr std::chrono::seconds trims_after{1};
 
-/// Frees memory of transfers from time to time, until little of it is kept. The clock stops before the node's arriving tensors go.
+/// Frees memory of transfers from time to time, until little of it is kept. The clock stops before `arriving` goes.
 void trim(support::deadline_clock& clock, arriving_tensors& arriving, const std::shared_ptr<std::atomic<bool>>& runs) {
   clock.set(trims_after, [&clock, &arriving, runs] {
     if (arriving.trim())

@@ -188,10 +188,6 @@ std::vector<double> times_after_pauses(std::chrono::microseconds pause, int runs
   return taken;
 }
 
-std::vector<double> answers_after_pauses(std::chrono::microseconds pause, bool loaded, int runs) {
-  return of_nodes(loaded, [=](node_pair& nodes) { return times_after_pauses(pause, runs, [&] { ask(nodes); }); });
-}
-
 std::vector<double> exchanges_after_pauses(std::chrono::microseconds pause, int runs) {
   const other_process server([](int, const auto& tell) { serve_echo(tell); });
   tcp_floor floor(server.told());
@@ -377,6 +373,10 @@ plot fairness_by_passes(bool quick) {
 }
 
 }  // namespace
+
+std::vector<double> answers_after_pauses(std::chrono::microseconds pause, bool loaded, int runs) {
+  return of_nodes(loaded, [=](node_pair& nodes) { return times_after_pauses(pause, runs, [&] { ask(nodes); }); });
+}
 
 std::vector<plot_definition> scheduling_plots() {
   return plots_of_group("scheduling", {{"scheduler_latency", scheduler_latency},

@@ -153,4 +153,8 @@ std::vector<plot_definition> shape_plots() {
                                   {"bubbles_by_micro_batches", bubbles_by_micro_batches}});
 }
 
+std::vector<double> all_to_all_ms(std::size_t nodes, int runs) {
+  return passes(*real_cluster::in_this_process(nodes), "all_to_all", nodes, us(0), runs);
+}
+
 }  // namespace troupe::bench

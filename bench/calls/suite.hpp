@@ -40,6 +40,10 @@ std::vector<double> caf_requests(int runs, std::size_t bytes = small_message, st
 std::vector<double> grpc_calls(int runs, std::size_t bytes);
 /// `bytes` bytes to another process and back over TCP, and nothing else.
 std::vector<double> tcp_exchanges(int runs, std::size_t bytes);
+/// A question to a node of another process and its answer, each after a pause. `loaded`: all cores compute meanwhile.
+std::vector<double> answers_after_pauses(std::chrono::microseconds pause, bool loaded, int runs);
+/// Milliseconds of a backward pass in which each of `nodes` nodes of this process calls each other one.
+std::vector<double> all_to_all_ms(std::size_t nodes, int runs);
 /// A call of troupe with two tensors of one element.
 std::vector<double> small_calls(carrier by, int runs);
 /// A call of troupe with one tensor of `bytes` bytes, which comes back.

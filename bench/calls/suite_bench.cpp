@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 
+#include "../support/peers.hpp"
 #include "suite.hpp"
 
 using namespace troupe::bench;
@@ -16,14 +19,13 @@ constexpr const char* example = "Example: suite_bench --only small_call_memory f
 
 double median(const std::vector<double>& values) { return percentile(values, 0.5); }
 
+using measurement = std::function<std::vector<double>()>;
+
 /// The medians of several turns, by measurement. The measurements take turns.
-template <class... Measure>
-std::vector<std::vector<double>> medians_of_turns(int turns, Measure... measure) {
-  std::vector<std::vector<double>> all(sizeof...(measure));
-  for (int turn = 0; turn < turns; ++turn) {
-    std::size_t i = 0;
-    (all[i++].push_back(median(in_own_process(measure))), ...);
-  }
+std::vector<std::vector<double>> medians_of_turns(int turns, const std::vector<measurement>& measurements) {
+  std::vector<std::vector<double>> all(measurements.size());
+  for (int turn = 0; turn < turns; ++turn)
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].push_back(median(in_own_process(measurements[i])));
   return all;
 }
 
@@ -51,15 +53,14 @@ row beside(const std::vector<std::vector<double>>& found, double (*figure)(const
 /// The figures are the least medians of the turns: what the code takes if nothing else runs.
 row call_by_caf(carrier by, bool quick) {
   const int runs = quick ? 100 : 5'000;
-  return beside(medians_of_turns(
-                  turns_of(quick), [=] { return caf_requests(runs); }, [=] { return small_calls(by, runs); }),
+  return beside(medians_of_turns(turns_of(quick), {[=] { return caf_requests(runs); }, [=] { return small_calls(by, runs); }}),
                 least);
 }
 
 row call_through_memory(bool quick) {
   const int runs = quick ? 100 : 5'000;
   const auto found = medians_of_turns(
-    turns_of(quick), [=] { return spinning_exchanges(runs); }, [=] { return small_calls(carrier::shared_memory, runs); });
+    turns_of(quick), {[=] { return spinning_exchanges(runs); }, [=] { return small_calls(carrier::shared_memory, runs); }});
   const auto floor = least(found[0]);
   const auto ours = least(found[1]);
   return {.value = {0, ours, floor},
@@ -136,10 +137,93 @@ row training(bool quick) {
     throw skipped("expected a Python with PyTorch " TROUPE_TORCH_VERSION
                   "; `make test-python` installs one, or set TROUPE_PYTHON");
   const training_size what{.steps = quick ? 4 : 20, .quick = quick};
-  return beside(
-    medians_of_turns(
-      quick ? 1 : 3, [=] { return tokens_of_pipelining(what); }, [=] { return std::vector{tokens_of_troupe(what, false)[0]}; }),
-    median);
+  return beside(medians_of_turns(quick ? 1 : 3, {[=] { return tokens_of_pipelining(what); },
+                                                 [=] { return std::vector{tokens_of_troupe(what, false)[0]}; }}),
+                median);
+}
+
+std::string size_text(std::size_t bytes) {
+  return bytes < 1 << 10   ? std::to_string(bytes) + " B"
+         : bytes < 1 << 20 ? std::to_string(bytes >> 10) + " KiB"
+                           : std::to_string(bytes >> 20) + " MiB";
+}
+
+/// A few runs for large sizes.
+int runs_of_size(std::size_t bytes, bool quick) {
+  return quick ? 2 : std::clamp(static_cast<int>((std::size_t{16} << 20) / bytes), 4, 300);
+}
+
+/// The row whose ratio is the worst for its bar: the smallest or the largest.
+row worst(const std::vector<row>& all, bool is_smallest) {
+  return *std::min_element(all.begin(), all.end(), [&](const row& one, const row& other) {
+    return is_smallest ? one.ratio < other.ratio : one.ratio > other.ratio;
+  });
+}
+
+/// Bytes there and back by size. CAF is left out where it takes several times as long as gRPC.
+row size_ladder(carrier by, bool quick) {
+  constexpr std::size_t largest = std::size_t{256} << 20;
+  constexpr std::size_t largest_of_caf = std::size_t{4} << 20;
+  std::vector<row> steps;
+  std::string text;
+  for (std::size_t bytes = 64; bytes <= (quick ? std::size_t{1} << 10 : largest); bytes *= 4) {
+    const int runs = runs_of_size(bytes, quick);
+    std::vector<measurement> all{[=] { return echo_calls(by, runs, bytes); }};
+    if (has_grpc()) all.push_back([=] { return grpc_calls(runs, bytes); });
+    if (bytes <= largest_of_caf || !has_grpc()) all.push_back([=] { return caf_requests(runs, bytes); });
+    const auto found = medians_of_turns(quick ? 1 : 3, all);
+    const auto ours = least(found[0]);
+    auto peer = least(found[1]);
+    for (const auto& each : found)
+      if (&each != &found[0]) peer = std::min(peer, least(each));
+    steps.push_back({.value = {peer, ours, 0}, .ratio = peer / ours, .note = size_text(bytes)});
+    char step[32];
+    std::snprintf(step, sizeof step, ", %s %.2f", size_text(bytes).c_str(), peer / ours);
+    text += step;
+  }
+  auto result = worst(steps, true);
+  result.note = "worst at " + result.note + "; all" + text.substr(1);
+  return result;
+}
+
+row beside_floor(std::size_t bytes, carrier by, bool quick) {
+  const auto floor =
+    by == carrier::tcp ? tcp_exchanges : [](int runs, std::size_t size) { return spinning_exchanges(runs, size); };
+  const int runs = quick ? 2 : 12;
+  auto result =
+    beside(medians_of_turns(turns_of(quick), {[=] { return floor(runs, bytes); }, [=] { return echo_calls(by, runs, bytes); }}),
+           median);
+  result.note = size_text(bytes);
+  return result;
+}
+
+row bulk_tcp(bool quick) {
+  constexpr std::size_t mebibyte = 1 << 20;
+  return worst({beside_floor(16 * mebibyte, carrier::tcp, quick), beside_floor(64 * mebibyte, carrier::tcp, quick)}, false);
+}
+
+row after_pause(bool quick) {
+  std::vector<row> all;
+  for (const auto pause : {std::chrono::milliseconds(10), std::chrono::milliseconds(100)}) {
+    const int runs = quick ? 2 : 15;
+    all.push_back(beside(medians_of_turns(turns_of(quick), {[=] { return caf_requests(runs, small_message, pause); },
+                                                            [=] { return answers_after_pauses(pause, false, runs); }}),
+                         least));
+    all.back().note = std::to_string(pause.count()) + " ms";
+  }
+  return worst(all, false);
+}
+
+/// A pass in which each node of a process calls each other one: what a link takes among many nodes and among 8.
+row all_to_all(bool quick) {
+  const auto us_of_link = [=](std::size_t nodes) {
+    return [=] {
+      auto taken = all_to_all_ms(nodes, quick ? 1 : 9);
+      for (auto& ms : taken) ms *= 1e3 / static_cast<double>(nodes * (nodes - 1));
+      return taken;
+    };
+  };
+  return beside(medians_of_turns(quick ? 1 : 3, {us_of_link(8), us_of_link(quick ? 9 : 64)}), median);
 }
 
 std::vector<row_definition> suite_rows() {
@@ -154,6 +238,18 @@ std::vector<row_definition> suite_rows() {
      "A small call over troupe's network; peer: a request of bare CAF over CAF's network.", by(carrier::tcp)},
     {"small_call_memory", "us", at_most(20),
      "A small call through shared memory; floor: two processes that watch shared memory; ratio in µs.", call_through_memory},
+    {"size_ladder_memory", "us", at_least(1.0),
+     "A call with 64 B to 256 MiB within a machine, at the worst size; peer: the better one of gRPC and a request of CAF.",
+     [](bool quick) { return size_ladder(carrier::shared_memory, quick); }},
+    {"size_ladder_tcp", "us", at_least(1.0), "The same over TCP.", [](bool quick) { return size_ladder(carrier::tcp, quick); }},
+    {"bulk_memory", "us", at_most(1.6), "64 MiB within a machine and back; peer: shared memory that both processes watch.",
+     [](bool quick) { return beside_floor(std::size_t{64} << 20, carrier::shared_memory, quick); }},
+    {"bulk_tcp", "us", at_most(1.2), "16 and 64 MiB over TCP and back, the worse one; peer: bare TCP.", bulk_tcp},
+    {"after_pause", "us", at_most(0.9),
+     "A question after pauses of 10 and of 100 ms, the worse one; peer: a request of CAF after the same pause.", after_pause},
+    {"all_to_all_64", "us", at_most(1.5),
+     "A link of a backward pass in which each of 64 nodes of a process calls each other one; peer: the same among 8.",
+     all_to_all},
     {"heartbeat_late", "ms", at_most(20), "99th percentile of a heartbeat's way while all cores compute; ratio in ms.",
      late_heartbeat},
     {"fairness", "ms", at_most(2), "The slowest of 1,000 equal passes that start together; peer: their median.", fair_passes},

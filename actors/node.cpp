@@ -24,6 +24,7 @@
 #include <troupe/actors/tracing/chrome_trace.hpp>
 #include <troupe/actors/tracing/operator_log.hpp>
 #include <troupe/devices/compressed_tensors.hpp>
+#include <troupe/devices/landing.hpp>
 #include <troupe/engine/recv_backward.hpp>
 #include <troupe/messages/caf_error.hpp>
 
@@ -87,7 +88,8 @@ error late_end(const logging::node_log& log, const settings& options, const std:
 /// Moves the tensors of a result to their devices on this node. `memory`: null if the answer was to be exact.
 void lead_back(call_reply& result, autograd_message& answer, const services::device_map_ptr& map, const std::string& label,
                const std::string& from, tensor_memory* memory) {
-  if (!map && answer.devices.empty() && answer.packings.empty()) return;
+  if (!map && answer.devices.empty() && answer.packings.empty())
+    return static_cast<void>(std::for_each(result.tensors.begin(), result.tensors.end(), devices::leave_landing));
   if (memory == nullptr && !answer.packings.empty())
     throw error(errc::malformed_message, "node '" + from + "' has compressed an answer, which was not asked for");
   const auto what = "the result of '" + label + "' from node '" + from + "'";

@@ -18,6 +18,9 @@ inline constexpr std::size_t part_bytes = std::size_t{4} << 20;
 /// Returns the stream on which arriving tensors are copied to `device`. All threads use the same stream.
 c10::Stream arrival_stream(c10::Device device);
 
+/// Whether a tensor was copied to this device on its arrival before.
+bool has_arrivals(c10::Device device);
+
 /// The process's page-locked buffers for tensors that arrive. The pool is never destroyed, because tensors may arrive until the
 /// process ends.
 host_buffers& arrival_buffers(c10::DeviceType type);

@@ -418,7 +418,10 @@ void move_all(std::vector<at::Tensor>& tensors, const DeviceOf& device_of, const
   numbers_by_device small;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::optional<c10::Device> device = tensors[i].defined() ? device_of(i) : std::nullopt;
-    if (!device || (device->is_cpu() && tensors[i].is_cpu())) continue;
+    if (!device || (device->is_cpu() && tensors[i].is_cpu())) {
+      leave_landing(tensors[i]);
+      continue;
+    }
     if (!device->is_cpu()) named(what, i, *device, [&] { expect_no_capture(*device); });
     if (is_packable(tensors[i]))
       numbers_for(*device, small).push_back(i);

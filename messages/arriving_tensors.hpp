@@ -105,8 +105,8 @@ class arriving_tensors {
   /// Returns the number of bytes that have come and were not taken.
   std::uint64_t bytes() const;
 
-  /// The most memory that is kept for later transfers while transfers come. trim() frees the part beyond
-  /// tensor_memory::kept_bytes that was not used since the call before. Returns whether more than this part is kept.
+  /// The most memory that is kept for later transfers while transfers come. trim(): as tensor_memory::trim(), to be called from
+  /// time to time after a transfer has begun.
   static constexpr std::size_t most_kept = std::size_t{512} << 20;
   bool trim();
 

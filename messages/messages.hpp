@@ -52,7 +52,7 @@ struct tensor_piece {
   std::uint64_t total = 0;                           // bytes of all elements; 0 calls the transfer off
   std::uint64_t offset = 0;                          // where this piece begins, in bytes
   at::Tensor elements;                               // the bytes of this piece; undefined after reading
-  c10::Device destination = c10::Device(c10::kCPU);  // to which the receiver copies the elements, as far as the sender knows
+  c10::Device destination = c10::Device(c10::kCPU);  // to which the receiver probably moves the elements
 };
 
 /// Asks a node on the same machine whether it will read large tensors out of the sender's memory. If it will, it answers with a

@@ -2,7 +2,6 @@
 #include <troupe/messages/tensor_memory.hpp>
 
 #include <sys/mman.h>
-#include <algorithm>
 #include <new>
 #include <utility>
 #include <vector>
@@ -23,11 +22,13 @@ constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 struct tensor_memory::block {
   std::size_t bytes;  // bytes of the whole block, front included
   std::shared_ptr<free_list> home;
+  bool was_used = true;  // since the last trim()
 
   static block* map(std::size_t bytes) {
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc{};
-    // Zeroing pages of 4 KiB takes three times as long. The first ones stay small: a transfer may end after its first bytes.
+    // Zeroing pages of 4 KiB takes three times as long as pages of 2 MiB. The first 2 MiB keep small pages, because a transfer
+    // may end after its first bytes.
     if (bytes > 2 * huge_page_bytes)
       ::madvise(static_cast<char*>(memory) + huge_page_bytes, bytes - huge_page_bytes, MADV_HUGEPAGE);
     return new (memory) block{bytes, nullptr};
@@ -46,12 +47,12 @@ tensor_memory::free_list::~free_list() {
 
 tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept {
   checked_lock lock(mutex_);
+  limit_ = most_kept_;
   for (auto at = blocks_.rbegin(); at != blocks_.rend(); ++at) {
     if ((*at)->bytes >= bytes && (*at)->bytes <= bytes + bytes / 4) {
       block* found = *at;
       blocks_.erase(std::next(at).base());
       bytes_ -= found->bytes;
-      least_ = std::min(least_, bytes_);
       return found;
     }
   }
@@ -59,21 +60,21 @@ tensor_memory::block* tensor_memory::free_list::take(std::size_t bytes) noexcept
 }
 
 void tensor_memory::free_list::give(block* freed) noexcept {
-  if (freed->bytes > most_kept_) {  // in the list, this block would displace all other blocks and then be freed too
-    freed->unmap();
-    return;
-  }
   std::vector<block*> dropped;
   {
     checked_lock lock(mutex_);
-    blocks_.push_back(freed);
-    bytes_ += freed->bytes;
-    while (bytes_ > most_kept_) {
+    if (freed->bytes > limit_) {  // in the list, this block would displace all other blocks and then be freed too
+      dropped.push_back(freed);
+    } else {
+      freed->was_used = true;
+      blocks_.push_back(freed);
+      bytes_ += freed->bytes;
+    }
+    while (bytes_ > limit_) {
       bytes_ -= blocks_.front()->bytes;
       dropped.push_back(blocks_.front());
       blocks_.pop_front();
     }
-    least_ = std::min(least_, bytes_);
   }
   for (block* each : dropped) each->unmap();
 }
@@ -88,13 +89,19 @@ bool tensor_memory::free_list::trim() {
   bool is_more_kept = false;
   {
     checked_lock lock(mutex_);
-    for (std::size_t unused = least_; bytes_ > kept_bytes && blocks_.front()->bytes <= unused; blocks_.pop_front()) {
-      unused -= blocks_.front()->bytes;
-      bytes_ -= blocks_.front()->bytes;
-      dropped.push_back(blocks_.front());
+    std::size_t freed = 0;
+    for (auto each = blocks_.begin(); each != blocks_.end() && bytes_ > kept_bytes && freed < kept_bytes;) {
+      if (std::exchange((*each)->was_used, false)) {
+        ++each;
+        continue;
+      }
+      bytes_ -= (*each)->bytes;
+      freed += (*each)->bytes;
+      dropped.push_back(*each);
+      each = blocks_.erase(each);
     }
-    least_ = bytes_;
     is_more_kept = bytes_ > kept_bytes;
+    if (!is_more_kept) limit_ = kept_bytes;
   }
   for (block* each : dropped) each->unmap();
   return is_more_kept;

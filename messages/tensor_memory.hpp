@@ -18,7 +18,8 @@ namespace troupe {
 ///         system has them.
 ///   TM-2  at most `most_kept` bytes of free blocks are kept, namely the blocks that were freed last. No block is kept once
 ///         this object and all its storages are gone.
-///   TM-3  trim() frees blocks until `kept_bytes` are kept, but no blocks that were in use since the call before.
+///   TM-3  trim() frees blocks that were not in use since the call before, until `kept_bytes` are kept. It frees about
+///         `kept_bytes` in a call. After a call that returned false at most `kept_bytes` are kept, until the next make().
 class tensor_memory {
  public:
   static constexpr std::size_t kept_bytes = std::size_t{64} << 20;
@@ -30,14 +31,14 @@ class tensor_memory {
   c10::Storage make(std::uint64_t bytes);
   /// Returns the number of bytes in free blocks that are kept.
   std::size_t kept() const;
-  /// To be called from time to time as long as it returns true: more than `kept_bytes` are kept.
+  /// To be called from time to time after make(), until it returns false. Returns whether more than `kept_bytes` are kept.
   bool trim();
 
  private:
   struct block;
   class free_list {
    public:
-    explicit free_list(std::size_t most_kept) : most_kept_(most_kept) {}
+    explicit free_list(std::size_t most_kept) : most_kept_(most_kept), limit_(most_kept) {}
     ~free_list();
     block* take(std::size_t bytes) noexcept;
     void give(block* freed) noexcept;
@@ -49,7 +50,7 @@ class tensor_memory {
     mutable checked_mutex mutex_;
     std::deque<block*> blocks_ TROUPE_GUARDED_BY(mutex_);  // the last freed block is at the back
     std::size_t bytes_ TROUPE_GUARDED_BY(mutex_) = 0;
-    std::size_t least_ TROUPE_GUARDED_BY(mutex_) = 0;  // of bytes_ since the last trim()
+    std::size_t limit_ TROUPE_GUARDED_BY(mutex_);  // of bytes_
   };
 
   static void release(void* elements) noexcept;

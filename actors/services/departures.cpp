@@ -47,25 +47,37 @@ void departures::post_in_steps(devices::staged what, std::function<devices::stag
     }
     send_finished(failure);
   };
-  std::exception_ptr failure;
-  {
-    const checked_lock lock(mutex_);
-    if (finished_) {
-      failure = too_late();
-    } else {
-      try {
-        auto& [who, hold] = couriers_[(what.events.empty() ? what.devices.front() : what.events.front()->device()).index()];
-        if (!who) {
-          who = spawn_courier(system_);
-          hold = guard_(who.id());
-        }
-        return caf::anon_send(who, std::make_shared<parcel>(parcel{std::move(what), std::move(send)}));
-      } catch (const std::system_error&) {
-        failure = std::current_exception();
-      }
+  const line to{what.events.front()->device_index(), false};
+  if (const auto failure = hand_over(to, std::move(what), send)) send(failure);
+}
+
+void departures::run_for_arrival(c10::Device device, std::function<void()> work) {
+  auto run = [work = std::move(work), sending = sending_](const std::exception_ptr& failure) {
+    const std::shared_lock inside(sending->mutex);
+    if (failure || sending->is_over) return;
+    try {
+      work();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): whoever moves the tensor gets the error
     }
+  };
+  hand_over(line{device.index(), true}, {}, std::move(run));
+}
+
+/// Hands the parcel to a courier. Returns why there is none.
+std::exception_ptr departures::hand_over(line to, devices::staged what, std::function<void(std::exception_ptr failure)> send) {
+  const checked_lock lock(mutex_);
+  if (finished_) return too_late();
+  try {
+    auto& [who, hold] = couriers_[to];
+    if (!who) {
+      who = spawn_courier(system_);
+      hold = guard_(who.id());
+    }
+    caf::anon_send(who, std::make_shared<parcel>(parcel{std::move(what), std::move(send)}));
+    return nullptr;
+  } catch (const std::system_error&) {
+    return std::current_exception();
   }
-  send(failure);
 }
 
 void departures::finish(std::chrono::steady_clock::time_point until) {

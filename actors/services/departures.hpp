@@ -30,6 +30,7 @@ namespace troupe::services {
 ///         the exception. It does not run after a failure.
 ///   DP-5  after finish() has returned, no `finish_contents` runs, and no `send` of a parcel without a failure. So both may use
 ///         objects that are destroyed after the node's departures.
+///   DP-6  work for arrivals waits for no parcel. If the system gives no thread, or after finish(), it does not run.
 class departures {
  public:
   /// Returns an object that keeps other nodes from sending to the courier as long as the object lives.
@@ -42,17 +43,24 @@ class departures {
 
   devices::staging stage;
 
-  /// A parcel with tensors of several devices counts as a parcel of the first of these devices. Pre: `what` has events, or
-  /// names a device.
+  /// Pre: `what` has elements that are still to come. A parcel with tensors of several devices counts as a parcel of the first
+  /// of these devices.
   void post(devices::staged what, std::function<void()> finish_contents, std::function<void(std::exception_ptr failure)> send);
   /// As post(), with contents in steps: `next_step` runs again when what it returned has come, until it returns nothing that is
   /// still to come.
   void post_in_steps(devices::staged what, std::function<devices::staged()> next_step,
                      std::function<void(std::exception_ptr failure)> send);
+  /// Runs `work` for a tensor that arrives for this device, on another thread than that of the parcels (DP-6).
+  void run_for_arrival(c10::Device device, std::function<void()> work);
   /// Returns when all parcels posted so far are sent, or at `until`.
   void finish(std::chrono::steady_clock::time_point until);
 
  private:
+  struct line {
+    c10::DeviceIndex device;
+    bool is_of_arrivals;
+    auto operator<=>(const line&) const = default;
+  };
   struct hired {
     courier_actor who;
     gate::own_actors::hold hold;
@@ -64,11 +72,13 @@ class departures {
     std::atomic<bool> is_over{false};
   };
 
+  std::exception_ptr hand_over(line to, devices::staged what, std::function<void(std::exception_ptr failure)> send);
+
   caf::actor_system& system_;
   const guard guard_;
   const std::shared_ptr<sending> sending_ = std::make_shared<sending>();
   checked_mutex mutex_;
-  std::map<c10::DeviceIndex, hired> couriers_ TROUPE_GUARDED_BY(mutex_);
+  std::map<line, hired> couriers_ TROUPE_GUARDED_BY(mutex_);
   bool finished_ TROUPE_GUARDED_BY(mutex_) = false;
 };
 

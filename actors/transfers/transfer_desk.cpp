@@ -32,7 +32,6 @@
 #include <troupe/actors/transfers/transfers_ahead.hpp>
 #include <troupe/devices/arrivals.hpp>
 #include <troupe/devices/landing.hpp>
-#include <troupe/devices/present_devices.hpp>
 #include <troupe/devices/present_sharing.hpp>
 #include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/caf_error.hpp>
@@ -50,13 +49,13 @@ constexpr std::chrono::nanoseconds least_for_writer =
 
 constexpr std::chrono::seconds trims_after{1};
 
-/// Frees memory of transfers from time to time, until little of it is kept. The clock stops before `arriving` goes.
-void trim(support::deadline_clock& clock, arriving_tensors& arriving, const std::shared_ptr<std::atomic<bool>>& runs) {
-  clock.set(trims_after, [&clock, &arriving, runs] {
-    if (arriving.trim())
-      trim(clock, arriving, runs);
-    else
-      *runs = false;
+/// Frees memory of transfers from time to time, until little of it is kept. `waits`: whether the clock has an alarm for this. The
+/// clock stops before `arriving` goes.
+void trim_later(support::deadline_clock& clock, arriving_tensors& arriving, const std::shared_ptr<std::atomic<bool>>& waits) {
+  if (waits->exchange(true)) return;
+  clock.set(trims_after, [&clock, &arriving, waits] {
+    *waits = false;
+    if (arriving.trim()) trim_later(clock, arriving, waits);
   });
 }
 
@@ -323,34 +322,29 @@ std::int64_t transfer_desk::came(const tensor_piece& piece) {
     here_.network.arriving->drop(piece.from);
   else if (!piece.destination.is_cpu())
     move_on(piece);
-  trim_later();
+  trim_later(here_.deadlines, *here_.network.arriving, will_trim_);
   return support::steady_ns();
 }
 
-/// Memory of transfers is kept for the next ones. Makes the node free most of it when no transfer uses it any more.
-void transfer_desk::trim_later() {
-  if (!will_trim_->exchange(true)) trim(here_.deadlines, *here_.network.arriving, will_trim_);
-}
-
-/// Makes the courier copy what has come to its device. A courier that is late does no harm: whoever moves the whole tensor
-/// copies what is left. If the elements come in ordinary memory, the courier prepares better memory for the next tensor.
-void transfer_desk::move_on(const tensor_piece& piece) const {
+/// Makes the device copy what has come for it, on another thread. A thread that is late does no harm: whoever moves the whole
+/// tensor copies what is left. If the elements come in ordinary memory, prepares better memory for the next tensor.
+void transfer_desk::move_on(const tensor_piece& piece) {
   const auto [elements, there] = here_.network.arriving->look_at(piece.from, piece.transfer);
-  const bool has_landed = devices::landing::of(elements) != nullptr;
-  const bool is_due = has_landed ? there / devices::part_bytes > piece.offset / devices::part_bytes
-                                 : piece.offset == 0 && piece.total <= devices::landing::most_bytes;
-  if (!elements || !is_due || !devices::is_present(piece.destination)) return;
-  devices::staged nothing;
-  nothing.devices.push_back(piece.destination);
-  here_.departures->post(
-    std::move(nothing),
-    [elements = elements, there = there, to = piece.destination] {
-      if (auto* const landed = devices::landing::of(elements))
-        landed->copy_on(there);
-      else
-        devices::landing::prepare(to, elements.nbytes());
-    },
-    [](const std::exception_ptr&) {});
+  if (!elements) return;
+  if (const auto* const landed = devices::landing::of(elements)) {
+    if (there / devices::part_bytes == piece.offset / devices::part_bytes) return;
+    auto copy = [weak = elements.getWeakStorageImpl(), there = there] {
+      const c10::Storage still(weak.lock());
+      if (auto* const to = devices::landing::of(still)) to->copy_on(there);
+    };
+    here_.departures->run_for_arrival(landed->device(), std::move(copy));
+  } else if (piece.offset == 0 && devices::landing::may_land(piece.destination, piece.total) && !prepares_->exchange(true)) {
+    here_.departures->run_for_arrival(piece.destination,
+                                      [device = piece.destination, bytes = piece.total, prepares = prepares_] {
+                                        *prepares = false;
+                                        devices::landing::prepare(device, bytes);
+                                      });
+  }
 }
 
 /// The error if this node may not read the memory of `process`, a process of node `from`; empty if this node may. The kernel
@@ -421,7 +415,7 @@ void transfer_desk::was_read(contracts::incoming_offer& job) {
 void transfer_desk::was_read(const tensor_offer& offer) {
   if (here_.directory.is_down(offer.from)) here_.network.arriving->drop(offer.from);
   here_.directory.traffic.read(offer.from, offer.bytes);
-  trim_later();
+  trim_later(here_.deadlines, *here_.network.arriving, will_trim_);
 }
 
 void transfer_desk::wish(const contracts::capacity_wish_ptr& what) {

@@ -43,7 +43,7 @@ class transfer_desk {
   bool goes_ahead(node_id to, const std::vector<at::Tensor>& tensors) const;
   /// Sends the large tensors of a message, then calls `send`. Calls `fail` instead if a tensor could not be copied from its
   /// device; the receiver then drops the transfers. Calls neither if the node goes down before. Pre: the node is up.
-  /// `destinations`: the device of the receiver for each tensor, as far as this node knows; or empty.
+  /// `destinations`: for each tensor the device to which the receiver probably moves it; or empty.
   void ship(node_id to, const std::vector<at::Tensor>& tensors, const std::vector<c10::Device>& destinations, sent_ahead& ahead,
             std::function<void()> send, std::function<void(const error& why)> fail);
   /// Makes the receiver drop the pieces of a message that will not leave (GW-7).
@@ -99,8 +99,7 @@ class transfer_desk {
   void note_over_the_host(node_id to, const std::string& why) const;
   caf::error why_not_read(node_id from, std::uint64_t process) const;
   void was_read(const tensor_offer& offer);
-  void move_on(const tensor_piece& piece) const;
-  void trim_later();
+  void move_on(const tensor_piece& piece);
   void look_for_capacity(const contracts::capacity_wish_ptr& what) const;
 
   support::desk_actor self_;
@@ -112,6 +111,7 @@ class transfer_desk {
   std::deque<shipping_effect> due_;                                // not empty while effects are carried out
   support::open_requests asked_;
   const std::shared_ptr<std::atomic<bool>> will_trim_ = std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<std::atomic<bool>> prepares_ = std::make_shared<std::atomic<bool>>(false);  // memory for a device
   direct_memory direct_;    // after leaving_: its marks are overwritten before the elements are freed
   std::uint64_t last_ = 0;  // number of the newest transfer or message
 };

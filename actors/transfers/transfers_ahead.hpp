@@ -27,7 +27,7 @@ bool any_large(const std::vector<at::Tensor>& tensors);
 /// What leaves in a transfer.
 struct leaving_elements {
   at::Tensor elements;
-  c10::Device destination = c10::Device(c10::kCPU);  // of the receiver, as far as the sender knows
+  c10::Device destination = c10::Device(c10::kCPU);  // to which the receiver probably moves the elements
   std::shared_ptr<devices::shared_event> made = {};  // on a device: when the elements are made
   devices::own_offers::kept offer = {};              // to a node of this process
 };

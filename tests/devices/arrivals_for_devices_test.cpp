@@ -6,10 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/byte.hpp>
 #include <caf/span.hpp>
@@ -44,6 +48,7 @@ struct desk_state {
 struct fixture : simulated::fixture, lone_services {
   fixture() : lone_services(true) {
     services.deadlines.stand_still();
+    devices::arrival_stream(first);
     receiver = system.spawn([this](caf::stateful_actor<desk_state>* self) -> caf::behavior {
       self->state.desk.emplace(self, services, services.memory_readers);
       return {[self](const tensor_piece& piece) { self->state.desk->came(piece); }};
@@ -51,6 +56,13 @@ struct fixture : simulated::fixture, lone_services {
   }
   ~fixture() { end(receiver); }
 
+  /// Takes all idle buffers of this size.
+  static std::vector<c10::Storage> all_idle(c10::Device device) {
+    std::vector<c10::Storage> all;
+    for (auto next = devices::landing::make(device, whole); next; next = devices::landing::make(device, whole))
+      all.push_back(std::move(next));
+    return all;
+  }
   /// A piece of transfer 1 comes.
   void come(std::uint64_t begin, std::uint64_t end, c10::Device destination) {
     const tensor_piece piece{there, 1, whole, begin, {}, destination};
@@ -68,6 +80,7 @@ struct fixture : simulated::fixture, lone_services {
 }  // namespace
 
 BOOST_FIXTURE_TEST_CASE(find_a_buffer_from_the_second_tensor_on, fixture) {  // AL-1
+  const auto others = all_idle(first);
   const auto before = idle();
   come(0, part, first);
   BOOST_TEST((devices::landing::of(arriving.look_at(there, 1).first) == nullptr));
@@ -93,10 +106,45 @@ BOOST_FIXTURE_TEST_CASE(are_copied_on_while_others_come, fixture) {  // AL-2
   BOOST_TEST(at::equal(moved.cpu(), values));
 }
 
+BOOST_FIXTURE_TEST_CASE(are_copied_on_though_what_leaves_the_device_is_late, fixture) {  // DP-6
+  devices::landing::prepare(first, whole);
+  simulated::gate late(stream);
+  {
+    const c10::StreamGuard on(stream);
+    services.departures->post(
+      services.departures->stage.to_host({at::ones({9}, at::device(first))}), [] {}, [](const std::exception_ptr&) {});
+  }
+  const auto before = simulated::host_bytes();
+  come(0, part, first);
+  BOOST_TEST(becomes_true([&] { return simulated::host_bytes() - before == part; }));
+  late.open();
+  simulated::synchronize();
+}
+
+BOOST_FIXTURE_TEST_CASE(go_to_the_device_that_their_first_piece_named, fixture) {
+  devices::landing::prepare(first, whole);
+  const new_threads couriers;
+  const auto before = simulated::host_bytes();
+  come(0, 4096, first);
+  come(4096, part, c10::Device(at::kPrivateUse1, 100));
+  BOOST_TEST(becomes_true([&] { return simulated::host_bytes() - before == part; }));
+  BOOST_TEST(couriers.count() == 1U);
+}
+
+BOOST_FIXTURE_TEST_CASE(that_begin_anew_leave_nothing_of_the_first_try, fixture) {
+  devices::landing::prepare(first, whole);
+  for (int times = 0; times < 2; ++times) {
+    come(0, part, first);
+    const auto was = arriving.look_at(there, 1).first.getWeakStorageImpl();
+    come(0, part, first);
+    BOOST_TEST(becomes_true([&] { return was.expired(); }));
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(stay_on_the_host_if_this_process_lacks_their_device, fixture) {
   const new_threads couriers;
   const auto before = idle();
-  for (const auto& other : {c10::Device(at::kPrivateUse1, 100), c10::Device(at::kCUDA, 0), c10::Device(at::kCPU)}) {
+  for (const auto& other : {c10::Device(at::kPrivateUse1, 100), c10::Device(at::kCUDA, 0), c10::Device(at::kCPU), second}) {
     come(0, part, other);
     come(part, whole, other);
     BOOST_TEST(arriving.take(there, 1, whole).nbytes() == whole);

@@ -28,7 +28,10 @@ constexpr std::uint64_t part = devices::part_bytes;
 constexpr std::uint64_t whole = 2 * part + 4096;
 
 struct with_buffer : simulated::fixture {
-  with_buffer() { landing::prepare(first, whole); }
+  with_buffer() {
+    devices::arrival_stream(first);
+    landing::prepare(first, whole);
+  }
 };
 
 /// Elements that come piece by piece for the first device.
@@ -57,9 +60,8 @@ BOOST_AUTO_TEST_CASE(is_in_a_buffer_that_was_idle) {  // AL-1
   BOOST_REQUIRE(landed != nullptr);
   BOOST_TEST((elements.nbytes() == whole && elements.device().is_cpu() && arrived().is_pinned()));
   const auto locked = simulated::pinned_bytes();
-  std::vector<c10::Storage> others;  // one more than there are idle buffers
-  do others.push_back(landing::make(first, whole));
-  while (others.back());
+  std::vector<c10::Storage> others;  // as many as there are idle buffers
+  for (auto next = landing::make(first, whole); next; next = landing::make(first, whole)) others.push_back(std::move(next));
   BOOST_TEST(simulated::pinned_bytes() == locked);
   landing::prepare(first, whole);
   BOOST_TEST(simulated::pinned_bytes() > locked);
@@ -72,12 +74,42 @@ BOOST_AUTO_TEST_CASE(is_in_a_buffer_that_was_idle) {  // AL-1
 BOOST_AUTO_TEST_CASE(is_for_accelerators_of_this_process_and_for_tensors_that_leave_room_for_others) {  // AL-1
   const auto locked = simulated::pinned_bytes();
   for (const auto& [device, bytes] : {std::pair(c10::Device(at::kCPU), whole), std::pair(c10::Device(at::kCUDA, 0), whole),
-                                      std::pair(first, landing::most_bytes + 1)}) {
+                                      std::pair(second, whole), std::pair(c10::Device(at::kPrivateUse1, 100), whole),
+                                      std::pair(first, landing::most_bytes + 1), std::pair(first, part)}) {
     landing::prepare(device, bytes);
     BOOST_TEST(simulated::pinned_bytes() == locked);
     BOOST_TEST(!landing::make(device, bytes));
   }
-  BOOST_TEST(4 * landing::most_bytes == devices::host_buffers::default_budget);
+}
+
+BOOST_AUTO_TEST_CASE(leaves_half_of_the_pool_to_others) {  // AL-6
+  BOOST_TEST(2 * landing::most_together == devices::host_buffers::default_budget);
+  std::vector<at::Tensor> idle;
+  for (int i = 0; i < 3; ++i)
+    idle.push_back(devices::arrival_buffers(at::kPrivateUse1)
+                     .allocate(at::empty({static_cast<std::int64_t>(landing::most_bytes)}, at::kByte)));
+  idle.clear();
+  elements = {};
+  std::vector<c10::Storage> all{landing::make(first, landing::most_bytes), landing::make(first, landing::most_bytes)};
+  BOOST_TEST((all[0] && all[1]));
+  BOOST_TEST(!landing::make(first, landing::most_bytes));
+  all.pop_back();
+  BOOST_TEST(landing::make(first, landing::most_bytes).nbytes() == landing::most_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(ends_for_a_tensor_that_stays_on_the_host) {  // AL-7
+  come(0, whole);
+  landed->copy_on(2 * part);
+  std::vector<at::Tensor> stays{arrived(), at::ones({2}), at::Tensor()};
+  elements = {};
+  devices::move_to_devices(stays, {c10::Device(at::kCPU)}, "result");
+  BOOST_TEST((!stays[0].is_pinned() && stays[0].strides() == values.strides()));
+  BOOST_TEST(at::equal(stays[0], values));
+  simulated::synchronize();
+  BOOST_TEST(in_use() == 0U);
+  stays[0].mul_(2);
+  devices::move_to_devices(stays, {first, c10::Device(at::kCPU), c10::Device(at::kCPU)}, "argument");
+  BOOST_TEST(at::equal(stays[0].cpu(), values * 2));
 }
 
 BOOST_AUTO_TEST_CASE(belongs_to_its_storage_alone) {
@@ -169,6 +201,26 @@ BOOST_AUTO_TEST_CASE(ends_if_the_device_has_no_memory_left) {  // AL-4
   std::vector<at::Tensor> moved{arrived()};
   devices::move_to_devices(moved, {first}, "argument");
   BOOST_TEST(at::equal(moved[0].cpu(), values));
+}
+
+BOOST_AUTO_TEST_CASE(ends_if_the_device_fails) {  // AL-4
+  come(0, whole);
+  landed->copy_on(part);
+  simulated::synchronize();
+  {
+    const simulated::no_events broken;
+    landed->copy_on(2 * part);
+  }
+  BOOST_TEST(!landed->hand_over(arrived(), first).defined());
+  BOOST_TEST(at::equal(arrived(), values));
+  const auto* const memory = elements.data();
+  elements = {};
+  simulated::synchronize();
+  std::vector<c10::Storage> others;  // AL-5: the device may still read this buffer
+  for (auto next = landing::make(first, whole); next; next = landing::make(first, whole)) {
+    BOOST_TEST(next.data() != memory);
+    others.push_back(std::move(next));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(is_not_used_again_before_the_device_has_read_it) {  // AL-5

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ BOOST_AUTO_TEST_CASE(memory_that_was_not_used_for_a_while_is_freed_down_to_a_lim
   use(4);
   BOOST_TEST(memory.trim());
   BOOST_TEST(memory.kept() == 160 * mebibyte);
+  BOOST_TEST(memory.trim());  // not all at once
+  BOOST_TEST(memory.kept() == 80 * mebibyte);
   BOOST_TEST(!memory.trim());
   BOOST_TEST(memory.kept() == 40 * mebibyte);
   BOOST_TEST(!memory.trim());
@@ -77,18 +80,53 @@ BOOST_AUTO_TEST_CASE(memory_that_was_not_used_for_a_while_is_freed_down_to_a_lim
   BOOST_TEST(memory.kept() == 480 * mebibyte);
 }
 
-BOOST_AUTO_TEST_CASE(a_large_block_has_large_pages_but_for_its_first_ones) {  // TM-1
+BOOST_AUTO_TEST_CASE(blocks_in_use_stay_though_others_are_freed) {  // TM-3
+  tensor_memory memory(512 * mebibyte);
+  auto large = memory.make(150 * mebibyte);
+  auto small = memory.make(90 * mebibyte);
+  large = {};
+  small = {};
+  BOOST_TEST(memory.trim());
+  const auto* const used = memory.make(150 * mebibyte).data();
+  BOOST_TEST(memory.trim());
+  BOOST_TEST(memory.make(150 * mebibyte).data() == used);
+  BOOST_TEST(memory.kept() < 151 * mebibyte);
+}
+
+BOOST_AUTO_TEST_CASE(little_is_kept_of_what_was_in_use_while_it_was_trimmed) {  // TM-3
+  tensor_memory memory(512 * mebibyte);
+  std::vector<c10::Storage> held;
+  for (int i = 0; i < 5; ++i) held.push_back(memory.make(40 * mebibyte));
+  BOOST_TEST(!memory.trim());
+  held.clear();
+  BOOST_TEST(memory.kept() < 64 * mebibyte);
+}
+
+/// Whether the system may use pages of 2 MiB at this address.
+bool may_have_large_pages(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool is_here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    char dash = 0;
+    if (words >> std::hex >> begin >> dash >> end && dash == '-')
+      is_here = begin <= reinterpret_cast<std::uintptr_t>(address) && reinterpret_cast<std::uintptr_t>(address) < end;
+    if (is_here && line.starts_with("VmFlags:")) return test::contains(line, " hg");
+  }
+  return false;
+}
+
+BOOST_AUTO_TEST_CASE(a_large_block_may_have_large_pages_but_for_its_first_ones) {  // TM-1
   tensor_memory memory;
-  auto block = memory.make(32 * mebibyte);
-  auto* const bytes = static_cast<char*>(block.mutable_data());
-  const auto before = test::resident_kib();
-  bytes[0] = 1;
-  BOOST_TEST(test::resident_kib() - before < 512);
-  std::string choice;
-  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), choice);
-  if (choice.empty() || test::contains(choice, "[never]")) return;  // this machine has no large pages
-  bytes[20 * mebibyte] = 1;
-  BOOST_TEST(test::resident_kib() - before >= 2048);
+  const auto block = memory.make(32 * mebibyte);
+  const auto* const bytes = static_cast<const char*>(block.data());
+  BOOST_TEST(!may_have_large_pages(bytes));
+  const bool are_known = std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled").good();
+  BOOST_TEST(may_have_large_pages(bytes + 20 * mebibyte) == are_known);
+  const auto small = memory.make(4 * mebibyte - 4096);
+  BOOST_TEST(!may_have_large_pages(static_cast<const char*>(small.data()) + 3 * mebibyte));
 }
 
 BOOST_AUTO_TEST_CASE(no_block_is_left_once_the_memory_and_its_storages_are_gone) {  // TM-2

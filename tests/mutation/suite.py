@@ -65,11 +65,13 @@ class Turns:
 
 
 def tests_of(build):
-    """The tests that ctest knows in the folder `build`."""
+    """The tests that ctest knows in the folder `build`, but for those whose program was not built."""
     listed = json.loads(subprocess.run(["ctest", "--test-dir", str(build), "--show-only=json-v1"],
                                        check=True, capture_output=True, text=True).stdout)
     found = []
     for each in listed["tests"]:
+        if "command" not in each:
+            continue
         values = {one["name"]: one["value"] for one in each.get("properties", [])}
         environment = dict(pair.split("=", 1) for pair in values.get("ENVIRONMENT", []))
         folder = values.get("WORKING_DIRECTORY", str(build))
@@ -136,7 +138,8 @@ class Suite:
 
     def survey(self, test, folder):
         """Runs the test without a fault: which mutants each of its cases runs into. False if it fails."""
-        marks, lines = (pathlib.Path(folder) / f"{test.name}.{what}" for what in ("reached", "cases"))
+        name = test.name.replace("/", "_")
+        marks, lines = (pathlib.Path(folder) / f"{name}.{what}" for what in ("reached", "cases"))
         for _ in range(2):
             marks.write_bytes(bytes(self.size))
             lines.write_text("")

@@ -27,7 +27,7 @@ interpreter := $(or $(PYTHON),$(python)/bin/python)
 examples := $(notdir $(basename $(wildcard apps/examples/*.cpp)) $(patsubst %/run.sh,%,$(wildcard apps/examples/*/run.sh)))
 
 .DEFAULT_GOAL := build
-.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-security bench-scale bench-python soak pytorch test-python test-rpc test-autograd wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
+.PHONY: deps plots build run examples test bench bench-quick bench-report bench-engine bench-distributed bench-devices bench-suite bench-hosts bench-savina bench-security bench-scale bench-python soak pytorch test-python test-rpc test-autograd wheel test-wheel mutate mutate-cores fuzz docs lint format bundle install clean help configure
 
 deps: ## Install what is missing: Debian packages, and libtorch into .venv (or .venv-$(TORCH))
 	@cmake/deps.sh
@@ -145,6 +145,15 @@ bench-distributed: configure ## Measure distributed passes beside PyTorch's own:
 bench-suite: configure ## Measure messages, scheduling and idle things beside raw CAF: out/bench/suite.json and .txt
 	@ninja -C $(build) -j $(JOBS) suite_bench
 	@$(build)/bench/suite_bench $(ARGS)
+
+# The peers: Erlang/OTP out of Debian's package, and Pykka. Without one of them its figures are missing.
+build/savina:
+	@python3 -m venv $@ && $@/bin/pip install --disable-pip-version-check -q --only-binary :all: pykka || echo "bench-savina: no Pykka"
+
+bench-savina: configure build/savina ## Run the Savina suite on CAF beside Erlang/OTP, threads and Pykka: out/bench/savina.json and .txt
+	@cmake/deps.sh erlang-base || true
+	@ninja -C $(build) -j $(JOBS) savina_bench
+	@$(build)/bench/savina_bench $(ARGS)
 
 # The rows of two programs are in one report. Each program has rows of its own, so `--only` is for the first one.
 bench-devices: configure ## Measure lanes on simulated accelerators, and compression on a slow link (takes root): out/bench/devices.json and .txt

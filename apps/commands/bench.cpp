@@ -31,6 +31,7 @@
 #include "apps/cluster_file.hpp"
 #include "apps/command_line.hpp"
 #include "apps/probe/probe_module.hpp"
+#include "apps/probe/savina.hpp"
 #include "apps/signals.hpp"
 #include "apps/text_table.hpp"
 
@@ -55,6 +56,7 @@ struct bench_options {
   std::string cluster;
   std::string join;
   double seconds = 1;
+  bool savina = false;
   bool json = false;
 };
 
@@ -70,6 +72,15 @@ struct measured_node {
   std::string name;
   std::optional<double> gigaflops{};
   std::string problem{};
+};
+
+struct measured_program {
+  std::string name;
+  std::int64_t calls = 0;
+  double seconds = 0;
+  std::string problem{};
+
+  double calls_per_second() const { return static_cast<double>(calls) / seconds; }
 };
 
 /// The ways from each node to each other node, and from this command's node to each. Among more nodes than
@@ -106,20 +117,38 @@ class cluster_bench {
   void run() {
     for (const auto& name : names_)
       if (!stop_.requested()) compute(name);
-    if (stop_.requested()) return;
     std::vector<std::string> names;
-    std::vector<measured_way> ways;
     {
       const checked_lock lock(mutex_);
       for (const auto& each : nodes_)
         if (each.gigaflops) names.push_back(each.name);
-      ways = ways_ = ways_between(here_.name(), names);
+    }
+    options_.savina ? measure_programs(names) : measure_ways(names);
+  }
+
+  void measure_programs(const std::vector<std::string>& names) {
+    for (const auto* program : probe::savina_programs) {
+      if (stop_.requested()) return;
+      std::fprintf(stderr, "%s on %zu %s\n", program, names.size(), names.size() == 1 ? "node" : "nodes");
+      measured_program result{program};
+      result.problem = problem_of([&] { measure(result, names); });
+      const checked_lock lock(mutex_);
+      programs_.push_back(std::move(result));
+    }
+  }
+
+  void measure_ways(const std::vector<std::string>& names) {
+    if (stop_.requested()) return;
+    const auto ways = ways_between(here_.name(), names);
+    {
+      const checked_lock lock(mutex_);
+      ways_ = ways;
     }
     std::fprintf(stderr, "%zu %s, %zu %s between them; this takes about %s\n", names.size(),
                  names.size() == 1 ? "node" : "nodes", ways.size(), ways.size() == 1 ? "way" : "ways",
                  charlm::clock_text(static_cast<double>(ways.size()) * (options_.seconds + time_beside)).c_str());
     for (std::size_t i = 0; i < ways.size(); ++i) {
-      auto& way = ways[i];
+      auto way = ways[i];
       if (stop_.requested()) return;
       std::fprintf(stderr, "%zu of %zu: %s -> %s\n", i + 1, ways.size(), way.from.c_str(), way.to.c_str());
       way.problem = problem_of([&] { measure(way); });
@@ -132,7 +161,8 @@ class cluster_bench {
     const checked_lock lock(mutex_);
     const auto has_problem = [](const auto& each) { return !each.problem.empty(); };
     return !stop_.requested() && !nodes_.empty() && std::none_of(ways_.begin(), ways_.end(), has_problem) &&
-           std::none_of(nodes_.begin(), nodes_.end(), has_problem);
+           std::none_of(nodes_.begin(), nodes_.end(), has_problem) &&
+           std::none_of(programs_.begin(), programs_.end(), has_problem);
   }
 
   /// Prints all results so far. Any thread may call this function.
@@ -220,6 +250,17 @@ class cluster_bench {
     way.transport = transport(from.status(), way.to);
   }
 
+  /// Runs a program from the first of the nodes on.
+  void measure(measured_program& what, const std::vector<std::string>& names) {
+    if (names.size() < 2) throw std::runtime_error("expected at least 2 nodes, got " + std::to_string(names.size()));
+    const auto there = here_.peer(names.front(), probe::time_to_find).create(probe::type);
+    const std::vector<std::string> others(names.begin() + 1, names.end());
+    const attributes how{{"program", what.name}, {"peers", others}, {"seconds", options_.seconds}};
+    const auto found = there.call("savina", {}, how).get().values;
+    what.calls = get<std::int64_t>(found, "count");
+    what.seconds = get<double>(found, "seconds");
+  }
+
   static std::string transport(const node_status& of, const std::string& to) {
     for (const auto& each : of.peers)
       if (each.up && each.who.name == to) return each.transport;
@@ -236,6 +277,7 @@ class cluster_bench {
   std::vector<std::string> left_out_ TROUPE_GUARDED_BY(mutex_);  // nodes without the module type
   std::vector<measured_node> nodes_ TROUPE_GUARDED_BY(mutex_);
   std::vector<measured_way> ways_ TROUPE_GUARDED_BY(mutex_);
+  std::vector<measured_program> programs_ TROUPE_GUARDED_BY(mutex_);
 };
 
 nlohmann::ordered_json number_or_null(double value) { return value > 0 ? nlohmann::ordered_json(value) : nullptr; }
@@ -266,13 +308,30 @@ std::string cluster_bench::json() const {
     if (!each.problem.empty()) one["problem"] = each.problem;
     result["ways"].push_back(std::move(one));
   }
+  for (const auto& each : programs_) {
+    nlohmann::ordered_json one{{"program", each.name}};
+    if (each.problem.empty())
+      one.update({{"calls", each.calls}, {"calls_per_second", each.calls_per_second()}});
+    else
+      one["problem"] = each.problem;
+    result["programs"].push_back(std::move(one));
+  }
   return result.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 std::string cluster_bench::tables() const {
   std::vector<std::vector<std::string>> nodes{{"node", "GFLOP/s"}};
   std::vector<std::vector<std::string>> ways{{"from", "to", "transport", "call, us", "99%", "99.9%", "pass, us", "MiB/s"}};
+  std::vector<std::vector<std::string>> programs{{"program", "calls", "calls/s", "us a call"}};
   std::string lines;
+  for (const auto& each : programs_) {
+    if (!each.problem.empty()) {
+      lines += each.name + ": " + each.problem + "\n";
+      continue;
+    }
+    const auto rate = each.calls_per_second();
+    programs.push_back({each.name, grouped(static_cast<double>(each.calls)), grouped(rate), fixed(1e6 / rate, 1)});
+  }
   for (const auto& each : nodes_) {
     nodes.push_back({each.name, each.gigaflops ? fixed(*each.gigaflops, 1) : "-"});
     if (!each.problem.empty()) lines += each.name + ": " + each.problem + "\n";
@@ -291,10 +350,14 @@ std::string cluster_bench::tables() const {
   }
   for (const auto& each : left_out_) lines += each + " was left out: " + no_probe + "\n";
   for (const auto& each : remarks()) lines += each + "\n";
-  if (stop_.requested())
+  if (stop_.requested() && options_.savina)
+    lines += "stopped: " + std::to_string(programs_.size()) + " of " + std::to_string(probe::savina_programs.size()) +
+             " programs were measured\n";
+  else if (stop_.requested())
     lines += "stopped: " + std::to_string(ways.size() - 1) + " of " + std::to_string(ways_.size()) +
              " ways were measured, and " + std::to_string(nodes_.size()) + " of " + std::to_string(names_.size()) + " nodes\n";
-  return text_table(nodes, 1) + (ways.size() > 1 ? "\n" + text_table(ways, 3) : "") + (lines.empty() ? "" : "\n" + lines);
+  return text_table(nodes, 1) + (ways.size() > 1 ? "\n" + text_table(ways, 3) : "") +
+         (programs.size() > 1 ? "\n" + text_table(programs, 1) : "") + (lines.empty() ? "" : "\n" + lines);
 }
 
 /// A line for each way and node that is at least `far_off` times slower than the best quarter.
@@ -355,6 +418,9 @@ after the other, each show what the host gives.
 Example: the cluster that `troupe launch cluster.json --load probe` has started
   troupe bench --cluster cluster.json
 
+--savina: ping_pong (one node calls one other after the other), thread_ring (a token goes around the nodes), big (each node
+calls random others) and chameneos (creatures on all nodes meet in pairs), from the first node on. Each result is checked.
+
 Example: the cluster of a node, as JSON
   troupe bench --join 127.0.0.1:4001 --json
 
@@ -374,8 +440,10 @@ void add_bench_command(CLI::App& app) {
                  ->check(host_and_port())
                  ->type_name("HOST:PORT")
                  ->excludes(cluster);
-  command->add_option("--seconds", options->seconds, "Seconds for each way")
+  command->add_option("--seconds", options->seconds, "Seconds for each way, or for each program of --savina")
     ->check(within(probe::shortest.count(), probe::longest.count(), "0.01 to 600"));
+  command->add_flag("--savina", options->savina,
+                    "Measure four actor programs of the Savina suite that the nodes run together, in the place of the ways");
   command->add_flag("--json", options->json, "Print JSON");
   options->of_node.name = "bench";
   constexpr std::array<std::string_view, 3> own{"--name", "--host", "--advertise"};

@@ -15,6 +15,8 @@
 #include <troupe/messages/errors.hpp>
 #include <troupe/messages/expect.hpp>
 
+#include "apps/probe/savina.hpp"
+
 namespace troupe::apps::probe {
 
 namespace {
@@ -73,10 +75,6 @@ double gigaflops(seconds length) {
   return 2 * side * side * side / percentile(taken, 0.5) / 1e3;
 }
 
-/// Returns the length, limited to the range from `shortest` to `longest`. Another node chose the length, so it may be any
-/// number.
-seconds within(seconds length) { return length > shortest ? std::min(length, longest) : shortest; }
-
 /// As percentile(), but returns 0 if there are too few values for this share.
 double kept(const std::vector<double>& values, double share) {
   return static_cast<double>(values.size()) * (1 - share) < 1 - 1e-9 ? 0 : percentile(values, share);
@@ -88,6 +86,7 @@ class probe_module final : public module {
     if (method == "echo") return {arguments.tensors};
     if (method == "take") return {};
     if (method == "twice") return {{arguments.tensors.at(0) * 2}};
+    if (method.starts_with("savina")) return savina_.call(method, arguments);
     const auto length = within(seconds(get<double>(arguments.values, "seconds")));
     if (method == "compute") return {{}, {{"gigaflops", gigaflops(length)}}};
     if (method == "measure") {
@@ -97,6 +96,9 @@ class probe_module final : public module {
     throw error(errc::misuse, "a probe has no method '" + method + "'");
   }
   named_tensors parameters() override { return {}; }
+
+ private:
+  savina_actor savina_;
 };
 
 }  // namespace

@@ -8,19 +8,17 @@
 
 #include <troupe/actors/node.hpp>
 
+#include "apps/probe/limits.hpp"
+
 namespace troupe::apps::probe {
 
-/// The module type that `troupe bench` creates on each node. Methods:
+/// Adds the module type that `troupe bench` creates on each node. Methods:
 ///   "echo"     returns the tensors of the call
 ///   "take"     returns nothing
 ///   "twice"    returns the tensor times two
 ///   "measure"  calls measure() for the node `peer` and about `seconds` seconds; returns the values of the `link`
 ///   "compute"  measures products of matrices with this node's threads for about `seconds` seconds; returns `gigaflops`
-inline constexpr auto type = "probe";
-
-/// How long the method "measure" waits for the node `peer` if this node has not met that node yet, or if that node is gone.
-inline constexpr std::chrono::seconds time_to_find{2};
-
+///   "savina"   see savina_actor, as for the other methods that begin so
 void add_type(node& here);
 
 /// The figures that were measured from one node to another.
@@ -32,11 +30,6 @@ struct link {
   double mib_per_s = 0;     // rate of tensors of 4 MiB in one direction, with four calls at once
   double pass_us = 0;       // median time of a context with one call and a backward pass
 };
-
-/// The shortest and the longest measurement that a probe makes. If a call asks for a length outside of this range, the nearer
-/// limit is used.
-inline constexpr std::chrono::duration<double> shortest{0.01};
-inline constexpr std::chrono::duration<double> longest{600};
 
 /// Creates a probe on the peer, and measures calls and passes from `here` to it for about `length`. Throws troupe::error, also
 /// if the peer does not have the module type.

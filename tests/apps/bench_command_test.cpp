@@ -69,6 +69,34 @@ BOOST_FIXTURE_TEST_CASE(each_way_between_two_running_nodes_is_measured, two_node
   BOOST_TEST(table.line_with("stage1  stage2  shared memory") != "", table.text());
 }
 
+BOOST_FIXTURE_TEST_CASE(nodes_run_programs_of_the_savina_suite_together, two_nodes) {
+  program third({"node", "--load", "probe", "--name", "stage3", "--join", address});
+  ready(third);
+  program json({"bench", "--join", address, "--savina", "--seconds", "0.05", "--json"});
+  BOOST_TEST(json.how_it_ends() == "exited with 0", json.text());
+  const auto found = json_of(json);
+  BOOST_TEST(found.at("ways").empty());
+  std::vector<std::string> programs;
+  for (const auto& each : found.at("programs")) {
+    programs.push_back(each.at("program"));
+    BOOST_TEST(each.at("calls").get<int>() > 0, each.dump());
+    BOOST_TEST(each.at("calls_per_second").get<double>() > 0, each.dump());
+  }
+  BOOST_TEST((programs == std::vector<std::string>{"ping_pong", "thread_ring", "big", "chameneos"}));
+
+  program table({"bench", "--join", address, "--savina", "--seconds", "0.05"});
+  BOOST_TEST(table.how_it_ends() == "exited with 0", table.text());
+  BOOST_TEST(table.line_with("chameneos on 3 nodes") != "", table.text());
+  BOOST_TEST(table.line_with("thread_ring  ") != "", table.text());
+}
+
+BOOST_AUTO_TEST_CASE(one_node_alone_runs_no_program_of_the_savina_suite) {
+  program node({"node", "--load", "probe", "--name", "alone"});
+  program bench({"bench", "--join", ready(node).address(), "--savina", "--seconds", "0.05"});
+  BOOST_TEST(bench.how_it_ends() == "exited with 1", bench.text());
+  BOOST_TEST(bench.line_with("big: ") == "big: expected at least 2 nodes, got 1", bench.text());
+}
+
 BOOST_FIXTURE_TEST_CASE(the_nodes_of_a_cluster_file_are_measured, two_nodes) {
   const temporary_folder folder;
   const auto file = (folder.path() / "cluster.json").string();

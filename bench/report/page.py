@@ -17,7 +17,7 @@ import re
 import sys
 
 NO_PAGE = "bench_report: no page without matplotlib: apt-get install python3-matplotlib, then make bench-report"
-FIRST_GROUPS = ["messages", "scheduling", "grain", "shape", "memory", "lanes", "training", "scale"]  # others follow by name
+FIRST_GROUPS = ["messages", "scheduling", "savina", "grain", "shape", "memory", "lanes", "training", "scale"]  # others follow by name
 INTRODUCTION = """Each row compares troupe with a <b>peer</b>, another system that does the same work in the same run, and with a <b>floor</b>,
 the least that this machine allows. The <b>ratio</b> is what the <b>bar</b> bounds: ≥ is a ratio that should be at least as large, ≤ one that
 should be at most as large. Small numbers below a figure are its spread: the middle half of the runs."""

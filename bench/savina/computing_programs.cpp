@@ -2,6 +2,7 @@
 // Programs that spread a computation over actors.
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "programs.hpp"
 
@@ -186,8 +187,9 @@ struct sieve {
   struct candidate {
     std::int64_t number;
   };
+  /// The sum of the primes. Their number would stay the same without a prime, in the place of which its square would count.
   struct total {
-    std::int64_t primes;
+    std::int64_t sum;
   };
   template <class>
   using messages = std::tuple<begin, candidate, total>;
@@ -209,8 +211,8 @@ struct sieve {
       self.send(next, one);
     }
     void on(Self& self, const total& before) {
-      const total here{before.primes + static_cast<std::int64_t>(primes.size())};
-      has_next ? self.send(next, here) : found.set(here.primes);
+      const total here{std::accumulate(primes.begin(), primes.end(), before.sum)};
+      has_next ? self.send(next, here) : found.set(here.sum);
       self.end();
     }
   };
@@ -226,18 +228,18 @@ struct sieve {
     }
   };
 
-  static std::int64_t actors(const values& of) { return expected(of) / of["primes"] + 2; }
+  static std::int64_t actors(const values& of) { return of["numbers"] / of["primes"] + 2; }  // at most
   static std::int64_t count(const values& of) { return of["numbers"]; }
-  /// The primes up to `numbers`, by striking out.
+  /// By striking out.
   static std::int64_t expected(const values& of) {
     std::vector<bool> is_struck(static_cast<std::size_t>(of["numbers"]) + 1);
-    std::int64_t primes = 0;
+    std::int64_t sum = 0;
     for (std::size_t i = 2; i < is_struck.size(); ++i) {
       if (is_struck[i]) continue;
-      ++primes;
+      sum += static_cast<std::int64_t>(i);
       for (std::size_t multiple = 2 * i; multiple < is_struck.size(); multiple += i) is_struck[multiple] = true;
     }
-    return primes;
+    return sum;
   }
   template <class World>
   static result run(World& in, const values& of) {

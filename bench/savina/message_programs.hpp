@@ -2,6 +2,8 @@
 // The programs that run over several processes too. Their messages can be written to the network.
 #pragma once
 
+#include <optional>
+
 #include "programs.hpp"
 
 namespace troupe::bench::savina {
@@ -85,8 +87,18 @@ struct thread_ring {
     outcome found;
     std::int64_t number;
     typename Self::ref next{};
-    void on(Self&, const introduce<typename Self::ref>& who) { next = who.all.front(); }
+    bool has_next = false;
+    std::optional<token> early{};  // over processes, the token may overtake the introduction
+    void on(Self& self, const introduce<typename Self::ref>& who) {
+      next = who.all.front();
+      has_next = true;
+      if (early) on(self, *early);
+    }
     void on(Self& self, const token& came) {
+      if (!has_next) {
+        early = came;
+        return;
+      }
       if (came.left > 0) return self.send(next, token{came.left - 1});
       found.set(number);
       self.send(next, stop{});

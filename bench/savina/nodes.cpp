@@ -112,10 +112,22 @@ class spread {
 
   caf::actor_system& system() { return *system_; }
 
-  /// Makes an actor in the process of its number, where this process has number 0.
-  caf::actor made(const make& what) {
-    const auto turn = static_cast<std::size_t>(what.number) % (places_.size() + 1);
-    return turn == 0 ? made_here(*system_, what) : ask<caf::actor>(places_[turn - 1], what);
+  /// The place of the process of number `number`, where this process has number 0. Null: this process.
+  const caf::actor* place_of(std::int64_t number) const {
+    const auto turn = static_cast<std::size_t>(number) % (places_.size() + 1);
+    return turn == 0 ? nullptr : &places_[turn - 1];
+  }
+
+  /// Asks a place. Throws std::runtime_error if it does not answer.
+  template <class Answer, class Question>
+  Answer ask(const caf::actor& whom, const Question& what) {
+    caf::scoped_actor self{*system_};
+    Answer found;
+    self->request(whom, longest_wait, what)
+      .receive(
+        [&](const Answer& came) { found = came; },
+        [&](const caf::error& problem) { throw std::runtime_error("a place did not answer: " + system_->render(problem)); });
+    return found;
   }
 
  private:
@@ -130,17 +142,6 @@ class spread {
     wait_for(stop);
     caf::anon_send_exit(here, caf::exit_reason::user_shutdown);
     ::_exit(0);  // actors of other processes that are gone already would be waited for
-  }
-
-  template <class Answer, class Question>
-  Answer ask(const caf::actor& whom, const Question& what) {
-    caf::scoped_actor self{*system_};
-    Answer found;
-    self->request(whom, longest_wait, what)
-      .receive(
-        [&](const Answer& came) { found = came; },
-        [&](const caf::error& problem) { throw std::runtime_error("a place did not answer: " + system_->render(problem)); });
-    return found;
   }
 
   std::vector<std::unique_ptr<other_process>> others_;
@@ -184,10 +185,11 @@ class spread_world {
   }
   template <template <class> class Actor, class... Arguments>
   ref spawn(Arguments&&... arguments) {
-    if constexpr (spread_name<Actor> != nullptr)
-      return over_.made(order(spread_name<Actor>, next_++, std::forward<Arguments>(arguments)...));
-    else
-      return here_.template spawn<Actor>(std::forward<Arguments>(arguments)...);
+    if constexpr (spread_name<Actor> != nullptr) {
+      const auto what = order(spread_name<Actor>, next_++, arguments...);
+      if (const auto* there = over_.place_of(what.number)) return over_.ask<caf::actor>(*there, what);
+    }
+    return here_.template spawn<Actor>(std::forward<Arguments>(arguments)...);
   }
   static result wait(outcome& found) { return found.wait(); }
 
@@ -212,7 +214,7 @@ plot_definition over_processes(const std::string& name, const std::string& title
                   ::alarm(longest_life);
                   spread over(processes, configure);
                   std::vector<double> found;
-                  for (int i = -1; i < (quick ? 1 : 5); ++i) {
+                  for (int i = -1; i < (quick ? 1 : 3); ++i) {
                     spread_world<Program> world(over);
                     const auto took = round_in<Program>(world, of).seconds;
                     if (i >= 0) found.push_back(static_cast<double>(Program::count(of)) / took);

@@ -50,7 +50,7 @@ std::string reason_of(const std::string& name) {
 /// A program on each system, in turns. Slow systems run in the first turn alone, once.
 row measure_program(const program& which, bool quick) {
   const auto of = all_parameters(quick).at(which.name);
-  const int turns = quick ? 1 : 5;
+  const int turns = quick ? 1 : 3;
   const int rounds = quick ? 1 : 3;
   std::vector<std::pair<runner_system, measured_system>> all;
   for (const auto& each : {erlang(), stealing(), sharing(), of_a_node(), detached(), plain_threads(), pykka()})
@@ -105,7 +105,7 @@ plot by_threads(const program& which, bool quick) {
     if (!system.runs(which, of)) return;
     made.curves.push_back(curve_over(quick ? std::vector<std::size_t>{1} : std::vector<std::size_t>{1, 2, 3, 4}, system.name,
                                      as, [&](std::size_t threads) {
-                                       auto found = system.measure(which, of, quick ? 1 : 5, threads);
+                                       auto found = system.measure(which, of, quick ? 1 : 3, threads);
                                        for (auto& each : found) each = static_cast<double>(which.count(of)) / each;
                                        return found;
                                      }));

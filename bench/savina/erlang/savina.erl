@@ -155,7 +155,7 @@ program(sieve, #{numbers := N, primes := Most}) ->
   First = spawn_link(fun() -> filter(Main, Most, [], 0, none) end),
   [First ! {candidate, I} || I <- lists:seq(2, N)],
   First ! {total, 0},
-  sum_of(primes, 1).
+  sum_of(sum, 1).
 
 % ping_pong
 
@@ -433,8 +433,8 @@ filter(Main, Most, Primes, Size, Next) ->
           filter(Main, Most, Primes, Size, New);
         false -> Next ! {candidate, N}, filter(Main, Most, Primes, Size, Next)
       end;
-    {total, Before} when Next =:= none -> Main ! {primes, Before + Size};
-    {total, Before} -> Next ! {total, Before + Size}
+    {total, Before} when Next =:= none -> Main ! {sum, Before + lists:sum(Primes)};
+    {total, Before} -> Next ! {total, Before + lists:sum(Primes)}
   end.
 
 is_divided(_, []) -> false;

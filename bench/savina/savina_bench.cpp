@@ -26,18 +26,16 @@ constexpr const char* no_erlang = "no Erlang here: apt-get install erlang-base";
 
 std::size_t cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
-double median(const std::vector<double>& values) { return percentile(values, 0.5); }
-
 using parameters = std::map<std::string, values>;
 
 parameters all_parameters(bool quick) { return read_parameters(TROUPE_SAVINA_DIR "/parameters.txt", quick); }
 
-/// The median times of a system in several turns, in ms. Empty if the system does not run the program.
+/// The times of a system in ms. The figure is the least: what the system takes if nothing else runs.
 struct measured_system {
   std::string name;
-  std::vector<double> turns_ms{};
+  std::vector<double> rounds_ms{};
 
-  double ms() const { return median(turns_ms); }
+  double ms() const { return *std::min_element(rounds_ms.begin(), rounds_ms.end()); }
 };
 
 /// Why a program takes CAF longer than Erlang: what the row says if it does. See docs/schedulers.md.
@@ -51,7 +49,7 @@ std::string reason_of(const std::string& name) {
 row measure_program(const program& which, bool quick) {
   const auto of = all_parameters(quick).at(which.name);
   const int turns = quick ? 1 : 3;
-  const int rounds = quick ? 1 : 3;
+  const int rounds = quick ? 1 : 5;
   std::vector<std::pair<runner_system, measured_system>> all;
   for (const auto& each : {erlang(), stealing(), sharing(), of_a_node(), detached(), plain_threads(), pykka()})
     if (each.runs(which, of)) all.emplace_back(each, measured_system{each.name});
@@ -61,7 +59,8 @@ row measure_program(const program& which, bool quick) {
   for (int turn = 0; turn < turns; ++turn)
     for (auto& [system, found] : all)
       if (turn == 0 || !is_slow(system.name))
-        found.turns_ms.push_back(1e3 * median(system.measure(which, of, is_slow(system.name) ? 1 : rounds, cores())));
+        for (const auto seconds : system.measure(which, of, is_slow(system.name) ? 1 : rounds, cores()))
+          found.rounds_ms.push_back(1e3 * seconds);
   const auto named = [&](const std::string& name) -> const measured_system* {
     for (const auto& [system, found] : all)
       if (system.name == name) return &found;
@@ -76,12 +75,9 @@ row measure_program(const program& which, bool quick) {
   row made{.value = {peer != nullptr ? peer->ms() : 0, better.ms(), 0},
            .ratio = peer != nullptr ? peer->ms() / better.ms() : 0,
            .note = note + (peer != nullptr ? "" : std::string("; ") + no_erlang)};
-  made.spreads.troupe = spread_of(better.turns_ms, better.ms());
+  made.spreads.troupe = spread_of(better.rounds_ms, better.ms());
   if (peer == nullptr) return made;
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < peer->turns_ms.size(); ++i) ratios.push_back(peer->turns_ms[i] / better.turns_ms[i]);
-  made.spreads.peer = spread_of(peer->turns_ms, peer->ms());
-  made.spreads.ratio = spread_of(ratios, made.ratio);
+  made.spreads.peer = spread_of(peer->rounds_ms, peer->ms());
   if (made.ratio < 1) made.note += reason_of(which.name);
   return made;
 }

@@ -253,7 +253,7 @@ struct sieve {
 std::vector<program> computing_programs() {
   return {
     program_of<trapezoidal>("trapezoidal", "100 actors compute the area below a curve.", "pieces"),
-    program_of<queens>("queens", "A master and 20 workers count the ways to place 10 queens.", "solutions"),
+    program_of<queens>("queens", "A master and 20 workers count the ways to place 12 queens.", "solutions"),
     program_of<sieve>("sieve", "A chain of actors filters primes, of which each keeps 1,000.", "numbers"),
   };
 }

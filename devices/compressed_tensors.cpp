@@ -73,10 +73,7 @@ void unpack_to_devices(std::vector<at::Tensor>& tensors, std::vector<packing>& p
 void unpack_to_devices(torch::autograd::variable_list& gradients, std::vector<packing>& packings,
                        const torch::autograd::edge_list& edges, const std::string& what, tensor_memory& memory,
                        const made_events& made) {
-  const auto device_of = [&](std::size_t i) {
-    if (i >= edges.size() || !edges[i].is_valid()) return c10::Device(c10::kCPU);
-    return edges[i].function->input_metadata(edges[i].input_nr).device();
-  };
+  const auto device_of = [&](std::size_t i) { return device_behind(edges, i).value_or(c10::Device(c10::kCPU)); };
   unpack_to(gradients, packings, memory, what, device_of, [&] { move_to_devices(gradients, edges, what, made); });
 }
 

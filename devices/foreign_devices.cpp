@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -45,7 +44,6 @@ std::unique_ptr<foreign_copy> foreign_devices::copy(const tensor_offer& offer) {
   if (offer.address > from.bytes || offer.bytes > from.bytes - offer.address)
     throw error(errc::malformed_message, "elements on a device that are offered lie beyond the end of their allocation");
   try {
-    const c10::AutoGradMode no_grad(false);
     const auto stream = stream_for(offer.process, from.device);
     const c10::StreamGuard own(stream);
     const auto to = at::empty({static_cast<std::int64_t>(offer.bytes)}, at::device(from.device).dtype(at::kByte));

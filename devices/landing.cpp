@@ -7,7 +7,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
@@ -93,7 +92,6 @@ at::Tensor landing::hand_over(const at::Tensor& host, c10::Device device) {
 /// Queues the copy of the elements up to byte `end`. A failure of the device ends the landing.
 void landing::copy(std::uint64_t end) {
   if (end == queued_) return;
-  const c10::AutoGradMode no_grad(false);
   bool may_be_read = false;
   try {
     const c10::StreamGuard own(arrival_stream(device_));

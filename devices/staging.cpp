@@ -455,12 +455,16 @@ void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::De
   move_all(tensors, device_of, what, made);
 }
 
+std::optional<c10::Device> device_behind(const torch::autograd::edge_list& edges, std::size_t index) {
+  if (index >= edges.size() || !edges[index].is_valid()) return std::nullopt;
+  return edges[index].function->input_metadata(edges[index].input_nr).device();
+}
+
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
                      const std::string& what, const made_events& made) {
-  const auto device_of = [&](std::size_t i) -> std::optional<c10::Device> {
-    if (i >= edges.size() || !edges[i].is_valid()) return std::nullopt;
-    const c10::Device device = edges[i].function->input_metadata(edges[i].input_nr).device();
-    return is_present(device) ? std::optional(device) : std::nullopt;
+  const auto device_of = [&](std::size_t i) {
+    const auto device = device_behind(edges, i);
+    return device && is_present(*device) ? device : std::nullopt;
   };
   move_all(gradients, device_of, what, made);
 }

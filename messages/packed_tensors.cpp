@@ -117,13 +117,10 @@ std::optional<packed_tensor> pack(const at::Tensor& form, wire_format format, te
   packed_tensor result{bytes_in(memory, packed_bytes(format, count)),
                        {.format = format, .exponent = 0, .sizes = form.sizes().vec(), .strides = {}}};
   if (!has_contiguous_strides(form)) result.how.strides = form.strides().vec();
-  bool fits = false;
-  if (format == wire_format::bfloat16)
-    fits = pack_bfloat16(from, count, result.bytes);
-  else if (format == wire_format::float16)
-    fits = pack_float16(from, count, result.bytes, result.how.exponent);
-  else
-    fits = pack_int8(from, count, result.bytes, residual == nullptr ? nullptr : residual->mutable_data_ptr<float>());
+  auto* const rest = residual == nullptr ? nullptr : residual->mutable_data_ptr<float>();
+  const bool fits = format == wire_format::bfloat16  ? pack_bfloat16(from, count, result.bytes)
+                    : format == wire_format::float16 ? pack_float16(from, count, result.bytes, result.how.exponent)
+                                                     : pack_int8(from, count, result.bytes, rest);
   if (fits) return result;
   if (residual != nullptr) residual->reset();
   return std::nullopt;

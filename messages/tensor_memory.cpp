@@ -90,8 +90,9 @@ bool tensor_memory::free_list::trim() {
   {
     checked_lock lock(mutex_);
     std::size_t freed = 0;
-    for (auto each = blocks_.begin(); each != blocks_.end() && bytes_ > kept_bytes && freed < kept_bytes;) {
-      if (std::exchange((*each)->was_used, false)) {
+    for (auto each = blocks_.begin(); each != blocks_.end();) {
+      const bool was_used = std::exchange((*each)->was_used, false);
+      if (was_used || bytes_ <= kept_bytes || freed >= kept_bytes) {
         ++each;
         continue;
       }

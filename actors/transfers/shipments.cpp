@@ -185,7 +185,6 @@ void shipments::take(const receiver_down& what) {
 
 /// Makes the whole transfer leave in pieces, once all its offers are answered.
 void shipments::refuse(queued_transfer& of) {
-  if (of.how == way::copies || of.how == way::host) return;
   of.how = way::refused;
   if (of.offered > 0) return;
   of.offset = 0;

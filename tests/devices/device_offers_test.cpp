@@ -303,6 +303,17 @@ BOOST_AUTO_TEST_CASE(what_was_offered_to_a_process_that_dies_is_let_go_of) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(memory_of_a_process_that_dies_is_closed) {
+  pair cluster;
+  const auto x = at::zeros({many}, at::device(simulated::device()));
+  BOOST_TEST(becomes_true([&] {
+    cluster.echo(x);
+    return simulated::opened() > 0;
+  }));
+  cluster.signal("stage", SIGKILL);
+  BOOST_TEST(cluster.nothing_is_open());
+}
+
 BOOST_AUTO_TEST_CASE(what_a_process_that_dies_has_offered_is_dropped) {
   pair cluster;
   cluster.agree();

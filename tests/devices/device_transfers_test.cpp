@@ -365,6 +365,24 @@ BOOST_FIXTURE_TEST_CASE(whose_device_fails_make_the_pass_of_their_gradients_fail
   BOOST_TEST(contains(failures[0], "the simulated device is broken"));
 }
 
+BOOST_FIXTURE_TEST_CASE(whose_copy_can_not_begin_make_their_message_fail, fixture) {  // OP-7
+  meet();
+  reads = false;
+  auto staged = services.departures->stage.to_host({at::ones({elements}, at::device(first))}, true);
+  simulated::synchronize();
+  const simulated::no_events broken;
+  with_desk([&](transfer_desk& desk) {
+    sent_ahead ahead;
+    ahead.made = staged.made;
+    desk.ship(
+      there, staged.tensors, staged.devices, ahead, [this] { ++messages; },
+      [this](const error& why) { failures.emplace_back(why.what()); });
+  });
+  BOOST_TEST(!is_copied());
+  BOOST_TEST(messages == 0);
+  BOOST_TEST(failures.size() == 1U);
+}
+
 BOOST_FIXTURE_TEST_CASE(that_are_late_do_not_hold_up_the_desk_when_no_page_locked_memory_is_left, fixture) {  // ST-1
   meet();
   reads = false;

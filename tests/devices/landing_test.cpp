@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(is_in_a_buffer_that_was_idle) {  // AL-1
 BOOST_AUTO_TEST_CASE(is_for_accelerators_of_this_process_and_for_tensors_that_leave_room_for_others) {  // AL-1
   const auto locked = simulated::pinned_bytes();
   for (const auto& [device, bytes] : {std::pair(c10::Device(at::kCPU), whole), std::pair(c10::Device(at::kCUDA, 0), whole),
-                                      std::pair(second, whole), std::pair(c10::Device(at::kPrivateUse1, 100), whole),
+                                      std::pair(c10::Device(at::kPrivateUse1, 100), whole),
                                       std::pair(first, landing::most_bytes + 1), std::pair(first, part)}) {
     landing::prepare(device, bytes);
     BOOST_TEST(simulated::pinned_bytes() == locked);

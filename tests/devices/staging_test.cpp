@@ -347,4 +347,28 @@ BOOST_AUTO_TEST_CASE(gradients_are_put_where_their_tensors_are) {
   BOOST_CHECK(gradients[0].device() == second && gradients[1].is_cpu() && gradients[2].is_cpu() && !gradients[3].defined());
 }
 
+BOOST_AUTO_TEST_CASE(a_gradient_without_an_edge_stays_where_it_is) {
+  const auto on_device = at::ones({2}, at::device(second)).requires_grad_();
+  const auto edge = torch::autograd::impl::gradient_edge(on_device);
+  torch::autograd::edge_list edges{edge, edge};
+  edges.pop_back();  // a look behind the end would find this edge
+  BOOST_CHECK(devices::device_behind(edges, 0) == second);
+  BOOST_CHECK(!devices::device_behind(edges, 1));
+  BOOST_CHECK(!devices::device_behind({{}}, 0));
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_after_an_event_is_ready_when_the_event_has_happened) {
+  std::optional<simulated::gate> late(stream);
+  const auto made = [&] {
+    const c10::StreamGuard on(stream);
+    return devices::staging::for_itself({at::ones({2}, at::device(first))}).made.at(0).second;
+  }();
+  const auto staged = devices::staging::after(*made, first);
+  simulated::settle();
+  BOOST_TEST(!staged.ready());
+  late.reset();
+  simulated::synchronize();
+  BOOST_TEST(staged.ready());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -309,3 +309,14 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite_ends_its_residual) {
   gradient[3] = 1;
   BOOST_TEST(!send(gradient));
 }
+
+BOOST_AUTO_TEST_CASE(what_a_device_has_compressed_travels_unless_an_element_became_infinite) {
+  packing how;
+  how.format = wire_format::bfloat16;
+  BOOST_TEST(complete(how, {}, 4, 0x7f7f7fff));
+  BOOST_TEST(!complete(how, {}, 4, 0x7f7f8000));  // rounded to the next bfloat16, this is infinite
+  how.format = wire_format::float16;
+  BOOST_TEST(!complete(how, {}, 4, 0x7f000000));
+  BOOST_TEST(complete(how, {}, 4, 0x7effffff));
+  BOOST_TEST(how.exponent < 0);
+}

@@ -352,4 +352,13 @@ BOOST_AUTO_TEST_CASE(a_time_beyond_all_bounds_never_makes_the_window_smaller) { 
   BOOST_TEST(not_told.size() < piece_window::least_large);  // these waits made it smaller
 }
 
+BOOST_AUTO_TEST_CASE(a_span_without_an_answer_does_not_drain_the_path) {
+  piece_window window;
+  constexpr auto size = piece_window::large_piece;
+  window.leaves(size, size, second);
+  BOOST_TEST(window.leaves(size, window.size(), second + piece_window::memory_ns).fills);
+  window.answered(window.leaves(size, size, 2 * second + piece_window::memory_ns), 3 * second + piece_window::memory_ns, {});
+  BOOST_TEST(!window.leaves(size, window.size(), 3 * second + 2 * piece_window::memory_ns).fills);  // now it drains
+}
+
 BOOST_AUTO_TEST_SUITE_END()

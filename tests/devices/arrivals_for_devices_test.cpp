@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <future>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -125,20 +126,22 @@ BOOST_FIXTURE_TEST_CASE(go_to_the_device_that_their_first_piece_named, fixture) 
   devices::landing::prepare(first, whole);
   const new_threads couriers;
   const auto before = simulated::host_bytes();
-  come(0, 4096, first);
-  come(4096, part, c10::Device(at::kPrivateUse1, 100));
-  BOOST_TEST(becomes_true([&] { return simulated::host_bytes() - before == part; }));
+  come(0, part, first);
+  come(part, 2 * part, c10::Device(at::kPrivateUse1, 100));
+  BOOST_TEST(becomes_true([&] { return simulated::host_bytes() - before == 2 * part; }));
   BOOST_TEST(couriers.count() == 1U);
 }
 
 BOOST_FIXTURE_TEST_CASE(that_begin_anew_leave_nothing_of_the_first_try, fixture) {
   devices::landing::prepare(first, whole);
-  for (int times = 0; times < 2; ++times) {
-    come(0, part, first);
-    const auto was = arriving.look_at(there, 1).first.getWeakStorageImpl();
-    come(0, part, first);
-    BOOST_TEST(becomes_true([&] { return was.expired(); }));
-  }
+  std::promise<void> goes_on;
+  services.departures->run_for_arrival(first, [until = goes_on.get_future().share()] { until.wait(); });
+  come(0, part, first);
+  const auto was = arriving.look_at(there, 1).first.getWeakStorageImpl();
+  come(0, part, first);
+  BOOST_TEST(was.expired());  // though the copy of its first part still waits
+  goes_on.set_value();
+  simulated::synchronize();
 }
 
 BOOST_FIXTURE_TEST_CASE(stay_on_the_host_if_this_process_lacks_their_device, fixture) {

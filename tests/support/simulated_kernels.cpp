@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The operators of the simulated accelerator. Each operator computes the shape of its result, queues the work on the stream
 // and returns.
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -67,6 +73,31 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 
 bool is_pinned(const at::Tensor& tensor) { return at::detail::getPrivateUse1Hooks().isPinnedPtr(tensor.const_data_ptr()); }
 
+// Copies as the copy engine of a card does, past the caches of the cores. So copies take less of the cores' time, which a card's
+// do not take at all.
+void copy_elements(const at::Tensor& to, const at::Tensor& from) {
+#ifdef __SSE2__
+  constexpr std::size_t line = 64;
+  const auto bytes = to.nbytes();
+  if (to.scalar_type() == from.scalar_type() && to.sizes() == from.sizes() && to.is_contiguous() && from.is_contiguous() &&
+      bytes >= std::size_t{1} << 20) {
+    auto* target = static_cast<char*>(to.mutable_data_ptr());
+    const auto* source = static_cast<const char*>(from.const_data_ptr());
+    const auto before = -reinterpret_cast<std::uintptr_t>(target) % line;
+    std::memcpy(target, source, before);
+    std::size_t done = before;
+    for (; done + line <= bytes; done += line)
+      for (std::size_t at = done; at < done + line; at += sizeof(__m128i))
+        _mm_stream_si128(reinterpret_cast<__m128i*>(target + at),
+                         _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + at)));
+    std::memcpy(target + done, source + done, bytes - done);
+    _mm_sfence();
+    return;
+  }
+#endif
+  to.copy_(from);
+}
+
 void copy_between_devices(const at::Tensor& from, const at::Tensor& to) {
   auto& streams = stream_set::all();
   const auto source = stream_of(from);
@@ -75,7 +106,7 @@ void copy_between_devices(const at::Tensor& from, const at::Tensor& to) {
   const auto end = std::make_shared<event>();
   streams.record(start, destination);
   streams.hold(source, [start] { return start->recorded > 0; });
-  streams.compute(source, [a = bare(from), b = bare(to)] { b.copy_(a); });
+  streams.compute(source, [a = bare(from), b = bare(to)] { copy_elements(b, a); });
   streams.record(end, source);
   streams.hold(destination, [end] { return end->recorded > 0; });
 }
@@ -88,12 +119,12 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     copied_with_host += to.nbytes();
     ++copies_with_host;
   }
-  const auto copy = [](views& all) { all[0].copy_(all[1]); };
+  const auto copy = [](views& all) { copy_elements(all[0], all[1]); };
   if (from.is_cpu()) {
     // a transfer from pinned memory only keeps the address
     launch(to, {is_pinned(from) ? bare(from) : from.clone()}, copy);
   } else if (to.is_cpu()) {
-    stream_set::all().compute(stream_of(from), [a = bare(from), b = bare(to)] { b.copy_(a); });
+    stream_set::all().compute(stream_of(from), [a = bare(from), b = bare(to)] { copy_elements(b, a); });
     non_blocking = non_blocking && is_pinned(to);
   } else if (from.device() == to.device()) {
     launch(to, {from}, copy);

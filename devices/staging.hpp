@@ -142,8 +142,8 @@ void move_to_devices(std::vector<at::Tensor>& tensors, const std::vector<c10::De
 /// The device of the input to which this edge of a function leads; nothing if the function has no such edge.
 std::optional<c10::Device> device_behind(const torch::autograd::edge_list& edges, std::size_t index);
 
-/// Moves each gradient to the device of the input to which its edge leads, if this process has the device. Throws troupe::error(function_failed) if a device
-/// fails or has no memory left.
+/// Moves each gradient to the device of the input to which its edge leads, if this process has the device. Throws
+/// troupe::error(function_failed) if a device fails or has no memory left.
 void move_to_devices(torch::autograd::variable_list& gradients, const torch::autograd::edge_list& edges,
                      const std::string& what, const made_events& made = {});
 

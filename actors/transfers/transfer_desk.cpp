@@ -49,8 +49,8 @@ constexpr std::chrono::nanoseconds least_for_writer =
 
 constexpr std::chrono::seconds trims_after{1};
 
-/// Frees memory of transfers from time to time, until little of it is kept. `waits`: whether the clock has an alarm for this. The
-/// clock stops before `arriving` goes.
+/// Frees memory of transfers from time to time, until little of it is kept. `waits`: whether the clock has an alarm for this.
+/// The clock stops before `arriving` goes.
 void trim_later(support::deadline_clock& clock, arriving_tensors& arriving, const std::shared_ptr<std::atomic<bool>>& waits) {
   if (waits->exchange(true)) return;
   clock.set(trims_after, [&clock, &arriving, waits] {

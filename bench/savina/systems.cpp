@@ -90,8 +90,9 @@ std::vector<double> by_command(const std::string& command, const program& which,
 }
 
 bool is_there(const std::string& command) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): called before other threads begin
   return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
-}  // NOLINT(concurrency-mt-unsafe)
+}
 
 }  // namespace
 

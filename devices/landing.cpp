@@ -102,7 +102,7 @@ void landing::copy(std::uint64_t end) {
     there_.slice(0, first, last).copy_(locked_.slice(0, first, last), true);
     copied_->record(own.current_stream());
     queued_ = end;
-  } catch (const c10::Error&) {                // whoever copies the tensor as a whole gets the error
+  } catch (const c10::Error&) {                // the copy of the whole tensor then fails, and tells
     if (may_be_read) new at::Tensor(locked_);  // leaks the buffer: no event says when the device has read it
     there_.reset();
     is_over_ = true;

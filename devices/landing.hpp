@@ -47,8 +47,8 @@ class landing {
   static landing* of(const c10::Storage& elements) noexcept;
 
   c10::Device device() const noexcept { return device_; }
-  /// Queues the copy of what came since the last call, except for a part of less than part_bytes. `there`: bytes that
-  /// are there, from the first one on.
+  /// Queues the copy of the elements that came since the last call, up to the last whole part of part_bytes. `there`: how many
+  /// bytes have come, from the first one on.
   void copy_on(std::uint64_t there);
   /// Queues the rest of the copy. Returns it as a tensor with the sizes, strides and dtype of `host`, which is dense and has
   /// the elements. Undefined if the tensor is for another device, or AL-3 or AL-4 says so.

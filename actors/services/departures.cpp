@@ -57,7 +57,7 @@ void departures::run_for_arrival(c10::Device device, std::function<void()> work)
     if (failure || sending->is_over) return;
     try {
       work();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): whoever moves the tensor gets the error
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the move of the tensor fails later
     }
   };
   hand_over(line{device.index(), true}, {}, std::move(run));

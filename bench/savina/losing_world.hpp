@@ -5,10 +5,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <variant>
 
+#include "any_message.hpp"
 #include "outcome.hpp"
 
 namespace troupe::bench::savina {
@@ -17,17 +17,10 @@ namespace troupe::bench::savina {
 /// the check of a program notices. See caf_world for what a program is.
 template <class Program>
 class losing_world {
-  template <class Tuple>
-  struct any_of;
-  template <class... Messages>
-  struct any_of<std::tuple<Messages...>> {
-    using type = std::variant<Messages...>;
-  };
-
  public:
   struct mailbox;
   using ref = std::shared_ptr<mailbox>;
-  using message = typename any_of<typename Program::template messages<ref>>::type;
+  using message = any_message<Program, ref>;
   struct mailbox {
     std::function<void(const message&, const ref& sender)> handle;
     bool is_over = false;

@@ -7,11 +7,11 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "any_message.hpp"
 #include "outcome.hpp"
 
 namespace troupe::bench::savina {
@@ -19,20 +19,13 @@ namespace troupe::bench::savina {
 /// A program whose actors are threads, each with a queue that blocks. See caf_world for what a program is.
 template <class Program>
 class thread_world {
-  template <class Tuple>
-  struct any_of;
-  template <class... Messages>
-  struct any_of<std::tuple<Messages...>> {
-    using type = std::variant<Messages...>;
-  };
-
  public:
   class mailbox;
   using ref = std::shared_ptr<mailbox>;
 
   struct envelope {
     ref sender;
-    typename any_of<typename Program::template messages<ref>>::type message;
+    any_message<Program, ref> message;
   };
 
   class mailbox {

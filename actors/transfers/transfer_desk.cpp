@@ -326,9 +326,9 @@ std::int64_t transfer_desk::came(const tensor_piece& piece) {
   return support::steady_ns();
 }
 
-/// Lets another thread begin the copy of the elements that have come for a device. If this thread is late, the move of the whole
-/// tensor copies the rest. If the elements come in ordinary memory, the other thread prepares page-locked memory for the next
-/// tensor.
+/// Lets another thread begin the copy of the elements that have come for a device. If this thread is late, the move of the
+/// whole tensor copies the rest. If the elements come in ordinary memory, the other thread prepares page-locked memory for the
+/// next tensor.
 void transfer_desk::move_on(const tensor_piece& piece) {
   const auto [elements, there] = here_.network.arriving->look_at(piece.from, piece.transfer);
   if (!elements) return;

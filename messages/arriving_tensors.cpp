@@ -29,6 +29,24 @@ const char* arriving_tensors::add(const tensor_piece& about, caf::span<const caf
   return nullptr;
 }
 
+trailing_place arriving_tensors::place(const tensor_piece& about, std::uint64_t bytes) {
+  checked_lock lock(mutex_);
+  arrival* found = nullptr;
+  const auto* why = begin({about.from.value, about.transfer}, {about.total, about.offset, bytes, about.destination}, found);
+  if (why != nullptr) return {bytes, {}, {}, 0, why};
+  const auto owner = std::make_shared<c10::Storage>(found->elements);
+  return {bytes, {static_cast<char*>(owner->mutable_data()) + about.offset, bytes}, owner, found->number};
+}
+
+const char* arriving_tensors::add_trailing(const tensor_piece& about, const trailing_place& from) {
+  if (from.refusal != nullptr) return from.refusal;
+  checked_lock lock(mutex_);
+  const auto found = find({about.from.value, about.transfer}, from.arrival);
+  if (found == arrivals_.end()) return "a transfer ended before the elements of a piece had come";
+  found->second.came += from.bytes;
+  return nullptr;
+}
+
 void arriving_tensors::limit_sender(std::uint64_t bytes, std::size_t transfers) {
   checked_lock lock(mutex_);
   most_of_sender_ = bytes;
@@ -97,9 +115,13 @@ std::optional<error> arriving_tensors::read(const tensor_offer& offer, const pre
   return failed;
 }
 
+arriving_tensors::found_arrival arriving_tensors::find(const key& which, std::uint64_t number) {
+  const auto found = arrivals_.find(which);
+  return found != arrivals_.end() && found->second.number == number ? found : arrivals_.end();
+}
+
 arriving_tensors::found_arrival arriving_tensors::find(const tensor_offer& offer, const prepared_piece& piece) {
-  const auto found = arrivals_.find({offer.from.value, offer.transfer});
-  return found != arrivals_.end() && found->second.number == piece.arrival ? found : arrivals_.end();
+  return find({offer.from.value, offer.transfer}, piece.arrival);
 }
 
 /// Returns the arrival that still waits for a device, or the end of the arrivals.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <c10/core/Device.h>
@@ -16,6 +17,7 @@
 #include <troupe/messages/messages.hpp>
 #include <troupe/messages/mutex.hpp>
 #include <troupe/messages/tensor_memory.hpp>
+#include <troupe/messages/trailing_elements.hpp>
 
 namespace troupe {
 
@@ -31,6 +33,8 @@ namespace troupe {
 ///         announce at most `announced_factor` times the bytes of this limit. A piece beyond a limit ends its transfer.
 ///   AT-5  offers are read only of a sender that got a mark (take_offers), and only out of the process that got it.
 ///   AT-6  elements that a device copies are handed out only when the copy has ended. A transfer that ended before gets none.
+///   AT-7  elements that trail the message of their piece count when the message is read, and only in the arrival for which
+///         their place was made.
 class arriving_tensors {
  public:
   /// The smallest size of a transfer, and of a piece that is not the last one of its transfer. A transfer takes at least one
@@ -54,6 +58,12 @@ class arriving_tensors {
   /// Adds the elements of a piece. A piece with offset 0 begins its transfer, or begins it anew. A piece with total 0 drops its
   /// transfer. Returns null, or why the piece is refused.
   const char* add(const tensor_piece& about, caf::span<const caf::byte> elements);
+
+  /// Begins a piece whose elements trail its message. The caller reads the elements into the place, and calls add_trailing() when
+  /// it reads the message.
+  trailing_place place(const tensor_piece& about, std::uint64_t bytes);
+  /// Adds the elements, which were read into the place. Returns null, or why the piece is refused.
+  const char* add_trailing(const tensor_piece& about, const trailing_place& from);
 
   /// The largest size of an offered piece; larger pieces are refused. So one message of a sender makes this node take at most
   /// this much memory.
@@ -144,6 +154,7 @@ class arriving_tensors {
   bool may_come(const account& sender, const extent& piece) const TROUPE_REQUIRES(mutex_);
 
   using found_arrival = std::map<key, arrival>::iterator;
+  found_arrival find(const key& which, std::uint64_t number) TROUPE_REQUIRES(mutex_);
   found_arrival find(const tensor_offer& offer, const prepared_piece& piece) TROUPE_REQUIRES(mutex_);
   found_arrival expected(const tensor_offer& offer, const prepared_piece& piece) TROUPE_REQUIRES(mutex_);
   found_arrival end(found_arrival which) TROUPE_REQUIRES(mutex_);
@@ -163,10 +174,10 @@ class arriving_tensors {
 };
 
 /// Base class for the configuration of an actor system that takes tensors in pieces.
-class tensor_receiver {
+class tensor_receiver : public trailing_receiver {
  public:
-  virtual ~tensor_receiver() = default;
   arriving_tensors& arriving() const noexcept { return arriving_; }
+  std::optional<trailing_place> place_of_trailing(std::string_view values) const noexcept override;
 
  private:
   mutable arriving_tensors arriving_;  // mutable, because an actor system hands out its configuration as const

@@ -17,6 +17,7 @@
 #include <troupe/messages/read_errors.hpp>
 #include <troupe/messages/sender_check.hpp>
 #include <troupe/messages/tensor_codec.hpp>
+#include <troupe/messages/trailing_elements.hpp>
 #include <troupe/messages/wire.hpp>
 
 namespace troupe {
@@ -113,6 +114,17 @@ void report_unwritten(const caf::error& why) noexcept {
   }
 }
 
+/// The connection that takes these elements behind the message; null: they have to go within it.
+trailing_elements* taking(caf::serializer& sink, const at::Tensor& elements) {
+  auto* binary = dynamic_cast<caf::binary_serializer*>(&sink);
+  return binary != nullptr ? trailing_elements::taking(binary->buf(), elements.nbytes()) : nullptr;
+}
+
+trailing_bytes bytes_of(const at::Tensor& elements) {
+  const auto owner = std::make_shared<at::Tensor>(elements);
+  return {{static_cast<const char*>(owner->const_data_ptr()), owner->nbytes()}, owner};
+}
+
 template <class T>
 caf::error write(caf::serializer& sink, const T& x) {
   scratch<header_t<T>> header;
@@ -129,7 +141,10 @@ caf::error write(caf::serializer& sink, const T& x) {
           return make_error(errc::unsupported_tensor, "a tensor on device " + each.device().str() + " was not offered before");
     }
   } else if constexpr (std::same_as<T, tensor_piece>) {
-    if (x.elements.defined()) payload = forms.emplace_back(x.elements).nbytes();
+    if (x.elements.defined() && taking(sink, x.elements) != nullptr)
+      header->set_trailing(x.elements.nbytes());
+    else if (x.elements.defined())
+      payload = forms.emplace_back(x.elements).nbytes();
   }
   std::size_t bytes = header->ByteSizeLong();
   header.was(bytes);
@@ -146,7 +161,10 @@ caf::error write(caf::serializer& sink, const T& x) {
                                                   std::to_string(longest_message()) + "; send the tensors in several messages");
   }
   if (auto failed = write_header(sink, *header, bytes, payload)) return failed;
-  return write_tensors(forms, sink);
+  auto failed = write_tensors(forms, sink);
+  if constexpr (std::same_as<T, tensor_piece>)
+    if (!failed && header->trailing() > 0) taking(sink, x.elements)->trail(bytes_of(x.elements));
+  return failed;
 }
 
 // For errors only, because each call builds the name of the type anew.
@@ -197,17 +215,14 @@ sender_check::answer tells_its_sender(sender_check& other, const T& x) {
     return answer::yes;
 }
 
+/// Reads the header of a struct that begins at `bytes`, with all fields but the tensors. `header_bytes` and `payload`: how long
+/// the header and the bytes of the tensors are.
 template <class T>
-caf::error read(caf::deserializer& any_source, T& x) {
-  auto* source = dynamic_cast<caf::binary_deserializer*>(&any_source);
-  if (source == nullptr) return malformed<T>("only CAF's binary format can be read");
-  std::size_t remaining = source->remaining();
+caf::error read_header(const caf::byte* bytes, std::size_t remaining, scratch<header_t<T>>& header, T& x,
+                       std::uint32_t& header_bytes, std::uint64_t& payload) {
   if (remaining == 0)
     return malformed<T>("nothing came; the sender could not write it, perhaps because of a tensor that can't travel");
   if (remaining < prefix_bytes) return malformed<T>("cut off after " + std::to_string(remaining) + " bytes");
-  std::uint32_t header_bytes = 0;
-  std::uint64_t payload = 0;
-  const auto* bytes = source->remainder().data();
   std::memcpy(&header_bytes, bytes, sizeof header_bytes);
   std::memcpy(&payload, bytes + sizeof header_bytes, sizeof payload);
   remaining -= prefix_bytes;
@@ -220,11 +235,29 @@ caf::error read(caf::deserializer& any_source, T& x) {
     return malformed<T>("the header is not a protobuf message of this type");
   if (header_bytes > small_header_bytes && !entries_are_few({bytes + prefix_bytes, header_bytes}, *header_t<T>::descriptor()))
     return malformed<T>("the header has more entries than that of any message that a node sends");
-  scratch<header_t<T>> header;
   header.was(header_bytes);
   if (!header->ParseFromArray(bytes + prefix_bytes, static_cast<int>(header_bytes)))
     return malformed<T>("the header is not a protobuf message of this type");
   if (const auto* bad = wire_fields::parse(*header, x)) return malformed<T>(bad);
+  return caf::none;
+}
+
+/// As arriving_tensors::add(), for a piece that was read.
+const char* add_piece(arriving_tensors* to, const tensor_piece& x, std::uint64_t trailing, caf::span<const caf::byte> elements) {
+  if (to == nullptr) return "this actor system takes no tensors in pieces";
+  if (trailing == 0) return to->add(x, elements);
+  const auto* place = reading_trailing::current();
+  return place != nullptr && place->bytes == trailing ? to->add_trailing(x, *place) : "the elements of a piece did not trail it";
+}
+
+template <class T>
+caf::error read(caf::deserializer& any_source, T& x) {
+  auto* source = dynamic_cast<caf::binary_deserializer*>(&any_source);
+  if (source == nullptr) return malformed<T>("only CAF's binary format can be read");
+  scratch<header_t<T>> header;
+  std::uint32_t header_bytes = 0;
+  std::uint64_t payload = 0;
+  if (auto failed = read_header(source->remainder().data(), source->remaining(), header, x, header_bytes, payload)) return failed;
   auto* const other = reading_from::current();
   if (other != nullptr)
     if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(*other, told);
@@ -242,9 +275,7 @@ caf::error read(caf::deserializer& any_source, T& x) {
     if (auto failed = read_tensors(described, *source, tensors_in(x), packings_of(x))) return failed;
   } else if constexpr (std::same_as<T, tensor_piece>) {
     x.elements.reset();
-    auto* arriving = arriving_at(*source);
-    if (const auto* bad = arriving != nullptr ? arriving->add(x, source->remainder().first(payload))
-                                              : "this actor system takes no tensors in pieces")
+    if (const auto* bad = add_piece(arriving_at(*source), x, header->trailing(), source->remainder().first(payload)))
       return malformed<T>(bad);
   } else if constexpr (std::same_as<T, tensor_offer>) {
     auto* arriving = arriving_at(*source);
@@ -255,6 +286,23 @@ caf::error read(caf::deserializer& any_source, T& x) {
 }
 
 }  // namespace
+
+std::optional<trailing_place> tensor_receiver::place_of_trailing(std::string_view values) const noexcept try {
+  scratch<wire::TensorPiece> header;
+  tensor_piece piece;
+  std::uint32_t header_bytes = 0;
+  std::uint64_t payload = 0;
+  const auto* bytes = reinterpret_cast<const caf::byte*>(values.data());
+  if (read_header(bytes, values.size(), header, piece, header_bytes, payload)) return std::nullopt;
+  const auto trailing = header->trailing();
+  if (trailing == 0 || trailing > trailing_elements::most) return std::nullopt;
+  auto* const other = reading_from::current();
+  if (other != nullptr && tells_its_sender(*other, piece) != sender_check::answer::yes)
+    return trailing_place{trailing, {}, {}, 0, "a piece names another sender"};
+  return arriving_.place(piece, trailing);
+} catch (const std::exception&) {  // no memory
+  return std::nullopt;
+}
 
 caf::error write_message(caf::serializer& sink, wire::any_sent x) noexcept {
   caf::error failed;

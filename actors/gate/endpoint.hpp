@@ -19,8 +19,9 @@ class endpoint {
 
   /// As readv(2).
   virtual ssize_t read(const iovec& first, const iovec& second) = 0;
-  /// As send(2). The bytes that it takes may leave later, by flush().
-  virtual ssize_t write(const char* from, std::size_t bytes) = 0;
+  /// As send(2). The bytes that it takes may leave later, by flush(). `goes_on`: further bytes follow at once, and the bytes may
+  /// wait for them.
+  virtual ssize_t write(const char* from, std::size_t bytes, bool goes_on) = 0;
   /// Sends bytes that write() has taken. False: bytes still wait here, or the connection is over; errno tells which, as after
   /// send(2).
   virtual bool flush() { return true; }
@@ -39,7 +40,9 @@ class socket_endpoint final : public endpoint {
     const std::array<iovec, 2> to = {first, second};
     return ::readv(socket_, to.data(), to.size());
   }
-  ssize_t write(const char* from, std::size_t bytes) override { return ::send(socket_, from, bytes, MSG_NOSIGNAL); }
+  ssize_t write(const char* from, std::size_t bytes, bool goes_on) override {
+    return ::send(socket_, from, bytes, MSG_NOSIGNAL | (goes_on ? MSG_MORE : 0));
+  }
 
  private:
   const int socket_;

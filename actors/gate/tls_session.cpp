@@ -260,7 +260,7 @@ bool tls_session::renew_key() {
   return SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1;
 }
 
-ssize_t tls_session::write(const char* from, std::size_t bytes) {
+ssize_t tls_session::write(const char* from, std::size_t bytes, bool) {
   if (!flush()) return -1;
   if (state_ != state::proven) {
     errno = EPROTO;

@@ -83,7 +83,7 @@ class tls_session final : public endpoint {
   /// Whether read() may return bytes although the socket has none.
   bool has_unread() const override;
   /// As send(2) on a socket that does not block. The bytes that it takes may leave later (TL-3).
-  ssize_t write(const char* from, std::size_t bytes) override;
+  ssize_t write(const char* from, std::size_t bytes, bool goes_on) override;
   bool flush() override;
   bool has_unsent() const noexcept override { return unsent_begin_ < unsent_.size(); }
 

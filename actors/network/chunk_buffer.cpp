@@ -19,16 +19,23 @@ void chunk_buffer::want_next() {
 void chunk_buffer::want_rest(std::size_t come) noexcept {
   collected_ = come;
   threshold_ = chunk_.size();
+  to_ = chunk_;
+}
+
+void chunk_buffer::want_into(std::span<char> memory) noexcept {
+  threshold_ = memory.size();
+  to_ = memory;
 }
 
 void chunk_buffer::grow() {
   const auto next = std::min(wished_, std::max(first_capacity, 2 * chunk_.size()));
   if (chunk_.capacity() < next) chunk_.reserve(std::min(wished_, std::max(most_reserved, 2 * chunk_.size())));
   chunk_.resize(next);
+  to_ = chunk_;
 }
 
 void chunk_buffer::add(std::size_t bytes) noexcept {
-  const auto fits = std::min(bytes, chunk_.size() - collected_);
+  const auto fits = std::min(bytes, to_.size() - collected_);
   collected_ += fits;
   if (bytes == fits) return;
   ahead_begin_ = 0;
@@ -36,8 +43,8 @@ void chunk_buffer::add(std::size_t bytes) noexcept {
 }
 
 void chunk_buffer::add_ahead() noexcept {
-  const auto more = std::min(chunk_.size() - collected_, ahead_end_ - ahead_begin_);
-  std::memcpy(chunk_.data() + collected_, ahead_.data() + ahead_begin_, more);
+  const auto more = std::min(to_.size() - collected_, ahead_end_ - ahead_begin_);
+  std::memcpy(to_.data() + collected_, ahead_.data() + ahead_begin_, more);
   collected_ += more;
   ahead_begin_ += more;
 }

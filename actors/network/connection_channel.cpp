@@ -68,7 +68,7 @@ ssize_t connection_channel::read(const iovec& first, const iovec& second) {
   return static_cast<ssize_t>(all);
 }
 
-ssize_t connection_channel::write(const char* from, std::size_t bytes) {
+ssize_t connection_channel::write(const char* from, std::size_t bytes, bool) {
   assert(writes());
   const auto put = state_ == state::open ? channel_->outgoing.write(from, bytes) : std::nullopt;
   if (!put || *put == 0) {

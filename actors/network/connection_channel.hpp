@@ -82,7 +82,7 @@ class connection_channel final : public gate::endpoint {
   ssize_t read(const iovec& first, const iovec& second) override;
   /// As send(2): EAGAIN if there is no space; EPIPE if the channel is cut or the other end's counter is impossible. Pre:
   /// writes().
-  ssize_t write(const char* from, std::size_t bytes) override;
+  ssize_t write(const char* from, std::size_t bytes, bool goes_on) override;
   /// How many bytes this end has read from memory and written to memory.
   std::uint64_t moved() const noexcept { return moved_; }
 

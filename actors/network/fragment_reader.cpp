@@ -27,6 +27,9 @@ fragment_reader::outcome fragment_reader::sort(std::vector<char>& chunk) {
     case state::head:
       return chunk.size() == message_head::bytes ? sort_head(chunk.data()) : wrong("a header of another size");
     case state::payload:
+      state_ = (head_.note & message_head::has_trailing) != 0 ? state::trailing : state::head;
+      return state_ == state::trailing ? outcome::kept : outcome::for_broker;
+    case state::trailing:
       state_ = state::head;
       break;
     case state::fragment:
@@ -46,6 +49,10 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
     return fits ? outcome::kept : wrong("a fragment of " + std::to_string(next_) + " bytes");
   }
   if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;
+  if ((came.note & message_head::reads_trailing) != 0) other_end_reads_trailing_ = true;
+  constexpr auto both = message_head::has_trailing | message_head::follows_fragments;
+  if ((came.note & message_head::has_trailing) != 0 && (next_ == 0 || (came.note & both) == both))
+    return wrong("elements that trail no payload, or one in fragments");
   if ((came.note & message_head::follows_fragments) != 0) {
     if (ahead_.empty() || ahead_.size() >= next_ || next_ - ahead_.size() > write_scheduler::fragment_bytes)
       return wrong("a message of " + std::to_string(next_) + " bytes after " + std::to_string(ahead_.size()) + " in fragments");

@@ -20,7 +20,9 @@ namespace troupe::network {
 ///   head      a header comes next                                a header without payload: head
 ///                                                                a header with payload: payload
 ///                                                                the header of a fragment: fragment
-///   payload   the broker's payload comes next                    head
+///   payload   the broker's payload comes next                    elements trail the payload: trailing
+///                                                                otherwise: head
+///   trailing  the elements that trail the payload come next      head
 ///   fragment  the payload of a fragment comes next               head
 ///
 ///   FR-1  the broker gets the bytes of all messages that write_scheduler got at the other end. A large message takes the place
@@ -29,16 +31,17 @@ namespace troupe::network {
 ///   FR-3  a fragment is wrong if it has more than `write_scheduler::fragment_bytes` bytes, or makes a payload longer than a
 ///         header can announce. A message is wrong if its fragments are missing, hold its whole payload, or leave more of it
 ///         than one fragment may have. The broker gets nothing of a wrong message.
+///   FR-4  the broker gets a payload with trailing elements once the elements have come. The payload stays in the chunk until then.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };
-  enum class state { off, head, payload, fragment };
+  enum class state { off, head, payload, trailing, fragment };
 
   /// From now on the bytes are messages of BASP. No effect after the first call.
   void begin() noexcept;
   state now() const noexcept { return state_; }
-  /// Decides about `chunk`, the bytes that came last: the broker gets them (`for_broker`), the reader stores them (`kept`), or
-  /// they break a rule (`wrong`).
+  /// Decides about `chunk`, the bytes that came last: the broker gets them (`for_broker`), the broker gets them later (`kept`),
+  /// or they break a rule (`wrong`).
   outcome sort(std::vector<char>& chunk);
   /// How many bytes of fragments the reader stores.
   std::size_t kept() const noexcept { return ahead_.size(); }
@@ -56,6 +59,8 @@ class fragment_reader {
   std::size_t prepare(std::vector<char>& chunk);
   /// Whether the other end has said that it reads fragments.
   bool other_end_reads() const noexcept { return other_end_reads_; }
+  /// Whether the other end has said that it reads trailing elements.
+  bool other_end_reads_trailing() const noexcept { return other_end_reads_trailing_; }
 
  private:
   outcome sort_head(char* head);
@@ -68,6 +73,7 @@ class fragment_reader {
   bool ahead_of_payload_ = false;  // the payload that comes next begins with ahead_
   std::vector<char> ahead_;        // bytes that came in fragments
   bool other_end_reads_ = false;
+  bool other_end_reads_trailing_ = false;
 };
 
 }  // namespace troupe::network

@@ -24,6 +24,10 @@ struct message_head {
   static constexpr std::uint8_t reads_fragments = 1;
   /// Bit of `note`: the payload begins with the bytes of the fragments that came before this message.
   static constexpr std::uint8_t follows_fragments = 2;
+  /// Bit of `note`: the end that sent this message reads elements that trail their message (messages/trailing_elements.hpp).
+  static constexpr std::uint8_t reads_trailing = 4;
+  /// Bit of `note`: elements trail the payload. The payload says how many bytes.
+  static constexpr std::uint8_t has_trailing = 8;
 
   std::uint8_t operation = 0;
   std::uint8_t note = 0;

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/peer_messages.hpp>
 
+#include <utility>
+
+#include <caf/io/basp/message_type.hpp>
 #include <caf/io/basp_broker.hpp>
 #include <caf/message_id.hpp>
 
 #include <troupe/messages/expect.hpp>
 
 namespace troupe::network {
+
+/// How CAF names the type of the only message that elements may trail.
+constexpr std::string_view types_of_piece = "@<>+troupe.piece";
 
 void peer_messages::begin(std::optional<message_rules> rules) {
   if (frames_.now() != fragment_reader::state::off) return;
@@ -43,6 +49,26 @@ peer_messages::outcome peer_messages::sort(std::vector<char>& chunk) {
   const auto result = frames_.sort(chunk);
   if (result == outcome::wrong) problem_ = frames_.problem();
   return result;
+}
+
+std::span<char> peer_messages::place_trailing(std::span<const char> payload, const trailing_receiver* to) {
+  TROUPE_EXPECT(frames_.now() == fragment_reader::state::trailing);
+  const bool is_routed = frames_.head().operation == static_cast<std::uint8_t>(caf::io::basp::message_type::routed_message);
+  const auto outline = outline_of({payload.data(), payload.size()}, is_routed);
+  const auto sender = reading();
+  if (to != nullptr && outline && outline->types == types_of_piece) trailing_ = to->place_of_trailing(outline->values);
+  if (!trailing_) {
+    problem_ = "elements that trail no piece of a tensor";
+    return {};
+  }
+  if (trailing_->refusal == nullptr) return trailing_->memory;
+  dropped_.resize(trailing_->bytes);
+  return dropped_;
+}
+
+std::optional<trailing_place> peer_messages::take_trailing() noexcept {
+  dropped_ = {};
+  return std::exchange(trailing_, std::nullopt);
 }
 
 reading_from peer_messages::reading() noexcept {

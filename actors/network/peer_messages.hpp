@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include <troupe/actors/rights/policy.hpp>
 #include <troupe/messages/expect.hpp>
 #include <troupe/messages/sender_check.hpp>
+#include <troupe/messages/trailing_elements.hpp>
 
 namespace troupe::network {
 
@@ -56,6 +58,7 @@ class proven_sender final : public sender_check {
 ///
 ///   PM-1  the broker gets no header and no payload that breaks the rules.
 ///   PM-2  no fragment comes before the handshake.
+///   PM-3  elements trail a tensor_piece, and no other message. Elements that this node refuses are read and dropped.
 class peer_messages {
  public:
   using outcome = fragment_reader::outcome;
@@ -82,6 +85,13 @@ class peer_messages {
   bool may_hold(std::size_t bytes) noexcept { return !rules_ || rules_->may_hold(frames_.kept() + bytes); }
   fragment_reader& frames() noexcept { return frames_; }
 
+  /// Returns the memory for the elements that trail `payload`, or no memory if none may trail it (see problem()). Pre: the state
+  /// of frames() is `trailing`. Throws std::bad_alloc.
+  std::span<char> place_trailing(std::span<const char> payload, const trailing_receiver* to);
+  /// Where the elements that trail the last message are; nothing: none trail it. To be called once, when the broker gets the
+  /// message.
+  std::optional<trailing_place> take_trailing() noexcept;
+
   /// While the result lives, this thread reads the last message. With certificates, the message has to name the node of the
   /// certificate as its sender.
   reading_from reading() noexcept;
@@ -105,6 +115,8 @@ class peer_messages {
   std::optional<message_rules> rules_;
   certificates::identity who_;  // in the state `proven`, as is sender_
   std::optional<proven_sender> sender_;
+  std::optional<trailing_place> trailing_;  // of the message that comes
+  std::vector<char> dropped_;               // memory for elements that are dropped
   broker_notes notes_;
   std::string problem_;
 };

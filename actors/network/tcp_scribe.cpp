@@ -45,6 +45,13 @@ void tcp_scribe::configure_read(receive_policy::config config) {
   if (handler_.launch() && handler_.path.wire().has_unread()) read_on_later();
 }
 
+/// The broker calls this before it writes each message.
+std::vector<char>& tcp_scribe::wr_buf() {
+  if (handler_.trailing.has_any()) flush();
+  handler_.trailing.begin_message(handler_.leaving.lets_trail());
+  return handler_.leaving.open();
+}
+
 void tcp_scribe::flush() {
   meet_broker();
   handler_.flush();
@@ -126,7 +133,9 @@ void tcp_scribe::socket_handler::start() {
   if (path.memory().now() == connection_channel::state::open) watch_channel();
   if (!reader_) {
     reader_.reset(&scribe_);
-    if (chunks.is_empty() && messages.frames().now() != fragment_reader::state::fragment) want_next();
+    using state = fragment_reader::state;
+    const auto comes = messages.frames().now();
+    if (chunks.is_empty() && comes != state::fragment && comes != state::trailing) want_next();
   }
   activate();
 }
@@ -197,7 +206,7 @@ void tcp_scribe::socket_handler::fail(operation op) {
 void tcp_scribe::socket_handler::flush() {
   if (messages.now() == peer_messages::state::proven && scribe_.basp_ != nullptr)
     leaving.for_each_new([this](const message_head& next) { messages.leaves(next); });
-  leaving.seal();
+  leaving.seal(trailing.end_message());
   note_waiting();
 }
 
@@ -278,7 +287,9 @@ bool tcp_scribe::socket_handler::consume() {
 
 /// Hands the complete chunk to the broker, or stores the chunk if it is a fragment. False: the broker wants no more chunks.
 bool tcp_scribe::socket_handler::hand_on_chunk() {
-  const auto bytes = chunks.take();
+  const bool has_trailed = messages.frames().now() == fragment_reader::state::trailing;
+  const auto taken = chunks.take();
+  const auto bytes = has_trailed ? chunks.chunk().size() : taken;
   scribe_.silence_.reset();
   switch (messages.sort(chunks.chunk())) {
     case fragment_reader::outcome::for_broker:
@@ -286,6 +297,7 @@ bool tcp_scribe::socket_handler::hand_on_chunk() {
       // listens.
       if (messages.frames().now() != fragment_reader::state::off) leaving.announce_reading();
       if (messages.frames().other_end_reads()) leaving.split_large(scribe_.host_.unordered_sender());
+      if (messages.frames().other_end_reads() && messages.frames().other_end_reads_trailing()) leaving.let_trail();
       return hand_to_broker(bytes);
     case fragment_reader::outcome::kept:
       break;
@@ -298,6 +310,8 @@ bool tcp_scribe::socket_handler::hand_on_chunk() {
 /// CAF reads the message within this function. While CAF reads, `sender` checks which sender the message names.
 bool tcp_scribe::socket_handler::hand_to_broker(std::size_t bytes) {
   const auto sender = messages.reading();
+  const auto elements = messages.take_trailing();
+  const reading_trailing trailing_now(elements ? &*elements : nullptr);
   const handing_over now(scribe_.basp_ != nullptr);
   const bool goes_on = scribe_.consume(&backend(), chunks.chunk().data(), bytes);
   if (goes_on && scribe_.basp_ != nullptr && !scribe_.detached())  // a broker that has ended can't be asked
@@ -315,7 +329,9 @@ void tcp_scribe::socket_handler::consume_last() {
 void tcp_scribe::socket_handler::want_next() {
   const bool is_fragment = messages.frames().has_wish();
   try {
-    if (is_fragment)
+    if (messages.frames().now() == fragment_reader::state::trailing)
+      want_trailing();
+    else if (is_fragment)
       chunks.want_rest(messages.frames().prepare(chunks.chunk()));
     else
       chunks.want_next();
@@ -323,6 +339,14 @@ void tcp_scribe::socket_handler::want_next() {
   } catch (const std::bad_alloc&) {
     end_for_memory(is_fragment);
   }
+}
+
+/// Prepares for the elements that trail the message in the chunk.
+void tcp_scribe::socket_handler::want_trailing() {
+  const auto* to = dynamic_cast<const trailing_receiver*>(&backend().system().config());
+  const auto memory = messages.place_trailing(chunks.chunk(), to);
+  if (memory.empty()) return end_wrong(messages.problem());
+  chunks.want_into(memory);
 }
 
 void tcp_scribe::socket_handler::grow_part() {
@@ -375,7 +399,7 @@ tcp_scribe::socket_handler::sent tcp_scribe::socket_handler::send_some() {
     if (leaving.empty() || path.now() == transport::state::proving) break;
     if (i == most_writes) return sent::some;
     const auto next = leaving.front();
-    const auto result = path.write(next.data(), next.size());
+    const auto result = path.write(next.data(), next.size(), leaving.goes_on());
     if (result < 0) return may_work_later(errno) ? sent::some : sent::failed;
     const auto went = static_cast<std::size_t>(result);
     leaving.pop(went);

@@ -53,6 +53,8 @@ class connection_host;
 ///   TS-12 with TLS, a message can't be read if its sender is not the node in the certificate of the connection. No byte is
 ///         read before the other end has proven its certificate.
 ///   TS-13 with TLS, a connection ends if CAF uses more memory for its messages than broker_notes allows.
+///   TS-14 if both ends are tcp_scribes of BASP's broker, the elements of a tensor_piece trail their message: they leave out of
+///         the tensor, and come into the memory of their transfer.
 class tcp_scribe final : public caf::io::scribe {
  public:
   /// Takes over the connected socket, for as long as `network` serves it. If this throws, the socket is closed. `host`: the
@@ -64,7 +66,7 @@ class tcp_scribe final : public caf::io::scribe {
 
   void configure_read(caf::io::receive_policy::config config) override;
   void ack_writes(bool enable) override { handler_.ack_writes(enable); }
-  std::vector<char>& wr_buf() override { return handler_.leaving.open(); }
+  std::vector<char>& wr_buf() override;
   std::vector<char>& rd_buf() override { return handler_.chunks.chunk(); }
   void flush() override;
   void graceful_shutdown() override;
@@ -158,6 +160,7 @@ class tcp_scribe final : public caf::io::scribe {
     chunk_buffer chunks;
     peer_messages messages;
     write_scheduler leaving;
+    trailing_elements trailing{leaving.open()};
 
    private:
     enum class reading { halted, wanted, wrong };
@@ -189,6 +192,7 @@ class tcp_scribe final : public caf::io::scribe {
     bool hand_on_chunk();
     bool hand_to_broker(std::size_t bytes);
     void want_next();
+    void want_trailing();
     void grow_part();
     void note_unfinished();
     void end_for_memory(bool is_fragment);

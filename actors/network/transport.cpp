@@ -36,10 +36,10 @@ std::size_t transport::read_memory(const iovec& to) {
   return came < 0 ? 0 : static_cast<std::size_t>(came);
 }
 
-ssize_t transport::write(const char* from, std::size_t bytes) {
+ssize_t transport::write(const char* from, std::size_t bytes, bool goes_on) {
   memory_.move_outgoing();
   gate::endpoint& way = memory_.writes() ? static_cast<gate::endpoint&>(memory_) : *wire_;
-  const auto went = way.write(from, bytes);
+  const auto went = way.write(from, bytes, goes_on);
   if (went > 0) memory_.count_sent(static_cast<std::size_t>(went));
   return went;
 }

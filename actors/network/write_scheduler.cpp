@@ -5,6 +5,8 @@
 
 #include <caf/io/basp/message_type.hpp>
 
+#include <troupe/messages/expect.hpp>
+
 namespace troupe::network {
 
 // An open block holds less than `full_block` bytes, so another message of at most `full_block` bytes fits.
@@ -17,40 +19,57 @@ void write_queue::seal() {
 void write_queue::close_block() {
   if (open_.empty()) return;
   sealed_bytes_ += open_.size();
-  sealed_.push_back(std::exchange(open_, take_spare()));
+  sealed_.push_back({std::exchange(open_, take_spare())});
+}
+
+void write_queue::close_block(trailing_bytes trailing) {
+  assert(!open_.empty());
+  sealed_bytes_ += open_.size() + trailing.bytes.size();
+  sealed_.push_back({std::exchange(open_, {}), std::move(trailing)});
 }
 
 void write_queue::rest() {
   if (empty()) shrink();
 }
 
-std::span<const char> write_queue::front() {
+void write_queue::begin_block() {
   assert(!empty());
-  if (leaving_.empty()) {
-    if (sealed_.empty()) {
-      leaving_.swap(open_);
-    } else {
-      spare(std::exchange(leaving_, std::move(sealed_.front())));
-      sealed_.pop_front();
-      sealed_bytes_ -= leaving_.size();
-    }
+  if (leaving_.size() > 0) return;
+  if (sealed_.empty()) {
+    leaving_.bytes.swap(open_);
+  } else {
+    spare(std::exchange(leaving_, std::move(sealed_.front())).bytes);
+    sealed_.pop_front();
+    sealed_bytes_ -= leaving_.size();
   }
-  return {leaving_.data() + left_, leaving_.size() - left_};
+}
+
+std::size_t write_queue::front_block() {
+  begin_block();
+  return leaving_.size() - left_;
+}
+
+std::span<const char> write_queue::front() {
+  begin_block();
+  const auto& [bytes, trailing] = leaving_;
+  if (left_ < bytes.size()) return std::span(bytes).subspan(left_);
+  return trailing.bytes.subspan(left_ - bytes.size());
 }
 
 void write_queue::pop(std::size_t bytes) {
   assert(bytes <= leaving_.size() - left_);
   left_ += bytes;
-  round_ += bytes;
   if (left_ < leaving_.size()) return;
   left_ = 0;
-  leaving_.clear();
+  round_ += leaving_.bytes.size();
+  leaving_.bytes.clear();
+  leaving_.trailing = {};
   if (empty()) shrink();
 }
 
 std::size_t write_queue::held() const noexcept {
-  auto result = leaving_.capacity() + open_.capacity();
-  for (const auto& each : sealed_) result += each.capacity();
+  auto result = leaving_.bytes.capacity() + open_.capacity();
+  for (const auto& each : sealed_) result += each.bytes.capacity();
   for (const auto& each : spares_) result += each.capacity();
   return result;
 }
@@ -76,7 +95,7 @@ void write_queue::shrink() {
   assert(empty());
   const auto needed = std::max(peak_.add(std::exchange(round_, 0)), kept_bytes);
   if (needed < full_block) spares_.clear();
-  for (auto* each : {&leaving_, &open_})
+  for (auto* each : {&leaving_.bytes, &open_})
     if (each->capacity() > 2 * needed) *each = std::vector<char>();
 }
 
@@ -88,14 +107,29 @@ void write_scheduler::split_large(std::uint64_t unordered) noexcept {
   if (!unordered_) unordered_ = unordered;
 }
 
-void write_scheduler::seal() {
+void write_scheduler::seal(trailing_bytes trailing) {
   if (announcement_ == announcement::due && open().size() - sorted_ >= message_head::bytes) {
     announcement_ = announcement::made;
-    message_head::set_note(open().data() + sorted_, message_head::reads_fragments);
+    message_head::set_note(open().data() + sorted_, message_head::reads_fragments | message_head::reads_trailing);
   }
+  if (!trailing.bytes.empty()) note_trailing();
   if (unordered_) sort_messages();
-  prompt_.seal();
+  if (trailing.bytes.empty())
+    prompt_.seal();
+  else
+    prompt_.close_block(std::move(trailing));
   sorted_ = open().size();
+}
+
+/// Says in the last message that elements trail it.
+void write_scheduler::note_trailing() {
+  char* last = nullptr;
+  for_each_new([&, at = sorted_](const message_head& head) mutable {
+    last = open().data() + at;
+    at += message_head::bytes + head.payload;
+  });
+  TROUPE_EXPECT(lets_trail_ && last != nullptr && message_head::read(last).source == unordered_);
+  message_head::set_note(last, message_head::read(last).note | message_head::has_trailing);
 }
 
 /// The header at this position of the open block.
@@ -143,15 +177,18 @@ void write_scheduler::move_to_bulk(std::size_t at, const message& which) {
 
 std::span<const char> write_scheduler::front() {
   if (unit_.left == 0) begin_unit();
+  front_is_part_ = true;
   if (unit_.head_left > 0) return std::span<const char>(unit_.head).last(unit_.head_left);
-  return (unit_.of == queue::bulk ? bulk_ : prompt_).front().first(unit_.left);
+  const auto next = (unit_.of == queue::bulk ? bulk_ : prompt_).front();
+  front_is_part_ = next.size() < unit_.left;
+  return next.first(std::min(next.size(), unit_.left));
 }
 
 void write_scheduler::begin_unit() {
   const bool is_bulks_turn = prompt_.empty() || unit_.of == queue::prompt;
   if (!bulk_.empty() && is_bulks_turn && !bulk_has_to_wait()) return begin_bulk_unit();
   unit_.of = queue::prompt;
-  unit_.left = prompt_.front().size();
+  unit_.left = prompt_.front_block();
   sorted_ = open().size();  // front() may have taken the open block
 }
 

@@ -15,14 +15,17 @@
 
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/support/recent_peak.hpp>
+#include <troupe/messages/trailing_elements.hpp>
 
 namespace troupe::network {
 
-/// Stores the bytes that wait to leave by a connection, in blocks.
+/// Stores the bytes that wait to leave by a connection, in blocks. The last bytes of a block may be trailing bytes, which lie in
+/// memory of somebody else.
 ///   WQ-1  bytes leave in the order in which they were added.
 ///   WQ-2  adding a message moves at most `full_block` bytes of earlier messages, however many bytes wait.
 ///   WQ-3  blocks whose bytes have left are used again while the traffic stays as large. Memory that was not needed lately is
 ///         freed.
+///   WQ-4  trailing bytes leave out of their own memory, and their owner is let go when they have left.
 class write_queue {
  public:
   /// A block of this size gets no more messages.
@@ -36,6 +39,8 @@ class write_queue {
   void seal();
   /// As seal(); but the last block gets no more messages, however few bytes it has.
   void close_block();
+  /// As close_block(), after adding bytes that lie in memory of somebody else. Pre: the last block is not empty.
+  void close_block(trailing_bytes trailing);
   /// Says that an empty queue has needed no memory since the last call. After many calls the queue frees its memory. No effect
   /// if bytes wait.
   void rest();
@@ -45,22 +50,32 @@ class write_queue {
   std::size_t waiting() const noexcept { return leaving_.size() - left_ + sealed_bytes_ + open_.size(); }
   /// The bytes that leave next. Valid until pop(). Pre: not empty.
   std::span<const char> front();
+  /// How many bytes of the block that leaves next have not left. Pre: not empty.
+  std::size_t front_block();
   /// Says that the first `bytes` bytes of front() have left.
   void pop(std::size_t bytes);
 
-  /// Memory that the queue holds, in bytes.
+  /// Memory that the queue holds, in bytes, without trailing bytes.
   std::size_t held() const noexcept;
 
  private:
   static constexpr std::size_t most_spares = 2;
 
+  struct block {
+    std::vector<char> bytes;
+    trailing_bytes trailing = {};
+
+    std::size_t size() const noexcept { return bytes.size() + trailing.bytes.size(); }
+  };
+
+  void begin_block();
   std::vector<char> take_spare();
   void spare(std::vector<char> block);
   void shrink();
 
-  std::vector<char> leaving_;
+  block leaving_;
   std::size_t left_ = 0;  // bytes of leaving_ that have left
-  std::deque<std::vector<char>> sealed_;
+  std::deque<block> sealed_;
   std::size_t sealed_bytes_ = 0;
   std::vector<char> open_;
   std::vector<std::vector<char>> spares_;
@@ -80,6 +95,7 @@ class write_queue {
 ///         message to CAF's broker leaves after all earlier messages of its sender. Messages of the sender `unordered` have no
 ///         order, because their receivers take them in any order.
 ///   WS-4  the last bytes of a large message leave after all bytes that were added to the prompt queue before this message.
+///   WS-5  elements leave directly behind the message that they trail.
 class write_scheduler {
  public:
   /// The most payload that one fragment has.
@@ -105,14 +121,20 @@ class write_scheduler {
       at += std::min(message_head::bytes + head.payload, open().size() - at);
     }
   }
-  /// Says that the last message is complete.
-  void seal();
+  /// Lets elements trail messages that are added from now on: the other end reads them. Pre: split_large() was called.
+  void let_trail() noexcept { lets_trail_ = true; }
+  bool lets_trail() const noexcept { return lets_trail_; }
+  /// Says that the last message is complete. `trailing`: the elements that trail it. Pre: the sender of a message with trailing
+  /// elements is `unordered`.
+  void seal(trailing_bytes trailing = {});
 
   bool empty() const noexcept { return prompt_.empty() && bulk_.empty() && unit_.head_left == 0; }
   /// How many bytes have not left.
   std::size_t waiting() const noexcept { return prompt_.waiting() + bulk_.waiting() + unit_.head_left; }
   /// The bytes that leave next. Valid until pop(). Pre: not empty.
   std::span<const char> front();
+  /// Whether further bytes leave directly behind front(), before other messages have their turn.
+  bool goes_on() const noexcept { return front_is_part_; }
   /// Says that the first `bytes` bytes of front() have left.
   void pop(std::size_t bytes);
 
@@ -129,6 +151,7 @@ class write_scheduler {
   };
 
   message_head head_at(std::size_t position);
+  void note_trailing();
   void sort_messages();
   bool belongs_in_bulk(const message_head& head) const;
   void move_to_bulk(std::size_t at, const message& which);
@@ -139,6 +162,8 @@ class write_scheduler {
 
   enum class announcement { none, due, made } announcement_ = announcement::none;  // that this end reads fragments
   std::optional<std::uint64_t> unordered_;                                         // once large messages leave in fragments
+  bool lets_trail_ = false;
+  bool front_is_part_ = false;
 
   write_queue prompt_;
   std::size_t sorted_ = 0;         // bytes of prompt_.open() whose queue is decided

@@ -48,7 +48,7 @@ class bare_end {
 
   void send(const char* from, std::size_t bytes) {
     move(POLLOUT, from + bytes, from, [this](const char* at, std::size_t left) {
-      return session_ ? session_->write(at, left) : ::send(socket_.get(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+      return session_ ? session_->write(at, left, false) : ::send(socket_.get(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
     });
   }
 

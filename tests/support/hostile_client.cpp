@@ -211,7 +211,7 @@ struct hostile_client::proven {
     const auto until = std::chrono::steady_clock::now() + patience;
     while (!bytes.empty()) {
       if (!drain()) return false;
-      const auto sent_now = session->write(bytes.data(), bytes.size());
+      const auto sent_now = session->write(bytes.data(), bytes.size(), false);
       if (sent_now < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return false;
       if (sent_now > 0) bytes.remove_prefix(static_cast<std::size_t>(sent_now));
       if (!session->flush() && errno != EAGAIN && errno != EWOULDBLOCK) return false;

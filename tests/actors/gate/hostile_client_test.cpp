@@ -105,6 +105,28 @@ BOOST_AUTO_TEST_CASE(a_peer_that_has_actors_without_end_loses_its_connection) { 
   caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
 }
 
+// Elements trail pieces of tensors alone, so that CAF never reads a message whose end it does not know.
+BOOST_AUTO_TEST_CASE(elements_that_trail_another_message_end_its_connection) {  // PM-3, TS-14
+  const test::own_cluster mine;
+  node victim(settings_of("victim", mine));
+  const std::string types = "@<>+@i32";
+  const auto payload = std::string(3, '\0') + static_cast<char>(types.size()) + types + std::string(4, '\0');
+  network::message_head head;
+  head.operation = static_cast<std::uint8_t>(caf::io::basp::message_type::direct_message);
+  head.payload = static_cast<std::uint32_t>(payload.size());
+  head.source = 1;
+  head.target = 1'000'000;
+  for (const bool trails : {false, true}) {
+    head.note = trails ? network::message_head::has_trailing : 0;
+    std::string bytes(network::message_head::bytes, '\0');
+    head.write(bytes.data());
+    test::hostile_client stranger("127.0.0.1", victim.port(), mine.kit("mallory"), 1);
+    const auto before = victim.status().connections_refused;
+    if (trails) BOOST_TEST(stranger.is_closed_after(test::hostile_client::handshake() + bytes + payload, true));
+    BOOST_TEST(victim.status().connections_refused == before + (trails ? 1 : 0));
+  }
+}
+
 // Before, each of these messages of a node with a certificate ended all connections of the node, its process, or its network thread.
 BOOST_AUTO_TEST_CASE(what_caf_can_not_read_ends_its_own_connection_alone) {  // BR-11, BR-12
   const test::own_cluster mine;

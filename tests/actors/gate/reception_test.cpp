@@ -108,7 +108,7 @@ BOOST_FIXTURE_TEST_CASE(who_proves_himself_is_handed_over_with_the_number_of_the
     BOOST_TEST_REQUIRE(comes([&] { return !proven.empty(); }));
     BOOST_TEST(proven[0].second == listener);
     BOOST_TEST(proven[0].first.session->other().node == "guest");
-    BOOST_TEST(proven[0].first.session->write("hello", 5) == 5);
+    BOOST_TEST(proven[0].first.session->write("hello", 5, false) == 5);
     std::string bytes(5, '\0');
     for (ssize_t came = -1; came < 0;) came = session.peek({bytes.data(), bytes.size()});
     BOOST_TEST(bytes == "hello");

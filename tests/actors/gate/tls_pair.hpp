@@ -61,7 +61,7 @@ inline std::string move(tls_session& from, tls_session& to, const std::string& b
   std::size_t gone = 0;
   for (int i = 0; i < 100'000 && came.size() < bytes.size(); ++i) {
     if (gone < bytes.size()) {
-      const auto taken = from.write(bytes.data() + gone, bytes.size() - gone);
+      const auto taken = from.write(bytes.data() + gone, bytes.size() - gone, false);
       if (taken > 0) gone += static_cast<std::size_t>(taken);
     } else {
       from.flush();

@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(both_ends_learn_who_the_other_one_is) {  // TL-1
   const auto b = of(mine.kit("b", std::chrono::system_clock::now(), own_cluster::days(1), "reader"));
   tls_pair both(a, b);
   char byte = 1;
-  BOOST_TEST(both.caller->write(&byte, 1) < 0);
+  BOOST_TEST(both.caller->write(&byte, 1, false) < 0);
   BOOST_TEST(both.caller->read({&byte, 1}, {}) < 0);
   BOOST_TEST(both.answering->peek({&byte, 1}) < 0);
   both.shake_hands();
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_key_encrypts_a_bounded_number_of_records) {  // TL-4
   std::string sent;
   for (std::size_t record = 0; record < 3 * tls_session::most_records; ++record) {
     const char byte = static_cast<char>(record % 251);
-    BOOST_TEST_REQUIRE(both.caller->write(&byte, 1) == 1);
+    BOOST_TEST_REQUIRE(both.caller->write(&byte, 1, false) == 1);
     sent += byte;
     if (record % 64 == 0) came += read_some(*both.answering, 100).value_or("");
   }
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(at_most_64_KiB_wait_in_the_session) {  // TL-2
   const std::string much(1 << 20, 'x');
   std::size_t taken = 0;
   ssize_t last = 0;
-  while ((last = both.caller->write(much.data(), much.size())) > 0) {
+  while ((last = both.caller->write(much.data(), much.size(), false)) > 0) {
     BOOST_TEST_REQUIRE(static_cast<std::size_t>(last) <= tls_session::most_taken);
     taken += static_cast<std::size_t>(last);
   }
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(what_is_looked_at_stays_and_what_is_held_is_told) {
   const own_cluster mine;
   tls_pair both(of(mine.kit("a")), of(mine.kit("b")));
   both.shake_hands();
-  BOOST_TEST(both.caller->write("hello", 5) == 5);
+  BOOST_TEST(both.caller->write("hello", 5, false) == 5);
   char bytes[5] = {};
   BOOST_TEST(both.answering->peek({bytes, 3}) == 3);
   BOOST_TEST(both.answering->has_unread());
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_socket_that_gave_less_than_it_could_is_not_asked_again) {
   }
   BOOST_TEST_REQUIRE(caller.is_proven());
   BOOST_TEST_REQUIRE(answering.is_proven());
-  for (const char* each : {"one", "two"}) BOOST_TEST(caller.write(each, 3) == 3);
+  for (const char* each : {"one", "two"}) BOOST_TEST(caller.write(each, 3, false) == 3);
   BOOST_TEST(read_some(answering, 100).value_or("over") == "one");
   BOOST_TEST(!answering.has_unread());
   BOOST_TEST(read_some(answering, 100).value_or("over") == "two");
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_was_changed_on_the_way_ends_the_connection) {
   const own_cluster mine;
   tls_pair both(of(mine.kit("a")), of(mine.kit("b")));
   both.shake_hands();
-  BOOST_TEST(both.caller->write("hello", 5) == 5);
+  BOOST_TEST(both.caller->write("hello", 5, false) == 5);
   std::string record(200, '\0');
   const auto came = ::recv(both.ends.called.get(), record.data(), record.size(), MSG_DONTWAIT);
   BOOST_TEST_REQUIRE(came > 20);
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_was_changed_on_the_way_ends_the_connection) {
   BOOST_TEST(got < 0);
   BOOST_TEST(problem == EPROTO);
   BOOST_TEST(contains(both.answering->problem().why, "TLS failed: "));
-  BOOST_TEST(both.answering->write("x", 1) < 0);
+  BOOST_TEST(both.answering->write("x", 1, false) < 0);
 }
 
 BOOST_AUTO_TEST_CASE(prove_within_ends_at_its_deadline) {

@@ -60,9 +60,15 @@ class broker_at_the_end {
   network::fragment_reader& reader = judge.frames();
   std::vector<std::string> messages;
   std::size_t fragments = 0;
+  std::size_t trailing = 0;       // how many bytes trail the payload of a message with trailing elements
+  std::vector<std::string> came;  // the elements that trailed messages
 
  private:
   bool hand_on() {
+    if (reader.now() == network::fragment_reader::state::trailing) {
+      came.emplace_back(chunk_.begin(), chunk_.end());
+      chunk_.swap(held_);
+    }
     const auto outcome = judge.sort(chunk_);
     if (outcome == network::fragment_reader::outcome::wrong) return false;
     if (outcome == network::fragment_reader::outcome::kept && reader.now() == network::fragment_reader::state::fragment)
@@ -84,7 +90,10 @@ class broker_at_the_end {
 
   void want_next() {
     collected_ = 0;
-    if (reader.has_wish())
+    if (reader.now() == network::fragment_reader::state::trailing) {
+      chunk_.swap(held_);
+      chunk_.resize(trailing);
+    } else if (reader.has_wish())
       collected_ = reader.prepare(chunk_);
     else
       chunk_.resize(head_ ? network::message_head::read(head_->data()).payload : network::message_head::bytes);
@@ -92,6 +101,7 @@ class broker_at_the_end {
 
   const std::size_t most_;
   std::vector<char> chunk_;
+  std::vector<char> held_;  // the payload that elements trail, while they come
   std::size_t collected_ = 0;
   std::optional<std::string> head_;
 };

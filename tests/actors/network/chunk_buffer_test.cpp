@@ -113,4 +113,26 @@ BOOST_AUTO_TEST_CASE(memory_of_a_large_chunk_is_freed_after_many_small_ones) {
   BOOST_TEST(chunks.chunk().capacity() <= 2 * chunk_buffer::kept_bytes);
 }
 
+// BU-1, BU-4: the first of these bytes came beyond the chunk.
+BOOST_AUTO_TEST_CASE(bytes_go_into_memory_of_somebody_else_and_leave_the_chunk_as_it_is) {
+  auto chunks = that_wants(receive_policy::exactly(4));
+  read_into(chunks, "abcdef");
+  BOOST_TEST(chunks.take() == 4U);
+  std::string memory(5, '-');
+  chunks.want_into(memory);
+  chunks.add_ahead();
+  BOOST_TEST((chunks.now() == state::filling));
+  BOOST_TEST(!chunks.is_empty());
+  read_into(chunks, "ghijk");
+  BOOST_TEST((chunks.now() == state::complete));
+  BOOST_TEST(memory == "efghi");
+  BOOST_TEST(std::string(chunks.chunk().data(), chunks.chunk().size()) == "abcd");
+  BOOST_TEST(chunks.take() == 5U);
+  chunks.want_next();
+  chunks.add_ahead();
+  read_into(chunks, "lm");
+  BOOST_TEST(take_from(chunks) == "jklm");
+  BOOST_TEST(memory == "efghi");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -30,7 +30,7 @@ std::string read_from(connection_channel& channel, std::size_t most = 100) {
 
 /// Writes the bytes into the channel. Returns the errno of a write that fails; otherwise 0.
 int error_of_write(connection_channel& channel, const std::string& bytes) {
-  if (channel.write(bytes.data(), bytes.size()) < 0) return errno;
+  if (channel.write(bytes.data(), bytes.size(), false) < 0) return errno;
   return 0;
 }
 

@@ -78,6 +78,34 @@ BOOST_AUTO_TEST_CASE(wrong_fragments_are_refused) {
   BOOST_TEST(refuses(fragment("a") + much));  // more than one fragment is left
 }
 
+// FR-4
+BOOST_AUTO_TEST_CASE(the_broker_gets_a_payload_once_the_elements_that_trail_it_have_come) {
+  const auto other = basp_message(2, 3);
+  const auto plain = basp_message(1, 10);
+  auto message = plain;
+  message_head::set_note(message.data(), message_head::has_trailing);
+  broker_at_the_end end;
+  end.trailing = 6;
+  BOOST_TEST(end.feed(message + "eleme"));
+  BOOST_TEST(end.messages.empty());
+  BOOST_TEST((end.reader.now() == fragment_reader::state::trailing));
+  BOOST_TEST(end.feed("n" + other));
+  BOOST_TEST((end.messages == std::vector{plain, other}));
+  BOOST_TEST((end.came == std::vector<std::string>{"elemen"}));
+}
+
+// FR-4
+BOOST_AUTO_TEST_CASE(elements_that_trail_no_whole_payload_are_refused) {
+  const auto with_note = [](std::string message, std::uint8_t note) {
+    message_head::set_note(message.data(), note);
+    return message;
+  };
+  BOOST_TEST(!broker_at_the_end().feed(with_note(basp_message(1, 0), message_head::has_trailing)));
+  const auto both = with_note(rest_of(basp_message(1, 10), 4), message_head::has_trailing | message_head::follows_fragments);
+  BOOST_TEST(!broker_at_the_end().feed(fragment("abcd") + both));
+  BOOST_TEST(broker_at_the_end().feed(fragment("abcd") + rest_of(basp_message(1, 10), 4)));
+}
+
 // FR-2, FR-3
 BOOST_AUTO_TEST_CASE(a_wrong_fragment_takes_no_memory) {
   fragment_reader reader;

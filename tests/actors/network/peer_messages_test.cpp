@@ -2,7 +2,9 @@
 #include <troupe/actors/network/peer_messages.hpp>
 
 #include <csignal>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -97,6 +99,49 @@ BOOST_AUTO_TEST_CASE(no_fragment_comes_before_the_handshake) {  // PM-2, BR-1
   later.begin();
   later.greet();
   BOOST_TEST((later.sorts(head_of(message_head::fragment, 10)) == outcome::kept));
+}
+
+/// Gives memory for the elements that trail a message with the values "piece", and refuses elements that trail "other".
+struct memory_for_elements final : troupe::trailing_receiver {
+  mutable std::string memory = std::string(3, '-');
+
+  std::optional<troupe::trailing_place> place_of_trailing(std::string_view values) const noexcept override {
+    if (values == "piece") return troupe::trailing_place{3, memory, {}, 7, nullptr};
+    if (values == "other") return troupe::trailing_place{3, {}, {}, 0, "refused"};
+    return std::nullopt;
+  }
+};
+
+// PM-3
+BOOST_AUTO_TEST_CASE(elements_trail_a_piece_alone_and_refused_elements_are_dropped) {
+  memory_for_elements elements;
+  const std::string of_piece = "@<>+troupe.piece";
+  const auto place = [&](const std::string& types, const std::string& values, const troupe::trailing_receiver* to) {
+    from_a_caller of;
+    of.begin();
+    of.greet();
+    const auto payload = std::string(3, '\0') + static_cast<char>(types.size()) + types + values;
+    auto head = head_of(message_type::direct_message, static_cast<std::uint32_t>(payload.size()));
+    message_head::set_note(head.data(), message_head::has_trailing);
+    BOOST_TEST((of.messages.sort(head) == outcome::for_broker));
+    std::vector<char> chunk(payload.begin(), payload.end());
+    BOOST_TEST((of.messages.sort(chunk) == outcome::kept));
+    const auto result = of.messages.place_trailing(chunk, to);
+    BOOST_TEST((result.data() == elements.memory.data()) == (types == of_piece && values == "piece" && to != nullptr));
+    if (result.empty()) BOOST_TEST(of.messages.problem() == "elements that trail no piece of a tensor");
+    BOOST_TEST((of.messages.sort(chunk) == outcome::for_broker));
+    const auto size = result.size();
+    BOOST_TEST(of.messages.take_trailing().has_value() == (size > 0));
+    BOOST_TEST(!of.messages.take_trailing().has_value());
+    return size;
+  };
+  BOOST_TEST(place(of_piece, "piece", &elements) == 3U);
+  BOOST_TEST(place(of_piece, "other", &elements) == 3U);
+  BOOST_TEST(elements.memory == "---");
+  BOOST_TEST(place(of_piece, "wrong", &elements) == 0U);
+  BOOST_TEST(place(of_piece, "piece", nullptr) == 0U);
+  BOOST_TEST(place("@<>+troupe.offer", "piece", &elements) == 0U);
+  BOOST_TEST(place("@<>+troupe.piece+@i32", "piece", &elements) == 0U);
 }
 
 // What the certificate says counts, whether it is known before the broker or after it.

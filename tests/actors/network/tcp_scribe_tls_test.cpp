@@ -47,7 +47,7 @@ struct proven_connection {
     const auto until = std::chrono::steady_clock::now() + long_enough;
     for (std::size_t gone = 0; gone < bytes.size() || caller->has_unsent();) {
       BOOST_REQUIRE((std::chrono::steady_clock::now() < until));
-      const auto went = caller->write(bytes.data() + gone, bytes.size() - gone);
+      const auto went = caller->write(bytes.data() + gone, bytes.size() - gone, false);
       if (went > 0) gone += static_cast<std::size_t>(went);
     }
   }

@@ -66,7 +66,7 @@ std::string read_memory_of(transport& end, std::size_t most = 1000) {
 }
 
 void write_to(transport& end, const std::string& bytes) {
-  BOOST_REQUIRE(end.write(bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  BOOST_REQUIRE(end.write(bytes.data(), bytes.size(), false) == static_cast<ssize_t>(bytes.size()));
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(no_byte_comes_or_leaves_before_both_ends_have_proven_who_th
   const own_cluster mine;
   two_ends ends(false, &mine);
   BOOST_TEST((ends.caller->now() == transport::state::proving));
-  BOOST_TEST(ends.caller->write("x", 1) == -1);
+  BOOST_TEST(ends.caller->write("x", 1, false) == -1);
   char any = 0;
   BOOST_TEST(ends.called->read({&any, 1}, {}) == -1);
   for (int i = 0; i < 20; ++i) {

@@ -2,6 +2,7 @@
 #include <troupe/actors/network/write_scheduler.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -70,6 +71,27 @@ BOOST_AUTO_TEST_CASE(bytes_leave_in_the_order_in_which_they_were_added) {  // WQ
   }
   left += take_all(all);
   BOOST_TEST((left == added));
+}
+
+// WQ-1, WQ-4
+BOOST_AUTO_TEST_CASE(trailing_bytes_leave_behind_their_message_out_of_their_own_memory) {
+  write_queue all;
+  const auto elements = std::make_shared<std::string>(1000, 'e');
+  add(all, "a");
+  add(all, "b");
+  all.close_block({*elements, elements});
+  add(all, "c");
+  BOOST_TEST(all.waiting() == 1003U);
+  BOOST_TEST(all.front_block() == 1002U);
+  BOOST_TEST(std::string(all.front().data(), all.front().size()) == "ab");
+  all.pop(2);
+  BOOST_TEST(all.front().data() == elements->data());
+  all.pop(999);
+  BOOST_TEST(all.front_block() == 1U);
+  BOOST_TEST(elements.use_count() == 2);
+  all.pop(1);
+  BOOST_TEST(elements.use_count() == 1);
+  BOOST_TEST(take_all(all) == "c");
 }
 
 BOOST_AUTO_TEST_CASE(what_was_added_and_not_sealed_leaves_too) {  // WQ-1

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -71,12 +72,47 @@ BOOST_AUTO_TEST_CASE(the_next_message_says_once_that_this_end_reads_fragments) {
   add(scheduler, basp_message(1, 10));
   const auto left = take_all(scheduler);
   BOOST_TEST(message_head::read(left.data()).note == 0);
-  BOOST_TEST(message_head::read(left.data() + first.size()).note == message_head::reads_fragments);
+  BOOST_TEST(message_head::read(left.data() + first.size()).note == (message_head::reads_fragments | message_head::reads_trailing));
   BOOST_TEST(message_head::read(left.data() + 2 * first.size()).note == 0);
   broker_at_the_end end;
   BOOST_TEST(end.feed(left));
   BOOST_TEST(end.reader.other_end_reads());
+  BOOST_TEST(end.reader.other_end_reads_trailing());
   BOOST_TEST((end.messages == std::vector<std::string>(3, first)));  // the broker sees no note
+}
+
+// WS-5: a fragment may leave between two blocks, and not between a message and the elements that trail it.
+BOOST_AUTO_TEST_CASE(elements_leave_directly_behind_their_message) {
+  auto scheduler = splitting();
+  scheduler.let_trail();
+  const auto bulk = basp_message(1, large);
+  const auto piece = basp_message(gateway, 50);
+  const auto prompt = basp_message(2, 100);
+  const auto elements = std::make_shared<std::string>(write_scheduler::fragment_bytes, 'e');
+  broker_at_the_end end;
+  end.trailing = elements->size();
+  add(scheduler, bulk);
+  for (int i = 0; i < 3; ++i) {
+    add(scheduler, prompt);
+    scheduler.open().insert(scheduler.open().end(), piece.begin(), piece.end());
+    scheduler.seal({*elements, elements});
+  }
+  BOOST_TEST(scheduler.waiting() == bulk.size() + 3 * (prompt.size() + piece.size() + elements->size()));
+  bool goes_on = false;
+  while (!scheduler.empty()) {
+    const auto next = scheduler.front();
+    BOOST_TEST((next.data() == elements->data()) == (next.size() == elements->size() && next[0] == 'e'));
+    if (std::string(next.data(), next.size()).find(piece.substr(message_head::bytes)) != std::string::npos) goes_on = true;
+    if (goes_on) BOOST_TEST(scheduler.goes_on() == (next.data() != elements->data()));
+    if (next.data() == elements->data()) goes_on = false;
+    BOOST_REQUIRE(end.feed(std::string(next.data(), next.size())));
+    scheduler.pop(next.size());
+  }
+  BOOST_TEST((end.came == std::vector<std::string>(3, *elements)));
+  BOOST_TEST(std::count(end.messages.begin(), end.messages.end(), piece) == 3);
+  BOOST_TEST(std::count(end.messages.begin(), end.messages.end(), prompt) == 3);
+  BOOST_TEST(std::count(end.messages.begin(), end.messages.end(), bulk) == 1);
+  BOOST_TEST(elements.use_count() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_message_of_another_sender_leaves_after_the_fragment_that_has_begun) {  // WS-2

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/transport.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <cerrno>
+#include <string>
 #include <utility>
 
 #include <troupe/actors/support/machine_address.hpp>
@@ -15,6 +18,11 @@ std::unique_ptr<gate::endpoint> wire_of(int socket, std::unique_ptr<gate::tls_se
   return std::make_unique<gate::socket_endpoint>(socket);
 }
 
+/// Pacing, as of BBR, takes up to half of the rate between processes of one machine, and has no use there.
+void stop_pacing_on_loopback(int socket, const std::string& there) {
+  if (there.starts_with("127.") || there.starts_with("[::1]")) ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
 }  // namespace
 
 transport::transport(int socket, std::unique_ptr<gate::tls_session> secured, bool shares_memory)
@@ -22,7 +30,9 @@ transport::transport(int socket, std::unique_ptr<gate::tls_session> secured, boo
       there_(support::other_end_for_text(socket)),
       secured_(secured.get()),
       wire_(wire_of(socket, std::move(secured))),
-      memory_(shares_memory) {}
+      memory_(shares_memory) {
+  stop_pacing_on_loopback(socket, there_);
+}
 
 ssize_t transport::read(const iovec& first, const iovec& second) {
   const auto came = wire_->read(first, second);

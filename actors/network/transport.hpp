@@ -24,6 +24,7 @@ namespace troupe::network {
 ///
 ///   TP-1  in the state `proving` no byte comes, and none leaves.
 ///   TP-2  bytes come in the order in which they were written, also if some take the wire and others the memory.
+///   TP-3  a connection over loopback is not paced: its congestion control is "reno", whatever the system's default is.
 class transport {
  public:
   using progress = gate::tls_session::progress;

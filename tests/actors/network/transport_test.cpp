@@ -2,6 +2,8 @@
 #include <troupe/actors/network/transport.hpp>
 
 #include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -80,6 +82,17 @@ BOOST_AUTO_TEST_CASE(a_connection_without_tls_is_open_at_once) {
   BOOST_TEST(read_from(*ends.called) == "hello");
   BOOST_TEST(!ends.caller->wire().has_unsent());
   BOOST_TEST(!ends.called->wire().has_unread());
+}
+
+// The kernel of this machine may have chosen a pacing way of congestion control for all connections.
+BOOST_AUTO_TEST_CASE(a_connection_over_loopback_is_not_paced) {  // TP-3
+  const two_ends ends(false);
+  for (const auto* each : {&ends.over.caller, &ends.over.called}) {
+    std::string name(16, '\0');
+    socklen_t bytes = name.size();
+    BOOST_REQUIRE(::getsockopt(each->get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) == 0);
+    BOOST_TEST(name.c_str() == std::string("reno"));
+  }
 }
 
 // TP-2: a direction moves to memory between two writes. What is in memory waits for what the wire has not brought yet.

@@ -65,7 +65,7 @@ class future {
   struct state {
     checked_mutex mutex;
     std::condition_variable ready;
-    std::once_flag finished;
+    std::mutex finishing;  // held while `finish` runs
     std::optional<T> value;
     std::optional<error> failure;
     std::function<void(T&)> finish;
@@ -197,22 +197,26 @@ class future {
     s.mutex.lock();
   }
 
-  // After completion only `finish` changes the value or the failure, and `finish` runs once. So no lock is needed.
+  // After completion only `finish` changes the value or the failure, and `finish` runs once. So no lock is needed to read them
+  // after it. (std::call_once makes a system call for each future.)
   T finished_value() const {
     auto& s = *state_;
-    std::call_once(s.finished, [&s] {
-      auto finish = std::exchange(s.finish, nullptr);
-      if (!finish || s.failure) return;
-      try {
-        finish(*s.value);
-      } catch (const error& problem) {
-        s.failure.emplace(problem);
-      } catch (const std::exception& problem) {
-        s.failure.emplace(errc::function_failed, problem.what());
-      }
-    });
+    run_finish(s);
     if (s.failure) throw *s.failure;
     return *s.value;
+  }
+
+  static void run_finish(state& s) {
+    const std::lock_guard lock(s.finishing);
+    const auto finish = std::exchange(s.finish, nullptr);
+    if (!finish || s.failure) return;
+    try {
+      finish(*s.value);
+    } catch (const error& problem) {
+      s.failure.emplace(problem);
+    } catch (const std::exception& problem) {
+      s.failure.emplace(errc::function_failed, problem.what());
+    }
   }
 
   template <class F>

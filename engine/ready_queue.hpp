@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace troupe::engine {
@@ -22,27 +24,55 @@ class ready_queue {
   };
 
   void push(entry next) {
-    heap_.push_back(next);
-    std::push_heap(heap_.begin(), heap_.end(), runs_later);
+    if (has_first_) put(first_);
+    has_first_ = heap_.empty() || runs_later(heap_.front(), next);
+    if (has_first_)
+      first_ = next;
+    else
+      put(next);
   }
 
   std::uint32_t pop() {
+    if (std::exchange(has_first_, false)) {
+      if (leaves_heap_as_it_is()) return first_.index;
+      put(first_);
+    }
     std::pop_heap(heap_.begin(), heap_.end(), runs_later);
     const std::uint32_t index = heap_.back().index;
     heap_.pop_back();
     return index;
   }
 
-  bool empty() const noexcept { return heap_.empty(); }
-  std::size_t size() const noexcept { return heap_.size(); }
-  void clear() noexcept { heap_.clear(); }
+  bool empty() const noexcept { return heap_.empty() && !has_first_; }
+  std::size_t size() const noexcept { return heap_.size() + (has_first_ ? 1 : 0); }
+  void clear() noexcept {
+    heap_.clear();
+    has_first_ = false;
+  }
 
  private:
   static bool runs_later(const entry& a, const entry& b) noexcept {
     return a.rank != b.rank ? a.rank < b.rank : a.sequence < b.sequence;
   }
 
+  void put(const entry& next) {
+    heap_.push_back(next);
+    std::push_heap(heap_.begin(), heap_.end(), runs_later);
+  }
+
+  // Whether the heap would be as it is now after `first_` had come in and gone out. The entries on the way of `first_` from the
+  // end of the heap to its top would move down by one, and up again, unless an entry equals the other child of its place.
+  bool leaves_heap_as_it_is() const noexcept {
+    for (std::size_t at = heap_.size(); at > 0; at = (at - 1) / 2) {
+      const std::size_t beside = at % 2 == 0 ? at - 1 : at + 1;
+      if (beside < heap_.size() && !runs_later(heap_[beside], heap_[(at - 1) / 2])) return false;
+    }
+    return true;
+  }
+
   std::vector<entry> heap_;
+  entry first_{};  // a function that runs before all in the heap. Most functions run as soon as they are ready
+  bool has_first_ = false;
 };
 
 }  // namespace troupe::engine

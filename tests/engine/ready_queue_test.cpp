@@ -26,19 +26,27 @@ BOOST_AUTO_TEST_CASE(ties_come_out_as_from_the_queue_that_libtorch_uses) {
   using pair = std::pair<std::uint64_t, std::uint32_t>;
   const auto later = [](const pair& a, const pair& b) { return a.first < b.first; };
   std::mt19937 random(3);
-  ready_queue ours;
-  std::priority_queue<pair, std::vector<pair>, decltype(later)> theirs(later);
-  for (std::uint32_t i = 0; i < 5000; ++i) {
-    if (random() % 3 != 0 || theirs.empty()) {
-      const std::uint64_t sequence = random() % 4;
-      ours.push({sequence, 0, i});
-      theirs.emplace(sequence, i);
-    } else {
-      BOOST_REQUIRE(ours.pop() == theirs.top().second);
-      theirs.pop();
+  for (const std::uint64_t sequences : {2U, 4U, 20U, 300U}) {
+    for (const std::size_t kept :
+         {0U, 1U, 6U, 40U, 500U}) {  // the queue has about so many functions, and pushes and pops take turns
+      ready_queue ours;
+      std::priority_queue<pair, std::vector<pair>, decltype(later)> theirs(later);
+      std::size_t firsts = 0;
+      for (std::uint32_t i = 0; i < 5000; ++i) {
+        if (theirs.size() <= kept || (random() % 2 == 0 && theirs.size() < 2 * kept)) {
+          const std::uint64_t sequence = random() % sequences;
+          firsts += !theirs.empty() && sequence > theirs.top().first ? 1 : 0;
+          ours.push({sequence, 0, i});
+          theirs.emplace(sequence, i);
+        } else {
+          BOOST_REQUIRE(ours.pop() == theirs.top().second);
+          theirs.pop();
+        }
+        BOOST_REQUIRE(ours.size() == theirs.size());
+      }
+      BOOST_TEST((kept == 0 || firsts > 50));
     }
   }
-  BOOST_TEST(ours.size() == theirs.size());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -28,6 +28,28 @@ std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs
 
 }  // namespace
 
+std::uint32_t plan::find(const torch::autograd::Node& function) const {
+  const std::uint32_t known = numbers_.find(&function, none);
+  if (known != none || numbers_all_) return known;
+  const auto is_it = [&](const vertex& each) { return each.function == &function; };
+  const auto found = std::find_if(vertices.begin(), vertices.end(), is_it);
+  return found == vertices.end() ? none : static_cast<std::uint32_t>(found - vertices.begin());
+}
+
+inline std::uint32_t plan::append(torch::autograd::Node* function, std::uint32_t rank) {
+  TORCH_CHECK(vertices.size() < none, "troupe: a graph of more than ", none, " functions");
+  vertices.push_back({function, 0, 0, 0, 0, 0, 0, rank, needed, false, none});
+  return static_cast<std::uint32_t>(vertices.size() - 1);
+}
+
+inline std::uint32_t plan::add(const node_pointer& function, std::uint32_t rank) {
+  // Each edge and root that leads to the function holds a pointer, so no other edge or root leads to this function.
+  if (function.use_count() == 1 && !numbers_all_) return append(function.get(), rank);
+  const auto [index, fresh] = numbers_.insert(function.get());
+  if (fresh) index = append(function.get(), rank);
+  return index;
+}
+
 void plan::build(const torch::autograd::edge_list& root_edges, const std::vector<send_source>& send_sources,
                  const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order) {
   vertices.clear();
@@ -38,12 +60,13 @@ void plan::build(const torch::autograd::edge_list& root_edges, const std::vector
   numbers_.clear();
   slot_count = 0;
   leaves_out_outputs = false;
+  numbers_all_ = !inputs.empty();
   walked_ = 0;
   const std::uint64_t lowest = lowest_topological_number(inputs);
   roots.reserve(root_edges.size());
   for (const auto& root : root_edges) {
     TORCH_CHECK(root.function != nullptr, "troupe: a root of a backward pass has no autograd function");
-    const std::uint32_t index = add(root.function.get(), 0);
+    const std::uint32_t index = add(root.function, 0);
     ++vertices[index].missing;
     roots.push_back({index, root.input_nr});
   }
@@ -67,7 +90,7 @@ void plan::add_sends(const std::vector<send_source>& sources, std::uint64_t lowe
       ++rank;
     }
     const std::size_t before = vertices.size();
-    sends[send] = add(sources[send].function.get(), rank);
+    sends[send] = add(sources[send].function, rank);
     TORCH_CHECK(sends[send] == before, "troupe: a send is given twice to one graph task, or is reachable from another source");
     vertices[sends[send]].marks |= source;
     vertices[sends[send]].send = send;
@@ -77,16 +100,6 @@ void plan::add_sends(const std::vector<send_source>& sources, std::uint64_t lowe
 
 std::size_t plan::memory() const noexcept {
   return vertices.capacity() * sizeof(vertex) + edges.capacity() * sizeof(edge) + numbers_.memory();
-}
-
-std::uint32_t plan::add(torch::autograd::Node* function, std::uint32_t rank) {
-  const auto [index, fresh] = numbers_.insert(function);
-  if (fresh) {
-    TORCH_CHECK(vertices.size() < none, "troupe: a graph of more than ", none, " functions");
-    index = static_cast<std::uint32_t>(vertices.size());
-    vertices.push_back({function, 0, 0, 0, 0, 0, 0, rank, needed, false, none});
-  }
-  return index;
 }
 
 // Prefetches the next functions. Functions are scattered in memory, so the walk would otherwise mostly wait for memory.
@@ -120,7 +133,7 @@ void plan::walk(std::uint32_t rank, std::uint64_t lowest) {
         edges.push_back({none, 0});
         continue;
       }
-      const std::uint32_t index = add(to.function.get(), rank);
+      const std::uint32_t index = add(to.function, rank);
       ++vertices[index].missing;
       edges.push_back({index, to.input_nr});
     }

@@ -9,6 +9,7 @@
 
 #include <troupe/engine/node_map.hpp>
 #include <troupe/engine/send_backward.hpp>
+#include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::engine {
 
@@ -20,6 +21,8 @@ class recording_order;
 ///   PL-2  with inputs, a function executes exactly if it lies on a path from a source (a root or a send) to an input.
 ///   PL-3  the order of recordings gives each function its rank. Without recordings, a function has the rank of the first
 ///         source that reaches it: the roots come first, then the sends in ascending rank.
+///   PL-4  each function is one vertex. The walk looks up the numbers only of functions to which several pointers lead: every
+///         edge and root has a pointer, so the walk meets all other functions once.
 class plan {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
@@ -72,8 +75,9 @@ class plan {
   void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
              const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order);
 
-  /// Returns the vertex of a function; `none` if build() did not find the function.
-  std::uint32_t find(const torch::autograd::Node& function) const { return numbers_.find(&function, none); }
+  /// Returns the vertex of a function; `none` if build() did not find the function. Without inputs, the call may look at every
+  /// vertex.
+  std::uint32_t find(const torch::autograd::Node& function) const;
 
   /// Returns the bytes of memory that the plan holds.
   std::size_t memory() const noexcept;
@@ -87,14 +91,16 @@ class plan {
   bool leaves_out_outputs = false;   // because of the inputs, some function that runs has an output that nothing takes
 
  private:
-  std::uint32_t add(torch::autograd::Node* function, std::uint32_t rank);
+  std::uint32_t add(const node_pointer& function, std::uint32_t rank);
+  std::uint32_t append(torch::autograd::Node* function, std::uint32_t rank);
   void add_sends(const std::vector<send_source>& sources, std::uint64_t lowest);
   void walk(std::uint32_t rank, std::uint64_t lowest);
   void load_ahead(std::size_t at) const;
   void prune(const torch::autograd::edge_list& inputs, bool capturing);
   void mark_ancestors(std::vector<std::uint32_t> marked);
 
-  node_map numbers_;
+  node_map numbers_;  // of the functions that build() may meet again; with inputs, of all functions
+  bool numbers_all_ = false;
   std::size_t walked_ = 0;  // the number of vertices whose edges are known
 };
 

@@ -76,6 +76,22 @@ BOOST_AUTO_TEST_CASE(every_function_is_numbered_once_and_its_edges_are_counted) 
   BOOST_TEST(graph.slot_count == 4u);
 }
 
+// PL-4
+BOOST_AUTO_TEST_CASE(every_function_is_one_vertex_and_is_found) {
+  const auto x = leaf();
+  const auto held = x.exp();
+  const auto twice = held.neg();                     // two edges lead here, and the test holds the tensor
+  auto end = (twice * x.sin().cos() + twice).sum();  // one pointer leads to most of these functions
+  end = end * end.detach() + end;                    // two edges, and no tensor
+  for (const auto& inputs : {torch::autograd::edge_list{}, torch::autograd::edge_list{edge_of(held)}}) {
+    const plan graph({edge_of(end), edge_of(held), edge_of(end)}, {}, inputs, false);
+    BOOST_TEST(graph.vertices.size() == 10u);
+    BOOST_TEST(graph.vertices[0].missing == 2u);
+    for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) BOOST_TEST(graph.find(*graph.vertices[i].function) == i);
+    BOOST_TEST(graph.find(*edge_of(leaf()).function) == plan::none);
+  }
+}
+
 // PL-1
 BOOST_AUTO_TEST_CASE(a_million_functions_in_a_chain_are_planned_run_and_destroyed_without_recursion) {
   const double small = seconds_of_chain(100'000);

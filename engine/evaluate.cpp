@@ -29,21 +29,38 @@ namespace {
 // True if libtorch's validation would not change the gradient. False for every unusual case, which libtorch's validation then
 // handles.
 bool fits(const torch::autograd::InputMetadata& wanted, const at::Tensor& gradient) {
-  if (wanted.was_default_constructed() || wanted.is_nested_tensor() || wanted.is_tensor_subclass() ||
-      wanted.layout() != at::kStrided || wanted.dtype() != gradient.dtype() || wanted.grad_dtype() != gradient.scalar_type())
-    return false;
+  if (wanted.was_default_constructed() || wanted.is_nested_tensor() || wanted.is_tensor_subclass()) return false;
   const at::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
+  const at::TensorOptions& options = wanted.options();
   if (impl.is_python_dispatch() || impl.has_symbolic_sizes_strides() || gradient.is_nested() || impl.layout() != at::kStrided ||
-      impl.device() != wanted.device())
+      options.layout() != at::kStrided || options.dtype_opt() != impl.dtype() || options.device_opt() != impl.device() ||
+      wanted.grad_dtype() != gradient.scalar_type())
     return false;
+  const at::IntArrayRef sizes = impl.sizes();
   const c10::SymIntArrayRef shape = wanted.shape_as_dim_vector();
-  const at::IntArrayRef sizes = gradient.sizes();
   if (shape.size() != sizes.size()) return false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto length = shape[i].maybe_as_int();
     if (!length || *length != sizes[i]) return false;
   }
   return true;
+}
+
+bool all_fit(const edge_list& edges, const variable_list& gradients) {
+  if (edges.size() != gradients.size()) return false;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const auto& edge = edges[i];
+    if (edge.is_valid() && gradients[i].defined() && !fits(edge.function->input_metadata(edge.input_nr), gradients[i]))
+      return false;
+  }
+  return true;
+}
+
+// libtorch's validation, which changes the outputs or throws.
+void make_fit(const Node& function, variable_list& outputs) {
+  torch::autograd::validate_outputs(function.next_edges(), outputs, [&](const std::string& reason) {
+    return "Function " + function.name() + " returned an " + reason;
+  });
 }
 
 // Drops outputs that the pass does not use. libtorch's functions do not compute such outputs, but a user's functions may.
@@ -82,12 +99,7 @@ variable_list call(Node& function, variable_list& inputs, gradient_table* leaves
 
 void validate(const edge_list& edges, variable_list& gradients,
               const std::function<std::string(const std::string&)>& describe) {
-  bool all_fit = edges.size() == gradients.size();
-  for (std::size_t i = 0; all_fit && i < edges.size(); ++i) {
-    const auto& edge = edges[i];
-    all_fit = !edge.is_valid() || !gradients[i].defined() || fits(edge.function->input_metadata(edge.input_nr), gradients[i]);
-  }
-  if (!all_fit) torch::autograd::validate_outputs(edges, gradients, describe);
+  if (!all_fit(edges, gradients)) torch::autograd::validate_outputs(edges, gradients, describe);
 }
 
 variable_list evaluation::operator()(Node& function, variable_list& inputs, const plan::edge* next,
@@ -107,8 +119,7 @@ variable_list evaluation::operator()(Node& function, variable_list& inputs, cons
   }
   const bool has_post_hooks = !function.post_hooks().empty();
   if (pruned && !has_post_hooks) drop_unwanted(outputs, function.num_outputs(), next);
-  validate(function.next_edges(), outputs,
-           [&](const std::string& reason) { return "Function " + function.name() + " returned an " + reason; });
+  if (!all_fit(function.next_edges(), outputs)) make_fit(function, outputs);
   if (has_post_hooks) call_post_hooks(function, outputs, inputs);
   inputs.clear();
   if (!keep_graph) function.release_variables();

@@ -2,6 +2,7 @@
 #include <troupe/engine/graph_task.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -72,7 +73,7 @@ void graph_task::implementation::show_to_hooks_of_lone_root() {
 
 // Puts the inputs of the vertex into `inputs`. Returns false if the caller has nothing to run for the vertex.
 bool graph_task::implementation::prepare(std::uint32_t index) {
-  plan::vertex& vertex = graph.vertices[index];
+  const plan::vertex& vertex = graph.vertices[index];
   if ((vertex.marks & plan::source) != 0) {
     distribute<true>(vertex, delivered[vertex.send]);
     delivered[vertex.send].clear();
@@ -94,14 +95,17 @@ void graph_task::implementation::step(std::uint32_t index) {
   const plan::vertex& vertex = graph.vertices[index];
   variable_list outputs = evaluate(*vertex.function, inputs, graph.edges.data() + vertex.first_edge);
   sums ? distribute<true>(vertex, outputs) : distribute<false>(vertex, outputs);
+  if (inputs.capacity() < outputs.capacity()) {  // the function has kept or returned the memory of its list of inputs
+    outputs.clear();
+    inputs.swap(outputs);
+  }
 }
 
 void graph_task::implementation::take_inputs(const plan::vertex& vertex) {
-  inputs.clear();
-  for (std::uint32_t slot = vertex.first_slot; slot < vertex.first_slot + vertex.slot_count; ++slot) {
-    if (sums) sums->settle(slot, slots[slot]);
-    inputs.push_back(std::move(slots[slot]));
-  }
+  if (sums)
+    for (std::uint32_t i = 0; i < vertex.slot_count; ++i) sums->settle(vertex.first_slot + i, slots[vertex.first_slot + i]);
+  const auto first = std::make_move_iterator(slots.begin() + vertex.first_slot);
+  inputs.assign(first, first + vertex.slot_count);
 }
 
 void graph_task::implementation::capture(std::uint32_t index) {

@@ -78,8 +78,14 @@ class thread_state_keeper {
   struct state {
     state();
     bool is_changed() const {
-      return (keys.difference() | autograd.difference() | observers.difference() | functorch.difference() |
-              torch_functions.difference() | saved_tensors.difference() | created.difference()) != 0;
+      const std::uint64_t flags =
+        keys.difference() | autograd.difference() | functorch.difference() | torch_functions.difference();
+      if (!has_empty_containers)
+        return (flags | observers.difference() | saved_tensors.difference() | created.difference()) != 0;
+      // These three are large. While their containers are empty, only their flags can differ.
+      return flags != 0 || !observers->sorted_tls_callbacks_.empty() ||
+             observers->tls_record_function_enabled_ != noted_observed || !saved_tensors->stack.empty() ||
+             saved_tensors->disabled_error_message || saved_tensors->is_tracing != noted_tracing || !created->stack.empty();
     }
     void note();
     void set_back() const;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/engine/graph_task_implementation.hpp>
 
+#include <new>
+#include <utility>
+
 #include <troupe/engine/recv_backward.hpp>
 
 namespace troupe::engine {
@@ -9,6 +12,7 @@ namespace {
 
 constexpr std::size_t most_bytes_to_keep = std::size_t{8} << 20;
 thread_local std::unique_ptr<workspace> spare;
+constinit thread_local void* spare_task = nullptr;
 
 }  // namespace
 
@@ -36,6 +40,19 @@ void workspace::give_back(std::unique_ptr<workspace> used) noexcept {
   used->inputs.clear();
   used->ready.clear();
   if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) spare = std::move(used);
+}
+
+void* graph_task::implementation::operator new(std::size_t size) {
+  static thread_local const struct at_threads_end {
+    ~at_threads_end() { ::operator delete(std::exchange(spare_task, nullptr)); }
+  } owner;
+  static_cast<void>(owner);
+  void* const kept = std::exchange(spare_task, nullptr);
+  return kept != nullptr ? kept : ::operator new(size);
+}
+
+void graph_task::implementation::operator delete(void* memory) noexcept {
+  ::operator delete(std::exchange(spare_task, memory));
 }
 
 }  // namespace troupe::engine

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -93,6 +94,9 @@ struct graph_task::implementation {
   }
 
   ~implementation() { workspace::give_back(std::move(space)); }
+  // Each thread keeps the memory of one task for its next task, as with the workspace.
+  static void* operator new(std::size_t size);
+  static void operator delete(void* memory) noexcept;
   implementation(const implementation&) = delete;
   implementation& operator=(const implementation&) = delete;
 

@@ -33,9 +33,11 @@ thread_local passes_of_thread here;
 void pass_notes::queue(std::function<void()> callback) {
   const checked_lock lock(queueing);
   callbacks.push_back(std::move(callback));
+  has_queued.store(true, std::memory_order_release);
 }
 
 std::vector<std::function<void()>> pass_notes::take_callbacks() {
+  if (!has_queued.load(std::memory_order_acquire)) return {};
   const checked_lock lock(queueing);
   return std::exchange(callbacks, {});
 }

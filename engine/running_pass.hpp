@@ -31,6 +31,7 @@ struct pass_notes {
   std::atomic<std::int64_t> id{-1};  // drawn at the first request
   checked_mutex queueing;
   std::vector<std::function<void()>> callbacks TROUPE_GUARDED_BY(queueing);  // run when the pass has finished
+  std::atomic<bool> has_queued{false};        // whether a callback was ever queued: most passes need no lock
   bool has_functions_away = false;            // whether functions of the pass wait or run in lanes
   bool asks_libtorch = false;                 // whether functions may queue callbacks with libtorch (GT-11)
   std::uint64_t made_from = 0;                // in anomaly mode: the sequence number when the running function began

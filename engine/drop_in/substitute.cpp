@@ -105,6 +105,7 @@ struct inner_pass {
     publish(task.graph(), !request.inputs.empty(), request.create_graph);
     const scoped_value now(running, &task);
     task.run();
+    withdraw_functions();
     captures = task.take_captures();
   }
 

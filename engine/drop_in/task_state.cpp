@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include <c10/core/AutogradState.h>
@@ -32,6 +33,21 @@ GraphTask& current_task() {
               "troupe: expected the graph tasks of libtorch " TORCH_VERSION
               ", but this libtorch has others; use the libtorch that troupe was built with");
   return task;
+}
+
+// The list of functions of the thread's last pass. The next pass uses its elements again, because to allocate and free an
+// element takes longer than all else that publish() does for a function.
+thread_local std::unordered_set<Node*> spare;
+constexpr std::size_t most_to_keep = 65'536;
+
+void insert(std::unordered_set<Node*>& functions, Node* next) {
+  if (spare.empty()) {
+    functions.insert(next);
+  } else {
+    auto element = spare.extract(spare.begin());
+    element.value() = next;
+    functions.insert(std::move(element));
+  }
 }
 
 void publish_exec_info(const plan& graph, GraphTask& task) {
@@ -68,12 +84,18 @@ void publish(const plan& graph, bool trimmed, bool create_graph) {
   const std::uint32_t left_out = graph.roots.size() == 1 ? graph.roots[0].vertex : plan::none;
   if (graph.vertices.size() > 1) task.nodes_in_graph_.reserve(graph.vertices.size());
   for (std::uint32_t i = 0; i < graph.vertices.size(); ++i)
-    if (i != left_out) task.nodes_in_graph_.insert(graph.vertices[i].function);
+    if (i != left_out) insert(task.nodes_in_graph_, graph.vertices[i].function);
   if (trimmed) {
     publish_exec_info(graph, task);
     task.thread_locals_.set_grad_mode(create_graph);
   }
   if (!c10::AutogradState::get_tls_state().get_multithreading_enabled()) publish_order(graph, task);
+}
+
+void withdraw_functions() {
+  GraphTask& task = current_task();
+  const std::scoped_lock lock(task.final_callbacks_lock_);
+  if (task.final_callbacks_.empty() && task.nodes_in_graph_.size() <= most_to_keep) spare = std::move(task.nodes_in_graph_);
 }
 
 void publish_nothing(bool create_graph) {

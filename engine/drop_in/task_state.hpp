@@ -17,6 +17,10 @@ namespace troupe::engine {
 /// `trimmed`: the pass has inputs. `create_graph`: grad mode of the final callbacks.
 void publish(const plan& graph, bool trimmed, bool create_graph);
 
+/// To be called when all functions of the plan have run. Takes the list of functions from libtorch's current graph task, unless
+/// the task has final callbacks, which may ask for the list (DT-1).
+void withdraw_functions();
+
 /// Removes the exec info of libtorch's current graph task. The task then executes every function.
 void publish_nothing(bool create_graph);
 

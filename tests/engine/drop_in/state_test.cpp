@@ -103,11 +103,19 @@ BOOST_AUTO_TEST_CASE(functions_see_the_state_of_libtorchs_passes) {
         case 4:
           torch::autograd::grad({loss, y.sum()}, {x, x}, {}, true, true);
           break;
+        case 5: {  // a final callback sees the state after all functions have run
+          const auto end = through(loss, [&](at::Tensor gradient) {
+            torch::autograd::Engine::get_default_engine().queue_callback([&] { seen = state_seen(all); });
+            return gradient;
+          });
+          torch::autograd::backward({end});
+          break;
+        }
       }
       return seen;
     };
   };
-  for (const int kind : {0, 1, 2, 3, 4}) {
+  for (const int kind : {0, 1, 2, 3, 4, 5}) {
     const auto found = on_both(run(kind));
     BOOST_TEST_CONTEXT("kind of pass " << kind) {
       BOOST_TEST(found.libtorch.size() > 6u);

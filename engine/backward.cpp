@@ -35,10 +35,12 @@ torch::autograd::edge_list input_edges(const std::vector<at::Tensor>& inputs, bo
 }
 
 engine::graph_task_settings settings_for(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients,
-                                         const pass_options& options) {
+                                         const pass_options& options, const std::vector<at::Tensor>& inputs, bool capture) {
   engine::graph_task_settings settings;
   settings.roots = engine::root_edges(roots);
   settings.root_gradients = engine::root_gradients(roots, gradients);
+  settings.inputs = input_edges(inputs, !capture);
+  settings.capture = capture;
   settings.keep_graph = options.keep_graph || options.create_graph;
   settings.create_graph = options.create_graph;
   settings.workers = options.workers;
@@ -54,10 +56,7 @@ void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor
       "troupe: backward() with create_graph makes each leaf and its gradient hold each other, so neither is freed. ",
       "Use grad(), or reset the gradients of the leaves afterwards.");
   }
-  auto settings = settings_for(roots, gradients, options);
-  settings.inputs = input_edges(options.inputs, true);
-  engine::graph_task task(std::move(settings));
-  task.run();
+  engine::graph_task(settings_for(roots, gradients, options, options.inputs, false)).run();
 }
 
 void backward(const std::vector<at::Tensor>& roots, const std::vector<at::Tensor>& gradients, bool keep_graph,
@@ -69,10 +68,7 @@ std::vector<at::Tensor> grad(const std::vector<at::Tensor>& roots, const std::ve
                              const std::vector<at::Tensor>& gradients, const pass_options& options) {
   TORCH_CHECK_VALUE(!inputs.empty(), "troupe: grad() needs at least one input");
   TORCH_CHECK_VALUE(options.inputs.empty(), "troupe: grad() takes its inputs as an argument; leave those of the options empty");
-  auto settings = settings_for(roots, gradients, options);
-  settings.inputs = input_edges(inputs, false);
-  settings.capture = true;
-  engine::graph_task task(std::move(settings));
+  engine::graph_task task(settings_for(roots, gradients, options, inputs, true));
   task.run();
   std::vector<at::Tensor> captures = task.take_captures();
   for (std::size_t i = 0; i < captures.size() && !options.allow_unused; ++i) {

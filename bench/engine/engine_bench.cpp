@@ -160,8 +160,8 @@ std::vector<timed_row> engine_rows(bool quick) {
   rows.push_back(
     no_work("wide_100000", "A pass over 100,000 functions side by side.", 2 * large + 1, 8, [=] { return make_wide(large); }));
   rows.push_back(
-    no_work("fan_in_1000", "1,000 gradients that add up in one function.", 1002, 5, [] { return make_fan_in(1000); }));
-  rows.push_back(no_work("lattice_30000", "300 layers of 100 functions, each with two inputs.", 100 * layers + 1, 4.5,
+    no_work("fan_in_1000", "1,000 gradients that add up in one function.", 1002, 10, [] { return make_fan_in(1000); }));
+  rows.push_back(no_work("lattice_30000", "300 layers of 100 functions, each with two inputs.", 100 * layers + 1, 7,
                          [=] { return make_lattice(layers, 100); }));
   struct drop_in {
     std::size_t length;
@@ -169,7 +169,7 @@ std::vector<timed_row> engine_rows(bool quick) {
     const char* what;
   };
   for (const auto& [length, bar, what] :
-       {drop_in{1, 1.4, "one function"}, {10, 2, "a chain of 10 functions"}, {1000, 7, "a chain of 1,000 functions"}})
+       {drop_in{1, 1.4, "one function"}, {10, 2, "a chain of 10 functions"}, {1000, 12, "a chain of 1,000 functions"}})
     rows.push_back({"drop_in_" + std::to_string(length),
                     std::string("A program of libtorch with troupe's engine in its place: ") + what + ".", "ns/function",
                     1e9 / static_cast<double>(length), at_least(bar), [length = length] { return through_drop_in(length); }});

@@ -24,7 +24,13 @@ std::vector<way> ways() {
     {"a call of troupe over TLS", role::variant, calls(carrier::tls)},
     {"a call of troupe within a machine", role::troupe, calls(carrier::shared_memory)},
   };
-  if (has_grpc()) all.insert(all.begin() + 2, {"a call of gRPC", role::peer, grpc_calls});
+  if (has_grpc()) {
+    const auto calls_of_grpc = [](carrier by) {
+      return [by](int runs, std::size_t bytes) { return grpc_calls(by, runs, bytes); };
+    };
+    all.insert(all.begin() + 2, {{"a call of gRPC", role::peer, calls_of_grpc(carrier::tcp)},
+                                 {"a call of gRPC over TLS", role::peer, calls_of_grpc(carrier::tls)}});
+  }
   return all;
 }
 

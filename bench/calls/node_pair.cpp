@@ -23,16 +23,6 @@ struct empty_module final : module {
   named_tensors parameters() override { return {}; }
 };
 
-std::string kit_in(const scratch_folder& kits, const std::string& name) { return kits.path() / (name + ".pem"); }
-
-void make_kits(const scratch_folder& kits) {
-  using certificates::authority;
-  const auto now = std::chrono::system_clock::now();
-  const auto of_cluster = authority::create(kits.path() / "authority", "bench", now);
-  for (const std::string name : {"a", "b"})
-    certificates::write_kit(of_cluster.issue(name, "member", {}, now, authority::own_life), kit_in(kits, name));
-}
-
 settings settings_of(const std::string& name, const pair_settings& how, const scratch_folder& kits) {
   settings result;
   result.name = name;
@@ -79,6 +69,16 @@ void serve(const settings& options, const std::function<void(std::uint16_t)>& te
 }
 
 }  // namespace
+
+std::string kit_in(const scratch_folder& kits, const std::string& name) { return kits.path() / (name + ".pem"); }
+
+void make_kits(const scratch_folder& kits) {
+  using certificates::authority;
+  const auto now = std::chrono::system_clock::now();
+  const auto of_cluster = authority::create(kits.path() / "authority", "bench", now);
+  for (const std::string name : {"a", "b"})
+    certificates::write_kit(of_cluster.issue(name, "member", {"127.0.0.1"}, now, authority::own_life), kit_in(kits, name));
+}
 
 node_pair::node_pair(pair_settings how)
     : server_([&](int stop, const auto& tell) {

@@ -36,8 +36,9 @@ inline constexpr std::size_t small_message = 200;
 /// A request of CAF with `bytes` bytes to an actor of another process and its answer with as many, over CAF's own network. `pause`: before
 /// each.
 std::vector<double> caf_requests(int runs, std::size_t bytes = small_message, std::chrono::microseconds pause = {});
-/// `bytes` bytes to another process and back by gRPC, over TCP. Throws std::runtime_error if the suite was built without gRPC.
-std::vector<double> grpc_calls(int runs, std::size_t bytes);
+/// `bytes` bytes to another process and back by gRPC, over TCP or, if troupe's calls are carried `by` TLS, by TLS with the same
+/// certificates. Throws std::runtime_error if the suite was built without gRPC.
+std::vector<double> grpc_calls(carrier by, int runs, std::size_t bytes);
 /// `bytes` bytes to another process and back over TCP, and nothing else.
 std::vector<double> tcp_exchanges(int runs, std::size_t bytes);
 /// A question to a node of another process and its answer, each after a pause. `loaded`: all cores compute meanwhile.
@@ -61,6 +62,11 @@ std::vector<double> times_of_passes(int count);
 std::vector<double> bytes_of_context(int count);
 /// Bytes by which the resident memory of the node grows that holds an object without tensors for another node, and that of its owner.
 std::vector<double> bytes_of_object(int count);
+
+/// Makes the kits of the nodes a and b, which are valid for 127.0.0.1.
+void make_kits(const scratch_folder& kits);
+/// The file of a node's kit.
+std::string kit_in(const scratch_folder& kits, const std::string& name);
 
 /// How the two nodes of a pair are started. All else is as the code has it.
 struct pair_settings {

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "../support/peers.hpp"
+#include "../support/size_ladder.hpp"
 #include "suite.hpp"
 
 using namespace troupe::bench;
@@ -142,12 +143,6 @@ row training(bool quick) {
                 median);
 }
 
-std::string size_text(std::size_t bytes) {
-  return bytes < 1 << 10   ? std::to_string(bytes) + " B"
-         : bytes < 1 << 20 ? std::to_string(bytes >> 10) + " KiB"
-                           : std::to_string(bytes >> 20) + " MiB";
-}
-
 /// A few runs for large sizes.
 int runs_of_size(std::size_t bytes, bool quick) {
   return quick ? 2 : std::clamp(static_cast<int>((std::size_t{16} << 20) / bytes), 4, 300);
@@ -160,30 +155,23 @@ row worst(const std::vector<row>& all, bool is_smallest) {
   });
 }
 
-/// Bytes there and back by size. CAF is left out where it takes several times as long as gRPC.
+/// Bytes there and back by size. CAF is left out where it takes several times as long as gRPC, and by TLS.
 row size_ladder(carrier by, bool quick) {
-  constexpr std::size_t largest = std::size_t{256} << 20;
   constexpr std::size_t largest_of_caf = std::size_t{4} << 20;
-  std::vector<row> steps;
-  std::string text;
-  for (std::size_t bytes = 64; bytes <= (quick ? std::size_t{1} << 10 : largest); bytes *= 4) {
+  if (by == carrier::tls && !has_grpc()) throw skipped("expected gRPC, which `make deps` installs");
+  std::vector<ladder_step> steps;
+  for (const auto bytes : sizes_of_ladder(quick)) {
     const int runs = runs_of_size(bytes, quick);
     std::vector<measurement> all{[=] { return echo_calls(by, runs, bytes); }};
-    if (has_grpc()) all.push_back([=] { return grpc_calls(runs, bytes); });
-    if (bytes <= largest_of_caf || !has_grpc()) all.push_back([=] { return caf_requests(runs, bytes); });
+    if (has_grpc()) all.push_back([=] { return grpc_calls(by, runs, bytes); });
+    if (by != carrier::tls && (bytes <= largest_of_caf || !has_grpc()))
+      all.push_back([=] { return caf_requests(runs, bytes); });
     const auto found = medians_of_turns(quick ? 1 : 3, all);
-    const auto ours = least(found[0]);
     auto peer = least(found[1]);
-    for (const auto& each : found)
-      if (&each != &found[0]) peer = std::min(peer, least(each));
-    steps.push_back({.value = {peer, ours, 0}, .ratio = peer / ours, .note = size_text(bytes)});
-    char step[32];
-    std::snprintf(step, sizeof step, ", %s %.2f", size_text(bytes).c_str(), peer / ours);
-    text += step;
+    for (std::size_t i = 2; i < found.size(); ++i) peer = std::min(peer, least(found[i]));
+    steps.push_back({bytes, peer, least(found[0])});
   }
-  auto result = worst(steps, true);
-  result.note = "worst at " + result.note + "; all" + text.substr(1);
-  return result;
+  return row_of_ladder(steps);
 }
 
 row beside_floor(std::size_t bytes, carrier by, bool quick) {
@@ -242,6 +230,8 @@ std::vector<row_definition> suite_rows() {
      "A call with 64 B to 256 MiB through shared memory, at the worst size; peer: the better one of gRPC and CAF, over TCP.",
      [](bool quick) { return size_ladder(carrier::shared_memory, quick); }},
     {"size_ladder_tcp", "us", at_least(1.0), "The same over TCP.", [](bool quick) { return size_ladder(carrier::tcp, quick); }},
+    {"size_ladder_tls", "us", at_least(1.0), "The same by TLS; peer: gRPC, with the same certificates.",
+     [](bool quick) { return size_ladder(carrier::tls, quick); }},
     {"bulk_memory", "us", at_most(1.6), "64 MiB within a machine and back; peer: shared memory that both processes watch.",
      [](bool quick) { return beside_floor(std::size_t{64} << 20, carrier::shared_memory, quick); }},
     {"bulk_tcp", "us", at_most(1.2), "16 and 64 MiB over TCP and back, the worse one; peer: bare TCP.", bulk_tcp},

@@ -118,16 +118,25 @@ std::vector<double> tokens_of_pipelining(const training_size& what) {
   throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
 }
 
-std::vector<double> grpc_calls(int runs, std::size_t bytes) {
+std::vector<double> grpc_calls(carrier by, int runs, std::size_t bytes) {
+  const scratch_folder kits;
+  words proof;
+  if (by == carrier::tls) {
+    make_kits(kits);
+    proof.push_back(kit_in(kits, "b"));
+  }
   std::promise<std::string> told;
   apps::process_group server([&, has_told = false](const std::string&, const std::string& line) mutable {
     if (line.starts_with("port ") && !std::exchange(has_told, true)) told.set_value(line.substr(5));
   });
-  server.start("grpc_echo", {grpc_program(), "serve", "127.0.0.1"});
+  words serve{grpc_program(), "serve", "127.0.0.1"};
+  add(serve, proof);
+  server.start("grpc_echo", serve);
   auto port = told.get_future();
   if (port.wait_for(std::chrono::seconds(20)) != std::future_status::ready)
     throw std::runtime_error("grpc_echo does not serve");
-  const words ask{grpc_program(), "ask", "127.0.0.1:" + port.get(), std::to_string(bytes), std::to_string(runs)};
+  words ask{grpc_program(), "ask", "127.0.0.1:" + port.get(), std::to_string(bytes), std::to_string(runs)};
+  add(ask, proof);
   return times_of_grpc(lines_of("grpc_echo", ask), runs);
 }
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -20,10 +22,35 @@ constexpr int warm_up = 200;
 constexpr std::chrono::seconds answer_deadline{20};
 constexpr const char* how_to_call =
   "grpc_echo: expected one of\n"
-  "  serve HOST                the side that answers, at a free port of this address; prints \"port N\"; ends when it is "
+  "  serve HOST [KIT]                the side that answers, at a free port of this address; prints \"port N\"; ends when it is "
   "killed\n"
-  "  ask HOST:PORT BYTES RUNS  the side that asks\n"
-  "BYTES is a whole number from 0 to 268435456, RUNS one from 1 on. A line for each run: the microseconds until the answer.\n";
+  "  ask HOST:PORT BYTES RUNS [KIT]  the side that asks\n"
+  "BYTES is a whole number from 0 to 268435456, RUNS one from 1 on. A line for each run: the microseconds until the answer.\n"
+  "KIT is a file with a private key, a certificate for HOST and that of the authority: both sides prove by TLS who they are.\n";
+
+/// Throws std::runtime_error if the file can't be read.
+std::string text_of(const std::string& file) {
+  std::ifstream from(file);
+  std::string text(std::istreambuf_iterator<char>(from), {});
+  if (text.empty()) throw std::runtime_error("expected a kit in " + file);
+  return text;
+}
+
+/// `kit`: empty for a connection without TLS. gRPC finds the key and the certificates in the same text.
+std::shared_ptr<grpc::ServerCredentials> proofs_of_server(const std::string& kit) {
+  if (kit.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions how(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  const auto text = text_of(kit);
+  how.pem_root_certs = text;
+  how.pem_key_cert_pairs.push_back({text, text});
+  return grpc::SslServerCredentials(how);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> proofs_of_client(const std::string& kit) {
+  if (kit.empty()) return grpc::InsecureChannelCredentials();
+  const auto text = text_of(kit);
+  return grpc::SslCredentials({text, text, text});
+}
 
 bool next(grpc::ServerCompletionQueue& queue) {
   void* tag = nullptr;
@@ -32,11 +59,11 @@ bool next(grpc::ServerCompletionQueue& queue) {
 }
 
 /// Answers one call after another with its own bytes, until the process is killed.
-void serve(const std::string& host) {
+void serve(const std::string& host, const std::string& kit) {
   grpc::AsyncGenericService service;
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(host + ":0", grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(host + ":0", proofs_of_server(kit), &port);
   builder.SetMaxReceiveMessageSize(most_bytes);
   builder.SetMaxSendMessageSize(most_bytes);
   builder.RegisterAsyncGenericService(&service);
@@ -59,11 +86,11 @@ void serve(const std::string& host) {
   }
 }
 
-void measure(const std::string& address, std::size_t bytes, int runs) {
+void measure(const std::string& address, std::size_t bytes, int runs, const std::string& kit) {
   grpc::ChannelArguments how;
   how.SetMaxReceiveMessageSize(most_bytes);
   how.SetMaxSendMessageSize(most_bytes);
-  grpc::GenericStub stub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), how));
+  grpc::GenericStub stub(grpc::CreateCustomChannel(address, proofs_of_client(kit), how));
   grpc::CompletionQueue queue;
   const grpc::Slice content(std::string(bytes, 'x'));
   for (int i = -(runs < warm_up ? 3 : warm_up); i < runs; ++i) {
@@ -85,9 +112,15 @@ void measure(const std::string& address, std::size_t bytes, int runs) {
   }
 }
 
-int run(const std::vector<std::string>& words) {
+int run(std::vector<std::string> words) {
+  const std::size_t without_kit = words.empty() || words[0] == "ask" ? 4 : 2;
+  std::string kit;
+  if (words.size() == without_kit + 1) {
+    kit = words.back();
+    words.pop_back();
+  }
   if (words.size() == 2 && words[0] == "serve") {
-    serve(words[1]);
+    serve(words[1], kit);
     return 1;  // the queue has ended, which nobody asked for
   }
   const bool asks = words.size() == 4 && words[0] == "ask";
@@ -97,7 +130,7 @@ int run(const std::vector<std::string>& words) {
     std::fputs(how_to_call, stderr);
     return 2;
   }
-  measure(words[1], static_cast<std::size_t>(bytes), static_cast<int>(runs));
+  measure(words[1], static_cast<std::size_t>(bytes), static_cast<int>(runs), kit);
   return 0;
 }
 

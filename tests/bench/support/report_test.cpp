@@ -7,6 +7,7 @@
 
 #include "bench/support/bench_program.hpp"
 #include "bench/support/json_file.hpp"
+#include "bench/support/size_ladder.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace troupe::bench;
@@ -42,6 +43,18 @@ BOOST_AUTO_TEST_CASE(rows_are_written_with_all_that_is_known_of_them) {
   for (const std::string part : {"CAF", "\ncall  us", ">=  1.50  ok  (a note)\n", "<= 512.00  short\n"})
     BOOST_TEST(table.find(part) != std::string::npos, part);
   BOOST_TEST(table == table_of({full, labelled({{0, 600, 0}, 600}, idle)}, "CAF"));
+}
+
+BOOST_AUTO_TEST_CASE(a_ladder_of_sizes_has_its_worst_step_as_its_row) {
+  const auto sizes = sizes_of_ladder(false);
+  BOOST_TEST(sizes.front() == 64U);
+  BOOST_TEST(sizes.back() == std::size_t{256} << 20);
+  BOOST_TEST(sizes.size() == 12U);
+  const auto found = row_of_ladder({{64, 30, 10}, {4 << 10, 40, 50}, {16 << 20, 70, 70}});
+  BOOST_TEST(found.ratio == 0.8);
+  BOOST_TEST(found.value.peer == 40);
+  BOOST_TEST(found.value.troupe == 50);
+  BOOST_TEST(found.note == "worst at 4 KiB; all 64 B 3.00, 4 KiB 0.80, 16 MiB 1.00");
 }
 
 BOOST_AUTO_TEST_CASE(added_rows_take_the_place_of_rows_of_their_name) {

@@ -2,9 +2,7 @@
 // Messages between hosts, and passes over several of them.
 #include <list>
 
-#include "../support/peers.hpp"
-#include "host_process.hpp"
-#include "processes.hpp"
+#include "host_ways.hpp"
 #include "rows.hpp"
 
 namespace troupe::bench {
@@ -20,87 +18,6 @@ constexpr int turns_of(bool quick) { return quick ? 1 : 3; }
 std::vector<std::int64_t> sizes(bool quick) {
   return quick ? std::vector<std::int64_t>{0, 1024}
                : std::vector<std::int64_t>{0, 256, 4'096, 65'536, 1 << 20, 16 << 20, 64 << 20};
-}
-
-/// "1,2".
-std::string list_of(const std::vector<std::int64_t>& numbers) {
-  std::string list;
-  for (const auto number : numbers) list += (list.empty() ? "" : ",") + std::to_string(number);
-  return list;
-}
-
-/// What asks on h1 and is answered on h2.
-struct way {
-  std::string name;
-  role as;
-  std::string other_side;  // the process on h2
-  std::string prefix{};    // of the names of the processes on h1
-  std::vector<std::string> options_there{};
-  std::vector<std::string> options_here{};
-
-  /// A node on each host. `proofs`: with TLS.
-  static way of_troupe(std::string name, role as, const kits* proofs) {
-    const auto options = [=](const std::string& node, int at, const std::vector<std::string>& join) {
-      return proofs != nullptr ? proofs->options(node, at, join) : node_options(node, at, join);
-    };
-    return {std::move(name),
-            as,
-            "node",
-            "",
-            options("b", port_of_nodes, {}),
-            options("a", 0, {"h2:" + std::to_string(port_of_nodes)})};
-  }
-  static way of_caf() { return {"a request of CAF", role::peer, "caf_echo", "caf_"}; }
-  static way of_tcp() { return {"bare TCP", role::floor, "echo", "tcp_"}; }
-
-  /// The figures of a process on h1, with these values.
-  figures_by_name figures(const testbed& all, const std::string& name_of_process, values_by_name values) const {
-    host_process other(all["h2"], other_side, options_there, {{"listen", all["h2"].ipv4()}});
-    values["address"] = all["h2"].ipv4();
-    values["port"] = std::to_string(other.ready());
-    host_process driver(all["h1"], prefix + name_of_process, options_here, values);
-    return driver.figures();
-  }
-};
-
-/// The figures "sizes" of gRPC: see processes.hpp.
-figures_by_name sizes_of_grpc(const testbed& all, const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
-  auto server = all["h2"].start(grpc_program(), {"serve", all["h2"].ipv4()});
-  const std::string word = "port ";
-  const auto line = server.line_that([&](const std::string& text) { return text.starts_with(word); });
-  if (line.empty()) throw std::runtime_error("expected a port of grpc_echo; it wrote:" + last_words(server));
-  const auto address = all["h2"].ipv4() + ":" + line.substr(word.size());
-  figures_by_name found;
-  for (const auto size : sizes) {
-    const auto runs = runs_of_size(size, bytes);
-    auto asking = all["h1"].start(grpc_program(), {"ask", address, std::to_string(size), std::to_string(runs)});
-    if (const auto end = asking.how_it_ends(longest_process); end != "exited with 0")
-      throw std::runtime_error("grpc_echo " + end + "; it wrote:" + last_words(asking));
-    found.merge(figures_of_size(size, times_of_grpc(asking.lines(), runs)));
-  }
-  return found;
-}
-
-/// A way by its figures "sizes".
-struct sizes_of_way {
-  std::string name;
-  role as;
-  std::function<figures_by_name(const std::vector<std::int64_t>& sizes, std::int64_t bytes)> figures;
-};
-
-std::vector<sizes_of_way> ways(const testbed& all, const kits& proofs) {
-  std::vector<sizes_of_way> result;
-  for (const auto& each : {way::of_tcp(), way::of_caf(), way::of_troupe("a call of troupe over TCP", role::troupe, nullptr),
-                           way::of_troupe("a call of troupe over TLS", role::variant, &proofs)})
-    result.push_back({each.name, each.as, [&all, each](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
-                        return each.figures(all, "sizes", {{"sizes", list_of(sizes)}, {"bytes", std::to_string(bytes)}});
-                      }});
-  if (has_grpc())
-    result.insert(result.begin() + 2,
-                  {"a call of gRPC", role::peer, [&all](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
-                     return sizes_of_grpc(all, sizes, bytes);
-                   }});
-  return result;
 }
 
 /// A point whose figures are those of a process: `figure`, and "low" and "high" with the same ending.

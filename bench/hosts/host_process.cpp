@@ -117,9 +117,9 @@ std::chrono::system_clock::time_point now() { return std::chrono::system_clock::
 
 kits::kits() : authority_(certificates::authority::create(folder_.path() / "authority", "bench", now())) {}
 
-std::string kits::file(const std::string& node) const {
+std::string kits::file(const std::string& node, const std::vector<std::string>& addresses) const {
   auto result = (folder_.path() / (node + ".pem")).string();
-  if (!std::filesystem::exists(result)) certificates::write_kit(authority_.issue(node, "member", {}, now()), result);
+  if (!std::filesystem::exists(result)) certificates::write_kit(authority_.issue(node, "member", addresses, now()), result);
   return result;
 }
 

@@ -62,8 +62,8 @@ class kits {
  public:
   kits();
 
-  /// The file of a node's kit.
-  std::string file(const std::string& node) const;
+  /// The file of a node's kit. `addresses`: where the node is; troupe asks for names of nodes alone.
+  std::string file(const std::string& node, const std::vector<std::string>& addresses = {}) const;
   /// The options of node_options(), with a kit instead of --insecure.
   std::vector<std::string> options(const std::string& name, int port, const std::vector<std::string>& join = {}) const;
 

@@ -2,7 +2,12 @@
 // Rows of two hosts and the link between them.
 #include "rows.hpp"
 
+#include <limits>
+
+#include "../support/size_ladder.hpp"
 #include "host_process.hpp"
+#include "host_ways.hpp"
+#include "processes.hpp"
 
 namespace troupe::bench {
 
@@ -108,6 +113,29 @@ row small_call(bool quick) {
   return {value, value.troupe / value.floor};
 }
 
+/// Bytes to the other host and back by size: the least medians of the turns. For each size the ways take turns, and their
+/// processes exist during their turns alone. CAF is left out where it takes several times as long as gRPC.
+row size_ladder(bool quick) {
+  constexpr std::int64_t largest_of_caf = std::int64_t{4} << 20;
+  const testbed all({"h1", "h2"});
+  const auto ways = plain_ways(all);
+  std::vector<ladder_step> steps;
+  for (const auto bytes : sizes_of_ladder(quick)) {
+    const auto size = static_cast<std::int64_t>(bytes);
+    const auto endless = std::numeric_limits<double>::infinity();
+    ladder_step step{bytes, endless, endless};
+    for (int turn = 0; turn < (quick ? 1 : 3); ++turn)
+      for (const auto& each : ways) {
+        if (each.as == role::floor || (each.name == way::of_caf().name && size > largest_of_caf)) continue;
+        const auto us = each.figures({size}, quick ? 1'000 : filling_bytes).at("us_" + std::to_string(size));
+        auto& least = each.as == role::troupe ? step.troupe : step.peer;
+        least = std::min(least, us);
+      }
+    steps.push_back(step);
+  }
+  return row_of_ladder(steps);
+}
+
 row heartbeat_on_a_full_link(bool quick) {
   testbed all({"h1", "h2"});
   limit_both(all, "1gbit");
@@ -145,6 +173,8 @@ std::vector<row_definition> link_rows() {
     {"bulk_50ms", "Mbit/s", at_least(0.5), "Large tensors over a link with round trips of 50 ms; peer: without that delay.",
      bulk_with_delay},
     {"small_call_hosts", "us", at_most(4), "A small call between two hosts; ratio: by the floor.", small_call},
+    {"size_ladder_hosts", "us", at_least(1.0),
+     "A call with 64 B to 256 MiB to another host, at the worst size; peer: the better one of gRPC and CAF.", size_ladder},
     {"heartbeat_late_link", "ms", at_most(100),
      "99th percentile of a heartbeat's way while tensors fill a link of 1 Gbit/s; ratio in ms.", heartbeat_on_a_full_link},
     {"slow_peer", "MiB more", at_most(2),

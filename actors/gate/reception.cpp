@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <deque>
@@ -154,9 +155,23 @@ struct reception::state {
     at_gate = guests.size();
   }
 
+  /// Whether the first bytes of a connection can be those of a ClientHello of TLS. Costs one system call, and takes no byte.
+  static bool may_begin_tls(int socket) {
+    constexpr unsigned char handshake = 0x16;
+    constexpr unsigned char version = 0x03;
+    constexpr unsigned char client_hello = 0x01;
+    std::array<unsigned char, 6> first{};
+    const auto came = ::recv(socket, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+    return came < 1 || (first[0] == handshake && (came < 2 || first[1] == version) && (came < 6 || first[5] == client_hello));
+  }
+
   /// Goes on with the handshake of a connection. False: the connection was handed over or refused, or has ended.
   bool go_on(guest& one) {
     try {
+      if (!one.session && !may_begin_tls(one.socket.get())) {
+        refuse(one, "it does not speak TLS 1.3: it has no certificate, or is no troupe node");
+        return false;
+      }
       if (!one.session) one.session = std::make_unique<tls_session>(own, one.socket.get(), end::called);
       switch (one.session->shake_hands()) {
         case tls_session::progress::wants_to_read:

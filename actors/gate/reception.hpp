@@ -33,6 +33,8 @@ struct proven_connection {
 ///         one host does not push out other hosts.
 ///   RN-3  a connection on which no byte has come takes a descriptor, but no memory for TLS.
 ///   RN-4  after the destructor no function of the owner is called. The destructor waits for a call that runs.
+///   RN-5  a connection whose first bytes can't begin a handshake of TLS is refused at once. It takes no session of TLS, which
+///         would cost more than all else, and gets no byte.
 class reception {
  public:
   static constexpr std::chrono::milliseconds patience{5'000};

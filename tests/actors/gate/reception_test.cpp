@@ -135,13 +135,32 @@ BOOST_FIXTURE_TEST_CASE(who_stops_in_the_middle_is_closed, hall) {  // RN-1
   BOOST_TEST(contains(refused[0].why, "was not over after 5 s"), refused[0].why);
 }
 
-BOOST_FIXTURE_TEST_CASE(who_sends_something_else_is_closed_at_once, hall) {  // RN-1
+BOOST_FIXTURE_TEST_CASE(who_sends_something_else_is_closed_at_once_without_a_byte, hall) {  // RN-1, RN-5
+  using namespace std::string_literals;
+  for (const auto& bytes : {std::string(40, '\0'), "G"s, "\x16\x02"s, "\x16\x03\x01\x00\xff\x02"s}) {
+    const auto caller = enter(1);
+    BOOST_TEST(::send(caller.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+    BOOST_TEST(bytes_until_end(caller).value_or("it goes on") == "");
+    BOOST_TEST(comes([&] { return refused.size() == 1; }));
+    BOOST_TEST(contains(refused[0].why, "does not speak TLS 1.3"), refused[0].why);
+    refused.clear();
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_handshake_may_come_byte_by_byte, hall) {  // RN-5
   const auto caller = enter(1);
-  const std::string bytes(40, '\0');
-  BOOST_TEST(::send(caller.get(), bytes.data(), bytes.size(), 0) == 40);
-  BOOST_TEST(bytes_until_end(caller).has_value());
-  BOOST_TEST(comes([&] { return refused.size() == 1; }));
-  BOOST_TEST(contains(refused[0].why, "TLS"), refused[0].why);
+  loopback_connection relayed(AF_INET);
+  ::fcntl(relayed.caller.get(), F_SETFL, O_NONBLOCK);
+  tls_session session(guest, relayed.caller.get(), end_of::calling, "here");
+  session.shake_hands();
+  std::string hello(4096, '\0');
+  const auto came = ::recv(relayed.called.get(), hello.data(), hello.size(), 0);
+  BOOST_TEST_REQUIRE(came > 6);
+  for (ssize_t i = 0; i < came; ++i) BOOST_TEST(::send(caller.get(), &hello[static_cast<std::size_t>(i)], 1, 0) == 1);
+  char answer = 0;
+  ::fcntl(caller.get(), F_SETFL, 0);
+  BOOST_TEST(::recv(caller.get(), &answer, 1, 0) == 1);
+  BOOST_TEST(answer == 0x16);  // a record of the handshake
 }
 
 BOOST_FIXTURE_TEST_CASE(who_leaves_is_not_told_of, hall) {  // RN-1

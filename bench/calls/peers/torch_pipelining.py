@@ -20,9 +20,13 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 import torch.nn.functional as functional
 from torch import nn
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe, ScheduleInterleavedZeroBubble
 
-SCHEDULES = {"1f1b": Schedule1F1B, "gpipe": ScheduleGPipe}
+SCHEDULES = {
+    "1f1b": Schedule1F1B,
+    "gpipe": ScheduleGPipe,
+    "zero-bubble": lambda stage, *rest, **named: ScheduleInterleavedZeroBubble([stage], *rest, **named),
+}
 
 
 def parameter(*shape, deviation):
@@ -107,8 +111,8 @@ def run_stage(index, shape, port):
     optimizer = torch.optim.AdamW(parameters, lr=shape.learning_rate, fused=True)
     is_last = index + 1 == shape.stages
     windows = shape.batch // shape.micro_batches
-    hidden = torch.zeros(windows, shape.context, shape.width)
     # Without examples the stages would tell each other their shapes by a way that needs numpy.
+    hidden = torch.zeros(windows, shape.context, shape.width, requires_grad=True)
     stage = PipelineStage(
         module, index, shape.stages, torch.device("cpu"),
         input_args=(hidden if index else torch.zeros(windows, shape.context, dtype=torch.int64),),

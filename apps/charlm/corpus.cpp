@@ -150,30 +150,16 @@ std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t c
   return sizes;
 }
 
-batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts) {
-  const auto count = sizes.size();
-  const auto groups = std::min(static_cast<std::size_t>(contexts), count);
-  batch_cuts shares;
-  for (std::size_t g = 0; g < groups; ++g)
-    shares.emplace_back(sizes.begin() + static_cast<std::ptrdiff_t>(count * g / groups),
-                        sizes.begin() + static_cast<std::ptrdiff_t>(count * (g + 1) / groups));
-  return shares;
-}
-
-std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes) {
-  std::int64_t all = 0;
-  for (const auto& group : sizes) all = std::accumulate(group.begin(), group.end(), all);
-  std::vector<std::vector<micro_batch>> groups;
+std::vector<micro_batch> cut(const batch& whole, const std::vector<std::int64_t>& sizes) {
+  const auto all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  std::vector<micro_batch> micro_batches;
   std::int64_t at = 0;
-  for (const auto& group : sizes) {
-    auto& micro_batches = groups.emplace_back();
-    for (const auto size : group) {
-      const batch windows{whole.inputs.narrow(0, at, size), whole.targets.narrow(0, at, size)};
-      micro_batches.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
-      at += size;
-    }
+  for (const auto size : sizes) {
+    const batch windows{whole.inputs.narrow(0, at, size), whole.targets.narrow(0, at, size)};
+    micro_batches.push_back({windows, static_cast<double>(size) / static_cast<double>(all)});
+    at += size;
   }
-  return groups;
+  return micro_batches;
 }
 
 }  // namespace troupe::apps::charlm

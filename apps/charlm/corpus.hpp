@@ -82,13 +82,7 @@ struct micro_batch {
 /// the largest micro-batch. Throws std::runtime_error if there are fewer windows than micro-batches.
 std::vector<std::int64_t> micro_batch_sizes(std::int64_t windows, std::int64_t count);
 
-/// How a batch is cut: one list per context, with the number of windows in each of its micro-batches.
-using batch_cuts = std::vector<std::vector<std::int64_t>>;
-
-/// Distributes the sizes of micro-batches, in order, to at most `contexts` contexts, as equally as possible.
-batch_cuts share_out(const std::vector<std::int64_t>& sizes, std::int64_t contexts);
-
-/// Cuts the batch, in order, into micro-batches of these sizes. Returns a list of micro-batches for each context.
-std::vector<std::vector<micro_batch>> cut(const batch& whole, const batch_cuts& sizes);
+/// Cuts the batch, in order, into micro-batches of these sizes.
+std::vector<micro_batch> cut(const batch& whole, const std::vector<std::int64_t>& sizes);
 
 }  // namespace troupe::apps::charlm

@@ -85,16 +85,13 @@ void copy_parameters(const std::vector<named_tensors>& from, whole_model& to) {
   }
 }
 
-std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const batch_cuts& cuts) {
+std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows,
+                                                    const std::vector<std::int64_t>& sizes) {
   const auto threads = at::get_num_threads();
   at::set_num_threads(1);
   for (const auto& parameter : model.parameters()) parameter.mutable_grad().reset();
-  for (const auto& micro_batches : cut(windows, cuts)) {
-    std::vector<at::Tensor> losses;
-    for (const auto& each : micro_batches)
-      losses.push_back(character_loss(model.forward(each.windows.inputs), each.windows.targets, each.share));
-    torch::autograd::backward(losses, {});
-  }
+  for (const auto& each : cut(windows, sizes))
+    torch::autograd::backward({character_loss(model.forward(each.windows.inputs), each.windows.targets, each.share)}, {});
   at::set_num_threads(threads);
   std::vector<named_tensors> gradients;
   for (const auto& each : model.stages()) {
@@ -104,9 +101,9 @@ std::vector<named_tensors> single_process_gradients(whole_model& model, const ba
   return gradients;
 }
 
-void verification::check(whole_model& model, const batch& windows, const batch_cuts& cuts, std::int64_t step,
+void verification::check(whole_model& model, const batch& windows, const std::vector<std::int64_t>& sizes, std::int64_t step,
                          const std::vector<std::string>& names, const std::vector<named_tensors>& came) {
-  const auto expected = single_process_gradients(model, windows, cuts);
+  const auto expected = single_process_gradients(model, windows, sizes);
   parameters_ = 0;
   for (std::size_t s = 0; s < came.size(); ++s) {
     if (const auto text = first_difference(came[s], expected[s]))

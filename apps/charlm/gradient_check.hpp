@@ -27,8 +27,9 @@ std::optional<std::string> first_difference(const named_tensors& came, const nam
 void copy_parameters(const std::vector<named_tensors>& from, whole_model& to);
 
 /// Computes the gradients of a step with libtorch's own engine, in this process on one thread. Returns one named list per
-/// stage. `windows` are cut as `cuts` says. There is one backward pass for the micro-batches of each context.
-std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows, const batch_cuts& cuts);
+/// stage. `windows` are cut into micro-batches of these sizes, with a backward pass for each.
+std::vector<named_tensors> single_process_gradients(whole_model& model, const batch& windows,
+                                                    const std::vector<std::int64_t>& sizes);
 
 /// Compares the gradients of a cluster's steps with the gradients that libtorch's own engine computes in this process, and
 /// counts the comparisons.
@@ -36,7 +37,7 @@ class verification {
  public:
   /// `model`: a model with the parameters at the beginning of the step. `names`: the nodes, one per stage. `came`: the
   /// gradients, one named list per stage. Throws std::runtime_error with step, node and parameter at the first difference.
-  void check(whole_model& model, const batch& windows, const batch_cuts& cuts, std::int64_t step,
+  void check(whole_model& model, const batch& windows, const std::vector<std::int64_t>& sizes, std::int64_t step,
              const std::vector<std::string>& names, const std::vector<named_tensors>& came);
 
   std::int64_t steps() const noexcept { return steps_; }

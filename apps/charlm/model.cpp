@@ -59,19 +59,19 @@ class block : public torch::nn::Module {
     down_bias_ = register_parameter("down_bias", draw.zeros(w));
   }
 
-  at::Tensor forward(const at::Tensor& x) {
+  at::Tensor forward(const at::Tensor& x, const linear_function& linear) {
     const auto windows = x.size(0), length = x.size(1), width = x.size(2);
     const auto normed = at::layer_norm(x, {width}, norm1_weight_, norm1_bias_);
-    const auto query_key_value = at::linear(normed, attention_weight_, attention_bias_)
+    const auto query_key_value = linear(normed, attention_weight_, attention_bias_)
                                    .view({windows, length, 3, heads_, width / heads_})
                                    .permute({2, 0, 3, 1, 4})
                                    .unbind(0);
     const auto mixed =
       at::scaled_dot_product_attention(query_key_value[0], query_key_value[1], query_key_value[2], {}, 0.0, /*is_causal=*/true);
     const auto joined = mixed.transpose(1, 2).reshape({windows, length, width});
-    const auto y = x + at::linear(joined, projection_weight_, projection_bias_);
-    const auto wide = at::linear(at::layer_norm(y, {width}, norm2_weight_, norm2_bias_), up_weight_, up_bias_);
-    return y + at::linear(at::gelu(wide, "tanh"), down_weight_, down_bias_);
+    const auto y = x + linear(joined, projection_weight_, projection_bias_);
+    const auto wide = linear(at::layer_norm(y, {width}, norm2_weight_, norm2_bias_), up_weight_, up_bias_);
+    return y + linear(at::gelu(wide, "tanh"), down_weight_, down_bias_);
   }
 
  private:
@@ -81,6 +81,10 @@ class block : public torch::nn::Module {
 };
 
 }  // namespace
+
+at::Tensor whole_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  return at::linear(input, weight, bias);
+}
 
 stage::stage(const model_shape& shape, stage_position position, std::uint64_t seed, c10::Device device)
     : shape_(shape), position_(position), device_(device) {
@@ -123,13 +127,13 @@ void stage::check_input(const at::Tensor& input) const {
     c10::str("stage ", position_.index + 1, " of ", position_.count, " expected ", wanted, ", but got ", got));
 }
 
-at::Tensor stage::forward(const at::Tensor& input) {
+at::Tensor stage::forward(const at::Tensor& input, const linear_function& linear) {
   check_input(input);
   auto x = input.to(device_);
   if (position_.index == 0) x = at::embedding(token_table_, x) + position_table_.narrow(0, 0, x.size(1));
-  for (const auto& each : blocks_) x = static_cast<block&>(*each).forward(x);
+  for (const auto& each : blocks_) x = static_cast<block&>(*each).forward(x, linear);
   if (position_.index + 1 == position_.count)
-    x = at::linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);
+    x = linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);
   return x;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct stage_position {
   std::int64_t count = 1;
 };
 
+/// A linear layer: a function of the input, the weight and the bias, as at::linear.
+using linear_function = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
+at::Tensor whole_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias);
+
 /// One stage of the transformer. The first stage takes tokens [windows, context] of int64. Between stages go hidden values
 /// [windows, context, width]. The last stage gives logits [windows, context, vocabulary].
 ///   SG-1  stages with the same seed have the same parameters, however many stages there are: `count` stages in a row are the
@@ -30,7 +35,7 @@ class stage : public torch::nn::Module {
  public:
   stage(const model_shape& shape, stage_position position, std::uint64_t seed, c10::Device device = c10::kCPU);
 
-  at::Tensor forward(const at::Tensor& input);
+  at::Tensor forward(const at::Tensor& input, const linear_function& linear = whole_linear);
 
  private:
   void check_input(const at::Tensor& input) const;

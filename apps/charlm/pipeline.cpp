@@ -2,11 +2,13 @@
 #include "apps/charlm/pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <exception>
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -28,36 +30,44 @@ remote_module make_stage(const peer& where, const attributes& values) {
   }
 }
 
-std::vector<remote_module> make_stages(const std::vector<peer>& where, const model_shape& shape, std::uint64_t seed,
+std::vector<remote_module> make_stages(const std::vector<peer>& where, const model_shape& shape, const recipe& how,
                                        const std::string& device) {
   std::vector<remote_module> stages;
   const auto count = static_cast<std::int64_t>(where.size());
   for (std::int64_t i = 0; i < count; ++i)
-    stages.push_back(make_stage(where[static_cast<std::size_t>(i)], stage_attributes(shape, {i, count}, seed, device)));
-  for (std::size_t i = 0; i + 1 < stages.size(); ++i)
-    stages[i].call("follow", {}, {{"next", stages[i + 1].lend(stages[i].where())}}).get();
+    stages.push_back(
+      make_stage(where[static_cast<std::size_t>(i)], stage_attributes(shape, {i, count}, how.seed, device, how.order)));
+  for (std::size_t i = 1; i < stages.size(); ++i)
+    stages[i].call("follow", {}, {{"previous", stages[i - 1].lend(stages[i].where())}}).get();
   return stages;
 }
 
-/// Lets threads take turns in the order of their numbers.
-class turns {
+/// What the threads of a step do in the order of their numbers.
+enum event : std::size_t { sent, returned, gathered };
+
+/// Lets threads do things in the order of their numbers.
+class ordered_events {
  public:
-  /// Runs `what` after all lower numbers have had their turn. Throws if fail() was called.
+  /// Runs `what` once all lower numbers have had this event. Throws if fail() was called.
   template <class F>
-  void in_turn(std::size_t number, F&& what) {
+  void in_order(event of, std::size_t number, F&& what) {
     checked_unique_lock lock(mutex_);
-    while (next_ != number && !failed_) changed_.wait(lock);
-    if (failed_) throw std::runtime_error("an earlier part of the batch failed");
+    wait_for(of, number, lock);
     what();
-    ++next_;
+    ++counts_.at(of);
     changed_.notify_all();
   }
 
-  /// All threads that still wait get no turn. Keeps the first failure.
+  /// Waits until `count` numbers have had the event. Throws if fail() was called.
+  void wait_for_all(event of, std::size_t count) {
+    checked_unique_lock lock(mutex_);
+    wait_for(of, count, lock);
+  }
+
+  /// All threads that still wait throw. Keeps the first failure.
   void fail(std::exception_ptr failure) {
     const checked_lock lock(mutex_);
-    if (!failed_) failure_ = std::move(failure);
-    failed_ = true;
+    if (!failure_) failure_ = std::move(failure);
     changed_.notify_all();
   }
 
@@ -67,29 +77,33 @@ class turns {
   }
 
  private:
+  void wait_for(event of, std::size_t count, checked_unique_lock& lock) TROUPE_REQUIRES(mutex_) {
+    while (counts_.at(of) < count && !failure_) changed_.wait(lock);
+    if (failure_) throw std::runtime_error("an earlier part of the batch failed");
+  }
+
   mutable checked_mutex mutex_;
   std::condition_variable changed_;
-  std::size_t next_ TROUPE_GUARDED_BY(mutex_) = 0;
-  bool failed_ TROUPE_GUARDED_BY(mutex_) = false;
+  std::array<std::size_t, 3> counts_ TROUPE_GUARDED_BY(mutex_){};
   std::exception_ptr failure_ TROUPE_GUARDED_BY(mutex_);
 };
 
-/// Runs `run(number, in_turn)` for each number below `count`, each on a thread of its own. Throws what the first failing run
+/// Runs `run(number, events)` for each number below `count`, each on a thread of its own. Throws what the first failing run
 /// threw.
 template <class F>
 void at_once(std::size_t count, F&& run) {
-  turns order;
+  ordered_events events;
   std::vector<std::jthread> threads;
   for (std::size_t number = 0; number < count; ++number)
     threads.emplace_back([&, number] {
       try {
-        run(number, [&](auto&& what) { order.in_turn(number, what); });
+        run(number, events);
       } catch (...) {
-        order.fail(std::current_exception());
+        events.fail(std::current_exception());
       }
     });
   threads.clear();
-  order.rethrow();
+  events.rethrow();
 }
 
 constexpr std::int64_t windows_a_call = 32;  // windows in one call of an evaluation
@@ -101,35 +115,57 @@ pipeline::pipeline(node& here, const std::vector<peer>& where, const model_shape
                    const std::string& device)
     : here_(&here),
       how_(how),
-      cuts_(share_out(micro_batch_sizes(how.batch, how.micro_batches), how.contexts)),
-      stages_(make_stages(where, shape, how.seed, device)),
+      sizes_(charlm::micro_batch_sizes(how.batch, how.micro_batches)),
+      stages_(make_stages(where, shape, how, device)),
       optimizer_(here, {"adamw", how.optimizer_options()}, stages_) {}
 
-/// The loss of the windows times `share`, from the last stage. Each stage calls the next one.
-future<call_reply> pipeline::call_stages(const char* method, const batch& windows, double share) const {
-  return stages_.front().call(method, {windows.inputs, windows.targets}, {{"share", share}});
+/// The loss of the windows times `share`, from the last stage. Each stage calls the one before it.
+future<call_reply> pipeline::call_stages(const char* method, const batch& windows, double share,
+                                         std::int64_t micro_batch) const {
+  std::vector<at::Tensor> tensors{windows.inputs, windows.targets};
+  return stages_.back().call(method, std::move(tensors), {{"share", share}, {"micro_batch", micro_batch}});
 }
 
 step_result pipeline::train_step(const batch& windows, double learning_rate, bool keep_gradients) {
-  const auto shares = cut(windows, cuts_);
+  const auto micro_batches = cut(windows, sizes_);
   step_result result;
-  at_once(shares.size(), [&](std::size_t share, auto&& in_turn) {
-    const auto& micro_batches = shares[share];
+  at_once(micro_batches.size(), [&](std::size_t number, ordered_events& events) {
+    const auto& mine = micro_batches[number];
     context pass{*here_, keep_gradients ? wire_format::exact : how_.wire};
-    std::vector<future<call_reply>> called;
-    for (const auto& each : micro_batches) called.push_back(call_stages("forward", each.windows, each.share));
-    std::vector<at::Tensor> losses;
-    for (const auto& each : called) losses.push_back(each.get().tensor(0));
-    pass.backward(losses).get();
-    in_turn([&] {
+    future<call_reply> called;
+    events.in_order(sent, number,
+                    [&] { called = call_stages("forward", mine.windows, mine.share, static_cast<std::int64_t>(number)); });
+    const auto loss = called.get().tensor(0);
+    if (how_.order == schedule::gpipe) {
+      events.in_order(returned, number, [] {});
+      events.wait_for_all(returned, micro_batches.size());
+    }
+    pass.backward({loss}).get();
+    events.in_order(gathered, number, [&] {
       optimizer_.gather(pass);
-      for (const auto& loss : losses) result.loss += loss.item<double>();
+      result.loss += loss.item<double>();
       if (keep_gradients) add_gradients(result.gradients, pass);
     });
   });
+  add_work(result);
   optimizer_.set_learning_rate(learning_rate);
   result.gradient_norm = optimizer_.step(how_.clip_norm).value_or(0);
   return result;
+}
+
+/// Adds what the stages have done since the last call. No clock of one node is compared with that of another.
+void pipeline::add_work(step_result& to) const {
+  std::vector<future<call_reply>> called;
+  for (const auto& each : stages_) called.push_back(each.call("work"));
+  double longest = 0;
+  for (const auto& each : called) {
+    const auto values = each.get().values;
+    const auto seconds = [&](const char* name) { return get<double>(values, name); };
+    to.work += {.forward = seconds("forward"), .backward = seconds("backward"), .weights = seconds("weights")};
+    longest = std::max(longest, seconds("span"));
+    to.most_held.push_back(get<std::int64_t>(values, "most_held"));
+  }
+  to.work.span = longest * static_cast<double>(stages_.size());
 }
 
 /// Adds the gradients that the nodes gathered, in the order in which the optimizer adds them, so that the sums have the same

@@ -56,7 +56,6 @@ void recipe::check() const {
   expect(batch >= 1, "--batch", "at least 1", static_cast<double>(batch));
   expect(micro_batches >= 1 && micro_batches <= batch, "--micro-batches", "at least 1 and at most --batch",
          static_cast<double>(micro_batches));
-  expect(contexts >= 1, "--contexts", "at least 1", static_cast<double>(contexts));
   expect(learning_rate > 0 && std::isfinite(learning_rate), "--learning-rate", "above 0 and finite", learning_rate);
   expect(clip_norm > 0, "--clip-norm", "above 0", clip_norm);
 }

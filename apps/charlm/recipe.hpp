@@ -8,6 +8,8 @@
 #include <troupe/messages/attributes.hpp>
 #include <troupe/messages/wire_format.hpp>
 
+#include "apps/charlm/schedule.hpp"
+
 namespace troupe::apps::charlm {
 
 struct model_shape {
@@ -32,7 +34,6 @@ struct recipe {
   std::uint64_t seed = 1;
   std::int64_t batch = 96;          // windows in a step
   std::int64_t micro_batches = 12;  // parts of a batch that move through the stages one after the other
-  std::int64_t contexts = 2;        // contexts that share the micro-batches; never more contexts than micro-batches
   double learning_rate = 4.5e-3;    // highest rate, after the warm-up; then lowered along a cosine
   std::int64_t warmup_steps = 20;
   double final_rate = 0.02;  // final rate, as a part of the highest
@@ -40,6 +41,7 @@ struct recipe {
   double beta1 = 0.9;
   double beta2 = 0.99;
   double clip_norm = 1.0;
+  schedule order = schedule::dataflow;
   wire_format wire = wire_format::exact;  // of activations and gradients between the stages; verified steps are exact
 
   /// The learning rate of a step; `fraction` (0 to 1) of the run is done.

@@ -20,7 +20,6 @@ void for_each_field(State& of, const Visit& visit) {
   visit("nodes", of.nodes);
   visit("batch", of.how.batch);
   visit("micro_batches", of.how.micro_batches);
-  visit("contexts", of.how.contexts);
   visit("learning_rate", of.how.learning_rate);
   visit("warmup_steps", of.how.warmup_steps);
   visit("final_rate", of.how.final_rate);
@@ -45,6 +44,7 @@ attributes run_state::to_attributes() const {
   values["run"] = run;
   values["seed"] = static_cast<std::int64_t>(how.seed);
   values["wire"] = std::string(to_text(how.wire));
+  values["schedule"] = std::string(to_text(how.order));
   for_each_field(*this, [&](const char* name, const auto& value) { values[name] = value; });
   return values;
 }
@@ -63,6 +63,10 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   if (!format)
     throw std::runtime_error("the checkpoint in " + origin + " has the wire format '" + wire + "', which is not known");
   state.how.wire = *format;
+  const auto order = get_or<std::string>(values, "schedule", std::string(to_text(state.how.order)));  // older ones have none
+  if (!schedule_named(order))
+    throw std::runtime_error("the checkpoint in " + origin + " has the schedule '" + order + "', which is not known");
+  state.how.order = *schedule_named(order);
   for_each_field(state, [&](const char* name, auto& value) { value = get<std::decay_t<decltype(value)>>(values, name); });
   return state;
 }

@@ -13,6 +13,8 @@ namespace troupe::apps::charlm {
 
 namespace {
 
+std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
+
 std::string threads_text(int threads) { return std::to_string(threads) + (threads == 1 ? " thread" : " threads"); }
 
 }  // namespace
@@ -23,6 +25,7 @@ std::string run_summary::to_json(const run_state& of) const {
                                      {"width", of.shape.width},
                                      {"heads", of.shape.heads},
                                      {"context", of.shape.context}};
+  const auto by_formula = bubble_by_formula(of.how.order, of.stages, of.how.micro_batches, work);
   const nlohmann::ordered_json all{
     {"validation_loss", validation_loss},
     {"trigram_loss", trigram_loss},
@@ -40,7 +43,10 @@ std::string run_summary::to_json(const run_state& of) const {
     {"model", model},
     {"batch", of.how.batch},
     {"micro_batches", of.how.micro_batches},
-    {"contexts", of.how.contexts},
+    {"schedule", std::string(to_text(of.how.order))},
+    {"bubble", work.span > 0 ? nlohmann::ordered_json(work.bubble()) : nlohmann::ordered_json()},
+    {"bubble_by_formula", work.span > 0 ? nlohmann::ordered_json(by_formula) : nlohmann::ordered_json()},
+    {"most_micro_batches_held", most_held},
     {"wire", std::string(to_text(of.how.wire))},
     {"seed", of.how.seed},
     {"text", of.text_origin},
@@ -65,6 +71,10 @@ std::vector<std::string> run_summary::lines(const run_state& of, const std::stri
              threads_text(single_process.threads) +
              (measured ? " (ratio " + fixed(tokens_per_second / single_process.tokens_per_second, 2) + ")" : "");
   out.push_back(speed);
+  if (work.span > 0)
+    out.push_back("bubble           stages did not work for " + percent(work.bubble()) + " of a step; by the formula of " +
+                  std::string(to_text(of.how.order)) + " " +
+                  percent(bubble_by_formula(of.how.order, of.stages, of.how.micro_batches, work)));
   out.push_back(verified_steps > 0 ? "gradients        verified bit for bit in " + std::to_string(verified_steps) +
                                        (verified_steps == 1 ? " step" : " steps")
                                    : "gradients        not verified");

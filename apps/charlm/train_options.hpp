@@ -21,9 +21,10 @@ struct train_options {
   model_shape shape;
   recipe how;
   std::int64_t stages = 2;
-  std::string wire = "exact";  // how activations and gradients travel, as in wire_format_named()
-  std::string device = "cpu";  // device of its node on which each stage computes
-  double seconds = 90;         // length of the training, if steps is 0
+  std::string schedule = "dataflow";  // as in schedule_named()
+  std::string wire = "exact";         // how activations and gradients travel, as in wire_format_named()
+  std::string device = "cpu";         // device of its node on which each stage computes
+  double seconds = 90;                // length of the training, if steps is 0
   std::int64_t steps = 0;
   std::int64_t checkpoint_every = 100;  // steps
   // The folder in which each node writes its parts of checkpoints. If the nodes run already, it is a path below the data folder

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/training_run.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -30,17 +31,25 @@ void training_run::one_step(bool verified) {
   const auto rate = state_.how.rate_at(state_.step, state_.fraction());
   const auto windows = data_->windows.training_batch(state_.how.seed, state_.step, state_.how.batch);
   const auto result = pipeline_->train_step(windows, rate, verified);
-  if (verified) verification_.check(*replica_, windows, pipeline_->cuts(), state_.step + 1, nodes_->names(), result.gradients);
+  if (verified)
+    verification_.check(*replica_, windows, pipeline_->micro_batch_sizes(), state_.step + 1, nodes_->names(), result.gradients);
   if (!std::isfinite(result.loss))
     throw std::runtime_error("step " + std::to_string(state_.step + 1) + ": expected a finite loss, but it is " +
                              fixed(result.loss, 3) + "; try a smaller --learning-rate");
   driver_->trace("step " + std::to_string(state_.step + 1), "steps", begin_ns, support::steady_ns());
   const auto seconds = seconds_since(begin);
-  if (!verified) clock_.note_step(seconds);
+  if (!verified) note_step(result, seconds);
   ++state_.step;
   state_.seconds = clock_.seconds();
   metrics_->add({state_.step, result.loss, rate, result.gradient_norm, tokens_per_step() / seconds, state_.seconds});
   report(result.loss, seconds);
+}
+
+void training_run::note_step(const step_result& of, double seconds) {
+  clock_.note_step(seconds);
+  work_ += of.work;
+  most_held_.resize(of.most_held.size());
+  for (std::size_t i = 0; i < of.most_held.size(); ++i) most_held_[i] = std::max(most_held_[i], of.most_held[i]);
 }
 
 void training_run::report(double loss, double step_seconds) {

@@ -60,6 +60,8 @@ void training_run::write_files(double validation_loss, const std::string& sample
   summary.trigram_loss = data_->trigram;
   summary.tokens_per_second = clock_.seconds_per_step() > 0 ? tokens_per_step() / clock_.seconds_per_step() : 0;
   summary.single_process = single_process_.speed();
+  summary.work = work_;
+  summary.most_held = most_held_;
   summary.verified_steps = verification_.steps();
   summary.verified_parameters = verification_.parameters();
   summary.seconds = seconds_since(begun_);

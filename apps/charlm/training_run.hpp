@@ -78,6 +78,7 @@ class training_run {
   bool train_to_end();
   stage_wait wait_for_stages();
   void one_step(bool verified = false);
+  void note_step(const step_result& of, double seconds);
   void report(double loss, double step_seconds);
   void validate();
   void start_save();
@@ -119,6 +120,8 @@ class training_run {
   single_process_turns single_process_{options_.single_process_seconds, [this] { return stopped(); }};
   verification verification_;
   training_clock<> clock_;
+  work_times work_;                      // of the steps that clock_ counts, as in step_result
+  std::vector<std::int64_t> most_held_;  // likewise
   double recent_loss_ = 0;
   run_end end_;  // the last member: its thread uses the other members
 };

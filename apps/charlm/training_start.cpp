@@ -28,8 +28,7 @@ run_state planned_state(const train_options& options) {
   state.shape = options.shape;
   state.how = options.how;
   state.how.wire = wire_format_named(options.wire).value_or(wire_format::exact);
-  // Between hosts, gradients should leave while activations still come. This needs a context for each micro-batch.
-  if (!options.starts_stages() && options.given.count("contexts") == 0) state.how.contexts = options.how.micro_batches;
+  state.how.order = schedule_named(options.schedule).value_or(state.how.order);
   state.stages = options.stages;
   state.text_origin = options.data;
   state.planned_steps = options.steps;
@@ -55,12 +54,12 @@ run_state continued_state(const train_options& options, const std::string& folde
   agree("stages", options.stages, state.stages);
   agree("batch", options.how.batch, state.how.batch);
   agree("micro-batches", options.how.micro_batches, state.how.micro_batches);
-  agree("contexts", options.how.contexts, state.how.contexts);
   agree("learning-rate", options.how.learning_rate, state.how.learning_rate);
   agree("clip-norm", options.how.clip_norm, state.how.clip_norm);
   agree("wire", options.wire, std::string(to_text(state.how.wire)));
   agree("seed", options.how.seed, state.how.seed);
   if (options.given.count("data") != 0) state.text_origin = options.data;
+  if (options.given.count("schedule") != 0) state.how.order = schedule_named(options.schedule).value_or(state.how.order);
   if (options.given.count("steps") != 0)
     state.planned_steps = options.steps, state.planned_seconds = 0;
   else if (options.given.count("seconds") != 0)

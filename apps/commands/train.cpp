@@ -78,9 +78,6 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   model("--context", options.shape.context, "Characters that the model sees");
   model("--batch", options.how.batch, "Windows of text in a step");
   model("--micro-batches", options.how.micro_batches, "Parts of a batch that follow each other through the stages");
-  model("--contexts", options.how.contexts,
-        "Contexts that share the micro-batches: the backward pass of one runs beside the forward of another; with --cluster or "
-        "--join one for each micro-batch unless given");
   command.add_option("--learning-rate", options.how.learning_rate, "Highest learning rate of AdamW")
     ->check(within(std::numeric_limits<double>::min(), largest, "above 0"));
   command.add_option("--clip-norm", options.how.clip_norm, "Largest norm of a step's gradients, over all nodes");
@@ -90,6 +87,14 @@ void add_options(CLI::App& command, charlm::train_options& options) {
   command.option_defaults()->group("Cluster");
   command.add_option("--stages", options.stages, "Processes that the blocks are spread over")
     ->check(between(std::int64_t{1}, std::int64_t{64}));
+  command
+    .add_option(
+      "--schedule", options.schedule,
+      "What a stage does next: dataflow, whatever has come, forwards and backwards at once; gpipe, all forwards, then "
+      "all backwards; 1f1b, one forward, one backward; zero-bubble, as 1f1b, with gradients of weights while a stage "
+      "would wait. All give the same bits")
+    ->check(CLI::IsMember({"dataflow", "gpipe", "1f1b", "zero-bubble"}))
+    ->type_name("NAME");
   command
     .add_option(
       "--wire", options.wire,

@@ -131,7 +131,7 @@ struct training_hosts {
 /// Checks that the run has the bits of a run that was not interrupted, on processes of one host.
 void check_bits(const small_run& of) {
   const small_run straight;
-  program whole(straight.command({"--steps", all_steps, "--contexts", "4"}));  // as many as a run on a cluster has
+  program whole(straight.command({"--steps", all_steps}));
   BOOST_TEST(whole.how_it_ends() == "exited with 0", whole.text());
   BOOST_TEST(losses(of.file("metrics.jsonl")) == losses(straight.file("metrics.jsonl")), boost::test_tools::per_element());
   BOOST_TEST(of.summary()["validation_loss"] == straight.summary()["validation_loss"]);

@@ -34,12 +34,6 @@ BOOST_AUTO_TEST_CASE(all_windows_are_dealt_as_equally_as_can_be) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(contexts_share_the_parts_as_equally_as_can_be_and_in_order) {
-  BOOST_TEST((share_out({4, 3, 3, 3, 2}, 2) == batch_cuts{{4, 3}, {3, 3, 2}}));
-  BOOST_TEST((share_out({4, 3}, 1) == batch_cuts{{4, 3}}));
-  BOOST_TEST((share_out({4, 3}, 5) == batch_cuts{{4}, {3}}));
-}
-
 BOOST_AUTO_TEST_CASE(more_parts_than_windows_are_refused) {
   BOOST_CHECK_EXCEPTION(micro_batch_sizes(4, 5), std::runtime_error, says({"1 to 4", "--micro-batches is 5"}));
 }
@@ -49,12 +43,11 @@ BOOST_AUTO_TEST_CASE(the_parts_losses_sum_to_the_batchs) {
   const auto logits = at::randn({6, 8, 11});
   double sum = 0;
   std::int64_t at = 0;
-  for (const auto& share : cut(whole, {{1, 3}, {2}}))
-    for (const auto& part : share) {
-      const auto windows = part.windows.targets.size(0);
-      sum += character_loss(logits.narrow(0, at, windows), part.windows.targets, part.share).item<double>();
-      at += windows;
-    }
+  for (const auto& part : cut(whole, {1, 3, 2})) {
+    const auto windows = part.windows.targets.size(0);
+    sum += character_loss(logits.narrow(0, at, windows), part.windows.targets, part.share).item<double>();
+    at += windows;
+  }
   BOOST_TEST(sum == character_loss(logits, whole.targets).item<double>(), boost::test_tools::tolerance(1e-5));
 }
 

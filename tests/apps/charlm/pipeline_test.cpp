@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -20,6 +21,7 @@
 
 #include "apps/charlm/gradient_check.hpp"
 #include "apps/charlm/stage_module.hpp"
+#include "apps/charlm/stage_turns.hpp"
 
 using namespace troupe::apps::charlm;
 
@@ -34,13 +36,16 @@ batch some_windows(std::int64_t count) {
   return {tokens, tokens.remainder(7)};
 }
 
-recipe cut_into(std::int64_t micro_batches, std::int64_t contexts) {
+recipe cut_into(std::int64_t micro_batches, schedule order = recipe{}.order) {
   recipe how;
   how.batch = 6;
   how.micro_batches = micro_batches;
-  how.contexts = contexts;
+  how.order = order;
   return how;
 }
+
+constexpr schedule all_schedules[] = {schedule::dataflow, schedule::gpipe, schedule::one_forward_one_backward,
+                                      schedule::zero_bubble};
 
 troupe::settings named(const std::string& name) {
   troupe::settings options;
@@ -48,55 +53,62 @@ troupe::settings named(const std::string& name) {
   return options;
 }
 
-/// Counts the calls that each of two stages has begun. A stage can wait for calls of the other stage.
-class begun_calls {
+/// What a stage has done: a call of `forward`, which has begun or has ended.
+using event_of_stage = std::pair<int, std::string>;
+
+/// Counts events of stages. A stage can wait for an event of the other stage.
+class stage_events {
  public:
-  /// The number of the call in its stage, from 1.
-  int note(int stage) {
+  /// The number of this event, from 1.
+  int note(const event_of_stage& event) {
     const std::lock_guard lock(mutex_);
     changed_.notify_all();
-    return ++counts_.at(static_cast<std::size_t>(stage));
+    return ++counts_[event];
   }
-  void wait_for(int stage, int count) {
+  void wait_for(const event_of_stage& event, int count) {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::seconds(10),
-                           [&] { return counts_.at(static_cast<std::size_t>(stage)) >= count; }))
+    if (!changed_.wait_for(lock, std::chrono::seconds(10), [&] { return counts_[event] >= count; }))
       throw std::runtime_error("the stages do not work at once");
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<int> counts_ = std::vector<int>(2);
+  std::map<event_of_stage, int> counts_;
 };
 
-/// A stage that calls `before(stage)` before it computes.
+const std::string begins = "begins", ends = "ends";
+
+/// A stage that calls `note(stage, begins)` and `note(stage, ends)` around each forward.
 class noting_stage : public troupe::module {
  public:
-  noting_stage(const troupe::attributes& values, std::function<void(int)> before)
+  using listener = std::function<void(int, const std::string&)>;
+
+  noting_stage(const troupe::attributes& values, listener note)
       : index_(static_cast<int>(troupe::get<std::int64_t>(values, "stage"))),
-        before_(std::move(before)),
+        note_(std::move(note)),
         module_(make_stage_module(std::make_shared<stage>(model_shape::from_attributes(values), stage_position{index_, 2}, 1),
-                                  {index_, 2})) {}
+                                  {index_, 2}, *schedule_named(troupe::get<std::string>(values, "schedule")))) {}
 
   troupe::call_reply call(const std::string& method, troupe::call_arguments& arguments) override {
-    if (method == "forward") before_(index_);
-    return module_->call(method, arguments);
+    if (method == "forward") note_(index_, begins);
+    auto reply = module_->call(method, arguments);
+    if (method == "forward") note_(index_, ends);
+    return reply;
   }
   troupe::named_tensors parameters() override { return module_->parameters(); }
 
  private:
   int index_;
-  std::function<void(int)> before_;
+  listener note_;
   std::shared_ptr<troupe::module> module_;
 };
 
 struct cluster {
-  explicit cluster(std::function<void(int)> before) {
+  explicit cluster(noting_stage::listener note = [](int, const std::string&) {}) {
     for (troupe::node* each : {&one, &two})
-      troupe::add_module_type(*each, stage_type, [before](const troupe::attributes& values) {
-        return std::make_shared<noting_stage>(values, before);
-      });
+      troupe::add_module_type(
+        *each, stage_type, [note](const troupe::attributes& values) { return std::make_shared<noting_stage>(values, note); });
     driver.join("127.0.0.1", one.port());
     driver.join("127.0.0.1", two.port());
   }
@@ -109,48 +121,78 @@ struct cluster {
 
 }  // namespace
 
-// PI-1: the first stage's last micro-batch waits for the second stage to begin.
-BOOST_AUTO_TEST_CASE(the_micro_batches_of_a_context_move_one_behind_the_other) {
-  begun_calls begun;
-  cluster nodes([&](int stage) {
-    if (begun.note(stage) == 3 && stage == 0) begun.wait_for(1, 1);
-  });
-  pipeline trained(nodes.driver, nodes.stages(), small, cut_into(3, 1));
-  BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
+// PI-1: the first stage ends its last forward only when the second stage has ended its first one.
+BOOST_AUTO_TEST_CASE(micro_batches_move_one_behind_the_other) {
+  for (const auto order : all_schedules) BOOST_TEST_CONTEXT(to_text(order)) {
+      stage_events events;
+      cluster nodes([&](int stage, const std::string& what) {
+        if (events.note({stage, what}) == 3 && stage == 0 && what == ends) events.wait_for({1, ends}, 1);
+      });
+      pipeline trained(nodes.driver, nodes.stages(), small, cut_into(3, order));
+      BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
+    }
 }
 
-// PI-1: the first call of the second stage waits until the first stage has begun the micro-batches of all three contexts.
-BOOST_AUTO_TEST_CASE(stages_work_for_one_context_while_another_one_begins) {
-  begun_calls begun;
-  cluster nodes([&](int stage) {
-    if (begun.note(stage) == 1 && stage == 1) begun.wait_for(0, 3);
-  });
-  pipeline trained(nodes.driver, nodes.stages(), small, cut_into(3, 3));
-  BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
+// PI-1
+BOOST_AUTO_TEST_CASE(stages_hold_what_the_schedule_says) {
+  for (const auto order : all_schedules) BOOST_TEST_CONTEXT(to_text(order)) {
+      cluster nodes;
+      pipeline trained(nodes.driver, nodes.stages(), small, cut_into(6, order));
+      const auto result = trained.train_step(some_windows(6), 1e-3);
+      BOOST_REQUIRE(result.most_held.size() == 2U);
+      if (order == schedule::gpipe) BOOST_TEST((result.most_held == std::vector<std::int64_t>{6, 6}));
+      for (std::int64_t index = 0; index < 2; ++index)
+        BOOST_TEST(result.most_held[static_cast<std::size_t>(index)] <= limits_of(order, {index, 2}).micro_batches);
+      const auto& work = result.work;
+      BOOST_TEST((work.weights > 0) == (order == schedule::zero_bubble));
+      if (order == schedule::dataflow)
+        BOOST_TEST(work.span == 0);
+      else
+        BOOST_TEST((work.forward > 0 && work.backward > 0 && work.bubble() > 0 && work.bubble() < 1));
+    }
 }
 
-// PI-2: the bits of a sum of three gradients depend on the order of the gradients.
-BOOST_AUTO_TEST_CASE(gradients_have_the_bits_of_a_single_process) {
+// PI-2: the bits of a sum of six gradients depend on the order of the gradients.
+BOOST_AUTO_TEST_CASE(each_schedule_has_the_bits_of_a_single_process) {
   at::set_num_threads(1);
-  cluster nodes([](int) {});
-  const auto how = cut_into(6, 3);
-  pipeline trained(nodes.driver, nodes.stages(), small, how);
-  whole_model alone(small, 2, how.seed);
   const auto windows = some_windows(6);
-  verification verified;
-  for (std::int64_t step = 1; step <= 3; ++step) {
-    verified.check(alone, windows, trained.cuts(), step, {"one", "two"}, trained.train_step(windows, 0, true).gradients);
-  }
-  BOOST_TEST(verified.steps() == 3);
+  std::vector<double> losses;
+  for (const auto order : all_schedules) BOOST_TEST_CONTEXT(to_text(order)) {
+      cluster nodes;
+      const auto how = cut_into(6, order);
+      pipeline trained(nodes.driver, nodes.stages(), small, how);
+      whole_model alone(small, 2, how.seed);
+      verification verified;
+      for (std::int64_t step = 1; step <= 3; ++step) {
+        copy_parameters(trained.parameters(), alone);
+        const auto result = trained.train_step(windows, 1e-2, true);
+        verified.check(alone, windows, trained.micro_batch_sizes(), step, {"one", "two"}, result.gradients);
+        losses.push_back(result.loss);
+      }
+      BOOST_TEST(verified.steps() == 3);
+      for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(losses[losses.size() - 3 + i] == losses[i]);
+    }
+}
+
+// TG-4: the micro-batches of the failed step give back their places in the stages.
+BOOST_AUTO_TEST_CASE(a_step_after_a_failed_one_does_not_wait_for_it) {
+  for (const auto order : all_schedules) BOOST_TEST_CONTEXT(to_text(order)) {
+      cluster nodes;
+      pipeline trained(nodes.driver, nodes.stages(), small, cut_into(6, order));
+      auto wrong = some_windows(6);
+      wrong.targets = at::full_like(wrong.targets, small.vocabulary);
+      BOOST_CHECK_THROW(trained.train_step(wrong, 1e-3), std::exception);
+      BOOST_CHECK_NO_THROW(trained.train_step(some_windows(6), 1e-3));
+    }
 }
 
 // PI-3
 BOOST_AUTO_TEST_CASE(the_driver_sends_tokens_and_gets_losses) {
-  cluster nodes([](int) {});
+  cluster nodes;
   auto shape = small;
   shape.width = 64;
   constexpr std::int64_t count = 256;
-  auto how = cut_into(3, 3);
+  auto how = cut_into(3);
   how.batch = count;
   pipeline trained(nodes.driver, nodes.stages(), shape, how);
   const auto bytes_of = [&](const auto& of) {
@@ -179,9 +221,9 @@ struct wire_run {
 /// Trains a new model and counts the bytes of the first stage.
 wire_run trained_with(troupe::wire_format wire) {
   at::set_num_threads(1);
-  cluster nodes([](int) {});
+  cluster nodes;
   const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 32, .heads = 2, .context = 8};
-  auto how = cut_into(2, 2);
+  auto how = cut_into(2);
   how.batch = 24;
   how.wire = wire;
   pipeline trained(nodes.driver, nodes.stages(), shape, how);
@@ -216,29 +258,30 @@ BOOST_AUTO_TEST_CASE(compression_changes_the_loss_by_less_than_a_hundredth) {
 // PI-4
 BOOST_AUTO_TEST_CASE(a_step_whose_gradients_are_compared_is_exact) {
   at::set_num_threads(1);
-  cluster nodes([](int) {});
+  cluster nodes;
   const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 32, .heads = 2, .context = 8};
-  auto how = cut_into(2, 2);
+  auto how = cut_into(2);
   how.batch = 24;
   how.wire = troupe::wire_format::int8;
   pipeline trained(nodes.driver, nodes.stages(), shape, how);
   whole_model alone(shape, 2, how.seed);
   verification verified;
   const auto windows = some_windows(how.batch);
-  verified.check(alone, windows, trained.cuts(), 1, {"one", "two"}, trained.train_step(windows, 0, true).gradients);
+  verified.check(alone, windows, trained.micro_batch_sizes(), 1, {"one", "two"},
+                 trained.train_step(windows, 0, true).gradients);
   BOOST_TEST(verified.steps() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_stage_that_does_not_know_the_next_one_says_so) {
-  cluster nodes([](int) {});
-  const auto first = nodes.driver.peer("one").create(stage_type, stage_attributes(small, {0, 2}, 1));
+BOOST_AUTO_TEST_CASE(a_stage_that_does_not_know_the_one_before_it_says_so) {
+  cluster nodes;
+  const auto last = nodes.driver.peer("two").create(stage_type, stage_attributes(small, {1, 2}, 1));
   const auto windows = some_windows(1);
   const auto says = [](const std::string& words) {
     return [words](const std::exception& failure) { return std::string(failure.what()).find(words) != std::string::npos; };
   };
-  BOOST_CHECK_EXCEPTION(first.call("forward", {windows.inputs, windows.targets}, {{"share", 1.0}}).get(), troupe::error,
-                        says("stage 1 of 2 does not know the next stage; call follow first"));
-  BOOST_CHECK_EXCEPTION(first.call("forward", {windows.inputs}).get(), troupe::error, says("expected two tensors"));
+  BOOST_CHECK_EXCEPTION(last.call("forward", {windows.inputs, windows.targets}, {{"share", 1.0}}).get(), troupe::error,
+                        says("stage 2 of 2 does not know the stage before it; call follow first"));
+  BOOST_CHECK_EXCEPTION(last.call("forward", {windows.inputs}).get(), troupe::error, says("expected two tensors"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

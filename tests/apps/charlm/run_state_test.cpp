@@ -33,6 +33,14 @@ BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
   auto of_a_later_version = state.to_attributes();
   of_a_later_version["wire"] = "int1";
   BOOST_CHECK_EXCEPTION(run_state::from_attributes(of_a_later_version, "here"), std::runtime_error, says({"here", "'int1'"}));
+  state.how.order = schedule::zero_bubble;
+  BOOST_TEST((run_state::from_attributes(state.to_attributes(), "here").how.order == schedule::zero_bubble));
+  of_a_later_version = state.to_attributes();
+  of_a_later_version["schedule"] = "none";
+  BOOST_CHECK_EXCEPTION(run_state::from_attributes(of_a_later_version, "here"), std::runtime_error, says({"here", "'none'"}));
+  auto before_schedules = state.to_attributes();
+  before_schedules.erase("schedule");
+  BOOST_TEST((run_state::from_attributes(before_schedules, "here").how.order == recipe{}.order));
   auto before_runs_had_names = state.to_attributes();
   before_runs_had_names.erase("run");
   BOOST_TEST(run_state::from_attributes(before_runs_had_names, "here").run.size() == 16u);

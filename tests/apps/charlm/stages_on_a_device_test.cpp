@@ -75,7 +75,6 @@ BOOST_AUTO_TEST_CASE(stages_on_a_device_train_with_compressed_tensors) {  // PI-
     recipe how;
     how.batch = 6;
     how.micro_batches = 3;
-    how.contexts = 2;
     how.wire = wire;
     pipeline trained(nodes.driver, nodes.stages(), wide, how, first.str());
     for (int step = 0; step < 15; ++step) trained.train_step(windows, 1e-3, false);
@@ -96,7 +95,6 @@ BOOST_AUTO_TEST_CASE(stages_on_a_device_train_with_the_bits_of_a_single_process_
   recipe how;
   how.batch = 6;
   how.micro_batches = 3;
-  how.contexts = 2;
   pipeline trained(nodes.driver, nodes.stages(), small, how, first.str());
   whole_model alone(small, 2, how.seed, first);
   const auto windows = some_windows(6);
@@ -107,7 +105,7 @@ BOOST_AUTO_TEST_CASE(stages_on_a_device_train_with_the_bits_of_a_single_process_
     const auto result = trained.train_step(windows, 1e-2, true);
     for (const auto& of_stage : result.gradients)
       for (const auto& [name, gradient] : of_stage) BOOST_TEST((gradient.device() == first), name);
-    verified.check(alone, windows, trained.cuts(), step, {"one", "two"}, result.gradients);
+    verified.check(alone, windows, trained.micro_batch_sizes(), step, {"one", "two"}, result.gradients);
   }
   BOOST_TEST(verified.steps() == 3);
   BOOST_TEST(trained.evaluate(windows) < before);

@@ -27,6 +27,23 @@ BOOST_AUTO_TEST_CASE(a_summary_has_what_is_promised) {
   BOOST_TEST(nlohmann::json::parse(summary.to_json(compressed))["wire"] == "bf16");
 }
 
+BOOST_AUTO_TEST_CASE(a_summary_has_the_bubble_beside_the_formula) {
+  run_summary summary;
+  run_state state;
+  state.how.order = schedule::one_forward_one_backward;
+  BOOST_TEST(nlohmann::json::parse(summary.to_json(state))["bubble"].is_null());
+  summary.work = {.forward = 3, .backward = 6, .span = 10};
+  summary.most_held = {2, 1};
+  const auto fields = nlohmann::json::parse(summary.to_json(state));
+  BOOST_TEST(fields["schedule"] == "1f1b");
+  BOOST_TEST(fields["bubble"].get<double>() == 0.1, boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(fields["bubble_by_formula"] == 1.0 / 13);
+  BOOST_TEST((fields["most_micro_batches_held"] == nlohmann::json{2, 1}));
+  const auto lines = summary.lines(state, "", {});
+  BOOST_TEST(std::count(lines.begin(), lines.end(),
+                        "bubble           stages did not work for 10.0 % of a step; by the formula of 1f1b 7.7 %") == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_summary_names_the_files_that_were_written) {
   const auto lines =
     run_summary{}.lines(run_state{}, "some\ntext", {"out/a", {"summary.json", "checkpoint/"}, "troupe generate --out out/a"});

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -19,17 +20,17 @@ BOOST_AUTO_TEST_CASE(steps_with_the_same_bits_are_counted_and_another_one_is_tol
   const model_shape shape{.vocabulary = 11, .blocks = 2, .width = 16, .heads = 2, .context = 8};
   const auto tokens = at::arange(32, at::kLong).remainder(11).view({4, 8});
   const batch windows{tokens, tokens.remainder(7)};
-  const batch_cuts cuts{{1, 2}, {1}};
+  const std::vector<std::int64_t> sizes{1, 2, 1};
   whole_model model{shape, 2, 5};
-  auto came = single_process_gradients(model, windows, cuts);
+  auto came = single_process_gradients(model, windows, sizes);
   verification verified;
-  verified.check(model, windows, cuts, 1, {"a", "b"}, came);
-  verified.check(model, windows, cuts, 2, {"a", "b"}, came);
+  verified.check(model, windows, sizes, 1, {"a", "b"}, came);
+  verified.check(model, windows, sizes, 2, {"a", "b"}, came);
   BOOST_TEST(verified.steps() == 2);
   BOOST_TEST(verified.parameters() == static_cast<std::int64_t>(came[0].size() + came[1].size()));
   BOOST_TEST(verified.text().starts_with("verified: in 2 steps the gradients of all "));
   came[1].back().second = came[1].back().second * 2;
-  BOOST_CHECK_EXCEPTION(verified.check(model, windows, cuts, 3, {"a", "b"}, came), std::runtime_error,
+  BOOST_CHECK_EXCEPTION(verified.check(model, windows, sizes, 3, {"a", "b"}, came), std::runtime_error,
                         says({"step 3, b: ", came[1].back().first}));
   BOOST_TEST(verified.steps() == 2);
 }

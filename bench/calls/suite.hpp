@@ -159,9 +159,12 @@ struct training_size {
 /// `compare`. Throws std::runtime_error with the last lines of the training if the training fails.
 std::vector<double> tokens_of_troupe(const training_size& what, bool compare);
 
-/// Tokens per second of peers/torch_pipelining.py: PyTorch's torch.distributed.pipelining over gloo. Throws as above.
-/// Pre: has_pipelining().
-std::vector<double> tokens_of_pipelining(const training_size& what);
+/// The bubble of `troupe train` with a schedule, and the one by the formula of this schedule. Throws as above.
+std::vector<double> bubbles_of_troupe(const training_size& what, const std::string& schedule);
+
+/// Tokens per second of peers/torch_pipelining.py: PyTorch's torch.distributed.pipelining over gloo, with one of its schedules. Throws as
+/// above. Pre: has_pipelining().
+std::vector<double> tokens_of_pipelining(const training_size& what, const std::string& schedule);
 
 /// Whether there is a Python with the PyTorch of this troupe: that of the environment variable TROUPE_PYTHON, or build/python, which
 /// `make test-python` makes.

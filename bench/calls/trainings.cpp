@@ -82,7 +82,8 @@ plot training_by_stages(bool quick) {
     if (compares) of_one_process = found[1];
     ours.points.push_back({static_cast<double>(count), found[0]});
     if (!the_python().empty() && count > 1)
-      theirs.points.push_back({static_cast<double>(count), in_own_process([&] { return tokens_of_pipelining(what); })[0]});
+      theirs.points.push_back(
+        {static_cast<double>(count), in_own_process([&] { return tokens_of_pipelining(what, "1f1b"); })[0]});
   }
   for (const int count : stages) alone.points.push_back({static_cast<double>(count), of_one_process});
   for (auto* line : {&alone, &theirs, &ours})
@@ -100,20 +101,39 @@ std::vector<plot_definition> training_plots() {
 
 bool has_pipelining() { return !the_python().empty(); }
 
-std::vector<double> tokens_of_troupe(const training_size& what, bool compare) {
+namespace {
+
+/// Runs `troupe train` with more options. Returns its summary, and the tokens per second of each step.
+std::pair<nlohmann::json, std::vector<double>> trained(const training_size& what, const words& more) {
   const scratch_folder out;
   auto arguments = sized({TROUPE_PROGRAM_FILE, "train", "--out", out.path().string()}, what);
   add(arguments, nothing_but_training());
-  add(arguments, {"--single-process-seconds", compare ? "6" : "0"});
+  add(arguments, more);
   lines_of("troupe train", arguments);
   std::ifstream file(out.path() / "summary.json");
-  const auto summary = nlohmann::json::parse(file);
-  return {summary.at("tokens_per_second").get<double>(), summary.at("single_process_tokens_per_second").get<double>()};
+  std::ifstream metrics(out.path() / "metrics.jsonl");
+  std::vector<double> rates;
+  for (std::string line; std::getline(metrics, line);)
+    if (const auto step = nlohmann::json::parse(line); step.contains("tokens_per_second"))
+      rates.push_back(step.at("tokens_per_second").get<double>());
+  return {nlohmann::json::parse(file), std::move(rates)};
 }
 
-std::vector<double> tokens_of_pipelining(const training_size& what) {
-  for (const auto& line :
-       lines_of("torch_pipelining.py", sized({the_python(), TROUPE_BENCH_DIR "/peers/torch_pipelining.py"}, what)))
+}  // namespace
+
+std::vector<double> tokens_of_troupe(const training_size& what, bool compare) {
+  const auto [summary, rates] = trained(what, {"--single-process-seconds", compare ? "6" : "0"});
+  return {percentile(rates, 0.5), summary.at("single_process_tokens_per_second").get<double>()};
+}
+
+std::vector<double> bubbles_of_troupe(const training_size& what, const std::string& schedule) {
+  const auto summary = trained(what, {"--single-process-seconds", "0", "--schedule", schedule}).first;
+  return {summary.at("bubble").get<double>(), summary.at("bubble_by_formula").get<double>()};
+}
+
+std::vector<double> tokens_of_pipelining(const training_size& what, const std::string& schedule) {
+  const words program{the_python(), TROUPE_BENCH_DIR "/peers/torch_pipelining.py", "--schedule", schedule};
+  for (const auto& line : lines_of("torch_pipelining.py", sized(program, what)))
     if (line.starts_with("{")) return {nlohmann::json::parse(line).at("tokens_per_second").get<double>()};
   throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
 }

@@ -260,7 +260,7 @@ bool tls_session::renew_key() {
   return SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1;
 }
 
-ssize_t tls_session::write(const char* from, std::size_t bytes, bool) {
+ssize_t tls_session::write(const char* from, std::size_t bytes, bool goes_on) {
   if (!flush()) return -1;
   if (state_ != state::proven) {
     errno = EPROTO;
@@ -275,7 +275,7 @@ ssize_t tls_session::write(const char* from, std::size_t bytes, bool) {
     return -1;
   }
   records_ += (taken + SSL3_RT_MAX_PLAIN_LENGTH - 1) / SSL3_RT_MAX_PLAIN_LENGTH;
-  flush();  // bytes that can't leave now leave later
+  send_unsent(goes_on ? MSG_MORE : 0);  // bytes that can't leave now leave later
   return static_cast<ssize_t>(taken);
 }
 
@@ -293,10 +293,13 @@ std::optional<refusal> prove_within(tls_session& session, int socket, std::chron
   }
 }
 
-bool tls_session::flush() {
+bool tls_session::flush() { return send_unsent(0); }
+
+bool tls_session::send_unsent(int flags) {
   while (has_unsent()) {
     const auto went =
-      ::send(end_.socket, unsent_.data() + unsent_begin_, unsent_.size() - unsent_begin_, MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::send(end_.socket, unsent_.data() + unsent_begin_, unsent_.size() - unsent_begin_,
+             MSG_NOSIGNAL | MSG_DONTWAIT | flags);
     if (went < 0) return false;
     unsent_begin_ += static_cast<std::size_t>(went);
   }

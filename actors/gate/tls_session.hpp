@@ -91,6 +91,7 @@ class tls_session final : public endpoint {
   struct bio_functions;
 
   bool renew_key();
+  bool send_unsent(int flags);
   bool is_flooded() const;
   bool is_unproven_alert(unsigned long reason) const;
   progress fail(int result);

@@ -248,7 +248,7 @@ std::vector<row_definition> suite_rows() {
      "A small call over CAF's network; peer: a request of bare CAF with as many bytes.", by(carrier::caf)},
     {"small_call_own_network", "us", at_most(1.0),
      "A small call over troupe's network; peer: a request of bare CAF over CAF's network.", by(carrier::tcp)},
-    {"small_call_memory", "us", at_most(20),
+    {"small_call_memory", "us", at_most(12),
      "A small call through shared memory; floor: two processes that watch shared memory; ratio in µs.", call_through_memory},
     {"size_ladder_memory", "us", at_least(1.0),
      "A call with 64 B to 256 MiB through shared memory, at the worst size; peer: the better one of gRPC and CAF, over TCP.",

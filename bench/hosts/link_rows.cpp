@@ -3,6 +3,9 @@
 #include "rows.hpp"
 
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "../support/size_ladder.hpp"
 #include "host_process.hpp"
@@ -136,6 +139,30 @@ row size_ladder(bool quick) {
   return row_of_ladder(steps);
 }
 
+/// Small calls a second with 64 and 256 under way, the worse ratio. The ways take turns.
+row calls_in_flight(bool quick) {
+  const testbed all({"h1", "h2"});
+  const auto numbers = quick ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{64, 256};
+  std::map<std::int64_t, std::vector<double>> peer;
+  std::map<std::int64_t, std::vector<double>> ours;
+  for (int turn = 0; turn < (quick ? 1 : 5); ++turn)
+    for (const auto& each : {way::of_caf(), way::of_troupe("", role::troupe, nullptr)}) {
+      const auto found = each.figures(all, "rates", {{"at_once", list_of(numbers)}, {"count", quick ? "16" : "5000"}});
+      for (const auto number : numbers)
+        (each.as == role::peer ? peer : ours)[number].push_back(found.at("per_s_" + std::to_string(number)));
+    }
+  row worst{.ratio = std::numeric_limits<double>::infinity()};
+  std::string text;
+  for (const auto number : numbers) {
+    const results value{middle(peer.at(number)), middle(ours.at(number)), 0};
+    const auto ratio = value.troupe / value.peer;
+    text += (text.empty() ? "" : ", ") + std::to_string(number) + " under way " + short_number(ratio);
+    if (ratio < worst.ratio) worst = {.value = value, .ratio = ratio};
+  }
+  worst.note = text;
+  return worst;
+}
+
 row heartbeat_on_a_full_link(bool quick) {
   testbed all({"h1", "h2"});
   limit_both(all, "1gbit");
@@ -175,6 +202,8 @@ std::vector<row_definition> link_rows() {
     {"small_call_hosts", "us", at_most(4), "A small call between two hosts; ratio: by the floor.", small_call},
     {"size_ladder_hosts", "us", at_least(1.0),
      "A call with 64 B to 256 MiB to another host, at the worst size; peer: the better one of gRPC and CAF.", size_ladder},
+    {"calls_in_flight", "calls/s", at_least(1.0),
+     "Small calls a second to another host, 64 and 256 under way, the worse one; peer: requests of CAF.", calls_in_flight},
     {"heartbeat_late_link", "ms", at_most(100),
      "99th percentile of a heartbeat's way while tensors fill a link of 1 Gbit/s; ratio in ms.", heartbeat_on_a_full_link},
     {"slow_peer", "MiB more", at_most(2),

@@ -59,8 +59,8 @@ class arriving_tensors {
   /// transfer. Returns null, or why the piece is refused.
   const char* add(const tensor_piece& about, caf::span<const caf::byte> elements);
 
-  /// Begins a piece whose elements trail its message. The caller reads the elements into the place, and calls add_trailing() when
-  /// it reads the message.
+  /// Begins a piece whose elements trail its message. The caller reads the elements into the place, and calls add_trailing()
+  /// when it reads the message.
   trailing_place place(const tensor_piece& about, std::uint64_t bytes);
   /// Adds the elements, which were read into the place. Returns null, or why the piece is refused.
   const char* add_trailing(const tensor_piece& about, const trailing_place& from);

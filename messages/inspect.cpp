@@ -243,11 +243,13 @@ caf::error read_header(const caf::byte* bytes, std::size_t remaining, scratch<he
 }
 
 /// As arriving_tensors::add(), for a piece that was read.
-const char* add_piece(arriving_tensors* to, const tensor_piece& x, std::uint64_t trailing, caf::span<const caf::byte> elements) {
+const char* add_piece(arriving_tensors* to, const tensor_piece& x, std::uint64_t trailing,
+                      caf::span<const caf::byte> elements) {
   if (to == nullptr) return "this actor system takes no tensors in pieces";
   if (trailing == 0) return to->add(x, elements);
   const auto* place = reading_trailing::current();
-  return place != nullptr && place->bytes == trailing ? to->add_trailing(x, *place) : "the elements of a piece did not trail it";
+  return place != nullptr && place->bytes == trailing ? to->add_trailing(x, *place)
+                                                      : "the elements of a piece did not trail it";
 }
 
 template <class T>
@@ -257,7 +259,8 @@ caf::error read(caf::deserializer& any_source, T& x) {
   scratch<header_t<T>> header;
   std::uint32_t header_bytes = 0;
   std::uint64_t payload = 0;
-  if (auto failed = read_header(source->remainder().data(), source->remaining(), header, x, header_bytes, payload)) return failed;
+  if (auto failed = read_header(source->remainder().data(), source->remaining(), header, x, header_bytes, payload))
+    return failed;
   auto* const other = reading_from::current();
   if (other != nullptr)
     if (const auto told = tells_its_sender(*other, x); told != sender_check::answer::yes) return unbelieved<T>(*other, told);

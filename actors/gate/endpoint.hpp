@@ -19,8 +19,8 @@ class endpoint {
 
   /// As readv(2).
   virtual ssize_t read(const iovec& first, const iovec& second) = 0;
-  /// As send(2). The bytes that it takes may leave later, by flush(). `goes_on`: further bytes follow at once, and the bytes may
-  /// wait for them.
+  /// As send(2). The bytes that it takes may leave later, by flush(). `goes_on`: further bytes follow at once, and these bytes
+  /// may wait for them.
   virtual ssize_t write(const char* from, std::size_t bytes, bool goes_on) = 0;
   /// Sends bytes that write() has taken. False: bytes still wait here, or the connection is over; errno tells which, as after
   /// send(2).

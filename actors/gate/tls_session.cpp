@@ -298,8 +298,7 @@ bool tls_session::flush() { return send_unsent(0); }
 bool tls_session::send_unsent(int flags) {
   while (has_unsent()) {
     const auto went =
-      ::send(end_.socket, unsent_.data() + unsent_begin_, unsent_.size() - unsent_begin_,
-             MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+      ::send(end_.socket, unsent_.data() + unsent_begin_, unsent_.size() - unsent_begin_, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
     if (went < 0) return false;
     unsent_begin_ += static_cast<std::size_t>(went);
   }

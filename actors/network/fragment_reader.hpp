@@ -31,7 +31,8 @@ namespace troupe::network {
 ///   FR-3  a fragment is wrong if it has more than `write_scheduler::fragment_bytes` bytes, or makes a payload longer than a
 ///         header can announce. A message is wrong if its fragments are missing, hold its whole payload, or leave more of it
 ///         than one fragment may have. The broker gets nothing of a wrong message.
-///   FR-4  the broker gets a payload with trailing elements once the elements have come. The payload stays in the chunk until then.
+///   FR-4  the broker gets a payload with trailing elements once the elements have come. The payload stays in the chunk until
+///         then.
 class fragment_reader {
  public:
   enum class outcome { for_broker, kept, wrong };

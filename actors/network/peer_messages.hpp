@@ -85,8 +85,8 @@ class peer_messages {
   bool may_hold(std::size_t bytes) noexcept { return !rules_ || rules_->may_hold(frames_.kept() + bytes); }
   fragment_reader& frames() noexcept { return frames_; }
 
-  /// Returns the memory for the elements that trail `payload`, or no memory if none may trail it (see problem()). Pre: the state
-  /// of frames() is `trailing`. Throws std::bad_alloc.
+  /// Returns the memory for the elements that trail `payload`, or no memory if none may trail it (see problem()). Pre: the
+  /// state of frames() is `trailing`. Throws std::bad_alloc.
   std::span<char> place_trailing(std::span<const char> payload, const trailing_receiver* to);
   /// Where the elements that trail the last message are; nothing: none trail it. To be called once, when the broker gets the
   /// message.

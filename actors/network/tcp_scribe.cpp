@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/network/native_socket.hpp>
@@ -47,14 +48,14 @@ void tcp_scribe::configure_read(receive_policy::config config) {
 
 /// The broker calls this before it writes each message.
 std::vector<char>& tcp_scribe::wr_buf() {
-  if (handler_.trailing.has_any()) flush();
-  handler_.trailing.begin_message(handler_.leaving.lets_trail());
+  if (trailing_.has_any()) flush();
+  trailing_.begin_message(handler_.leaving.lets_trail());
   return handler_.leaving.open();
 }
 
 void tcp_scribe::flush() {
   meet_broker();
-  handler_.flush();
+  handler_.flush(trailing_.end_message());
   if (!handler_.leaving.empty() && !handler_.waits()) catch_up_soon();
 }
 
@@ -203,10 +204,10 @@ void tcp_scribe::socket_handler::fail(operation op) {
 }
 
 /// Remembers the questions in the new messages, because only the node that was asked may answer.
-void tcp_scribe::socket_handler::flush() {
+void tcp_scribe::socket_handler::flush(trailing_bytes trailing) {
   if (messages.now() == peer_messages::state::proven && scribe_.basp_ != nullptr)
     leaving.for_each_new([this](const message_head& next) { messages.leaves(next); });
-  leaving.seal(trailing.end_message());
+  leaving.seal(std::move(trailing));
   note_waiting();
 }
 

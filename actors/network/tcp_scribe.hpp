@@ -147,7 +147,7 @@ class tcp_scribe final : public caf::io::scribe {
     /// Runs the work. An exception ends the connection.
     template <class Work>
     void guarded(Work work) noexcept;
-    void flush();
+    void flush(trailing_bytes trailing);
     /// Whether a later event or look() writes the waiting bytes.
     bool waits() const { return writing_ != writing::idle; }
 
@@ -160,7 +160,6 @@ class tcp_scribe final : public caf::io::scribe {
     chunk_buffer chunks;
     peer_messages messages;
     write_scheduler leaving;
-    trailing_elements trailing{leaving.open()};
 
    private:
     enum class reading { halted, wanted, wrong };
@@ -229,6 +228,7 @@ class tcp_scribe final : public caf::io::scribe {
   connection_host& host_;
   const gate::end which_;
   socket_handler handler_;
+  trailing_elements trailing_{handler_.leaving.open()};
   silent_connections::token silence_;  // until the first chunk has come
   bool will_catch_up_ = false;
   bool will_read_on_ = false;

@@ -19,8 +19,8 @@
 
 namespace troupe::network {
 
-/// Stores the bytes that wait to leave by a connection, in blocks. The last bytes of a block may be trailing bytes, which lie in
-/// memory of somebody else.
+/// Stores the bytes that wait to leave by a connection, in blocks. The last bytes of a block may be trailing bytes, which lie
+/// in memory of somebody else.
 ///   WQ-1  bytes leave in the order in which they were added.
 ///   WQ-2  adding a message moves at most `full_block` bytes of earlier messages, however many bytes wait.
 ///   WQ-3  blocks whose bytes have left are used again while the traffic stays as large. Memory that was not needed lately is

@@ -20,11 +20,11 @@
 #include <caf/typed_behavior.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/actors/network/message_head.hpp>
 #include <troupe/actors/network/shared_multiplexer.hpp>
 #include <troupe/actors/support/owned_descriptor.hpp>
 #include <troupe/messages/caf_error.hpp>
-#include <troupe/messages/generated/troupe.pb.h>
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
@@ -73,9 +73,8 @@ BOOST_AUTO_TEST_CASE(elements_of_large_tensors_trail_their_messages_between_two_
     return result;
   };
   troupe::node stage(by_tcp("stage"));
-  stage.functions().add("double", [](troupe::call_arguments& arguments) {
-    return troupe::call_reply{{arguments.tensor(0) * 2}};
-  });
+  stage.functions().add("double",
+                        [](troupe::call_arguments& arguments) { return troupe::call_reply{{arguments.tensor(0) * 2}}; });
   troupe::test::recording_relay relay(stage.port());
   const auto large = torch::rand({1 << 18});
   {

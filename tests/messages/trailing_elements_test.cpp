@@ -10,8 +10,8 @@
 
 #include <ATen/ATen.h>
 
-#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/generated/troupe.pb.h>
+#include <troupe/messages/arriving_tensors.hpp>
 #include <troupe/messages/sender_check.hpp>
 
 #include "samples.hpp"
@@ -90,7 +90,10 @@ BOOST_AUTO_TEST_CASE(elements_trail_the_next_piece_of_their_connection_alone) {
   auto copy = piece;
   BOOST_REQUIRE(!sink(copy));
   BOOST_TEST(!other.trailing.has_any());
-  { connection ended; ended.trailing.begin_message(true); }
+  {
+    connection ended;
+    ended.trailing.begin_message(true);
+  }
   BOOST_TEST(trailing_elements::taking(one.buffer, size) == nullptr);
 }
 

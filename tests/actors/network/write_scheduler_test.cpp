@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(the_next_message_says_once_that_this_end_reads_fragments) {
   add(scheduler, basp_message(1, 10));
   const auto left = take_all(scheduler);
   BOOST_TEST(message_head::read(left.data()).note == 0);
-  BOOST_TEST(message_head::read(left.data() + first.size()).note == (message_head::reads_fragments | message_head::reads_trailing));
+  BOOST_TEST(message_head::read(left.data() + first.size()).note ==
+             (message_head::reads_fragments | message_head::reads_trailing));
   BOOST_TEST(message_head::read(left.data() + 2 * first.size()).note == 0);
   broker_at_the_end end;
   BOOST_TEST(end.feed(left));

@@ -170,7 +170,7 @@ double rate_of_handshakes(const std::shared_ptr<gate::credentials>& a, const std
     }
     if (!answering.is_proven()) throw std::runtime_error("a handshake failed: " + answering.problem().why);
     char byte = 'x';
-    answering.write(&byte, 1);  // with the session's ticket
+    answering.write(&byte, 1, false);  // with the session's ticket
     caller.read({&byte, 1}, {});
     ++count;
   }

@@ -73,7 +73,7 @@ void send_proven(int socket, const std::string& bytes) {
     std::fprintf(stderr, "expected that the node takes the proof, but: %s\n", refused->why.c_str());
     std::abort();
   }
-  session.write(bytes.data(), bytes.size());  // the socket has space for so few
+  session.write(bytes.data(), bytes.size(), false);  // the socket has space for so few
 }
 
 /// libFuzzer looks at the time of an input by a signal, which may interrupt connect(). The connection is then made all the same. On failure

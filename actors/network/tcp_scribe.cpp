@@ -15,7 +15,6 @@
 namespace troupe::network {
 
 using caf::io::receive_policy;
-using caf::io::receive_policy_flag;
 using caf::io::network::operation;
 
 namespace {

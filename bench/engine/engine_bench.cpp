@@ -67,7 +67,7 @@ workload over(const no_work_graph& graph) {
   return {run, {}, {}, true};
 }
 
-workload over(model_graph model) {
+workload over(const model_graph& model) {
   const auto clear = [model] {
     for (const at::Tensor& each : model.parameters) each.mutable_grad().reset();
   };

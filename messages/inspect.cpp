@@ -120,7 +120,7 @@ trailing_elements* taking(caf::serializer& sink, const at::Tensor& elements) {
   return binary != nullptr ? trailing_elements::taking(binary->buf(), elements.nbytes()) : nullptr;
 }
 
-trailing_bytes bytes_of(const at::Tensor& elements) {
+trailing_bytes trailing_of(const at::Tensor& elements) {
   const auto owner = std::make_shared<at::Tensor>(elements);
   return {{static_cast<const char*>(owner->const_data_ptr()), owner->nbytes()}, owner};
 }
@@ -132,6 +132,7 @@ caf::error write(caf::serializer& sink, const T& x) {
   wire_fields::put(*header, x);
   travelling_tensors forms;
   std::uint64_t payload = 0;
+  [[maybe_unused]] trailing_elements* behind = nullptr;  // takes the elements of a piece
   if constexpr (has_tensors<T>) {
     if (!tensors_in(x).empty()) {
       payload = describe_tensors(tensors_in(x), *header->mutable_tensors(), forms, packings_of(x));
@@ -141,7 +142,8 @@ caf::error write(caf::serializer& sink, const T& x) {
           return make_error(errc::unsupported_tensor, "a tensor on device " + each.device().str() + " was not offered before");
     }
   } else if constexpr (std::same_as<T, tensor_piece>) {
-    if (x.elements.defined() && taking(sink, x.elements) != nullptr)
+    if (x.elements.defined()) behind = taking(sink, x.elements);
+    if (behind != nullptr)
       header->set_trailing(x.elements.nbytes());
     else if (x.elements.defined())
       payload = forms.emplace_back(x.elements).nbytes();
@@ -163,7 +165,7 @@ caf::error write(caf::serializer& sink, const T& x) {
   if (auto failed = write_header(sink, *header, bytes, payload)) return failed;
   auto failed = write_tensors(forms, sink);
   if constexpr (std::same_as<T, tensor_piece>)
-    if (!failed && header->trailing() > 0) taking(sink, x.elements)->trail(bytes_of(x.elements));
+    if (!failed && behind != nullptr) behind->trail(trailing_of(x.elements));
   return failed;
 }
 

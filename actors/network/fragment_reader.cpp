@@ -50,10 +50,10 @@ fragment_reader::outcome fragment_reader::sort_head(char* head) {
   }
   if ((came.note & message_head::reads_fragments) != 0) other_end_reads_ = true;
   if ((came.note & message_head::reads_trailing) != 0) other_end_reads_trailing_ = true;
-  constexpr auto both = message_head::has_trailing | message_head::follows_fragments;
-  if ((came.note & message_head::has_trailing) != 0 && (next_ == 0 || (came.note & both) == both))
+  const bool follows = (came.note & message_head::follows_fragments) != 0;
+  if ((came.note & message_head::has_trailing) != 0 && (next_ == 0 || follows))
     return wrong("elements that trail no payload, or one in fragments");
-  if ((came.note & message_head::follows_fragments) != 0) {
+  if (follows) {
     if (ahead_.empty() || ahead_.size() >= next_ || next_ - ahead_.size() > write_scheduler::fragment_bytes)
       return wrong("a message of " + std::to_string(next_) + " bytes after " + std::to_string(ahead_.size()) + " in fragments");
     ahead_of_payload_ = true;

@@ -13,6 +13,7 @@
 
 #include "../support/other_process.hpp"
 #include "host_process.hpp"
+#include "host_ways.hpp"
 
 namespace troupe::bench {
 
@@ -54,13 +55,7 @@ row gate_small_call(bool quick) {
 /// A process on h1 that asks the node of h2, by plain TCP or, with kits, by TLS. Returns this figure of the process.
 double figure_between(const testbed& all, const kits* proofs, const std::string& process, const values_by_name& values,
                       const std::string& figure) {
-  const auto options = [&](const std::string& name, int port, const std::vector<std::string>& join) {
-    return proofs != nullptr ? proofs->options(name, port, join) : node_options(name, port, join);
-  };
-  host_process node(all["h2"], "node", options("b", port_of_nodes, {}), {});
-  node.ready();
-  host_process driver(all["h1"], process, options("a", 0, {"h2:" + port_text}), values);
-  return driver.figures().at(figure);
+  return way::of_troupe("", role::troupe, proofs).figures(all, process, values).at(figure);
 }
 
 row tls_small_call(bool quick) {

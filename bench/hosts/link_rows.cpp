@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/peers.hpp"
 #include "../support/size_ladder.hpp"
 #include "host_process.hpp"
 #include "host_ways.hpp"
@@ -129,7 +130,7 @@ row size_ladder(bool quick) {
     ladder_step step{bytes, endless, endless};
     for (int turn = 0; turn < (quick ? 1 : 3); ++turn)
       for (const auto& each : ways) {
-        if (each.as == role::floor || (each.name == way::of_caf().name && size > largest_of_caf)) continue;
+        if (each.as == role::floor || (each.name == way::of_caf().name && size > largest_of_caf && has_grpc())) continue;
         const auto us = each.figures({size}, quick ? 1'000 : filling_bytes).at("us_" + std::to_string(size));
         auto& least = each.as == role::troupe ? step.troupe : step.peer;
         least = std::min(least, us);

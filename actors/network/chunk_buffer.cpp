@@ -49,6 +49,9 @@ void chunk_buffer::add_ahead() noexcept {
   ahead_begin_ += more;
 }
 
-std::size_t chunk_buffer::take() noexcept { return std::exchange(collected_, 0); }
+std::size_t chunk_buffer::take() noexcept {
+  to_ = chunk_;
+  return std::exchange(collected_, 0);
+}
 
 }  // namespace troupe::network

@@ -24,7 +24,7 @@ namespace troupe::network {
 ///   BU-2  a chunk takes at most `first_capacity` bytes of memory, or twice the bytes that have come, however many bytes the
 ///         broker wants.
 ///   BU-3  memory that a large chunk took is freed once many smaller chunks have passed.
-///   BU-4  bytes that go into memory of somebody else leave the chunk as it is.
+///   BU-4  bytes that go into memory of somebody else leave the chunk as it is. After take() no byte goes there.
 class chunk_buffer {
  public:
   static constexpr std::size_t ahead_bytes = std::size_t{16} << 10;

@@ -256,6 +256,7 @@ void tcp_scribe::socket_handler::read() {
     chunks.add(static_cast<std::size_t>(came));
     if (path.memory().now() == connection_channel::state::searching) search_channel();
     const bool goes_on = consume();
+    if (reading_ == reading::wrong) return fail(operation::read);
     // Memory may hold bytes that had to wait for the bytes that TCP has just brought.
     if (path.memory().reads() && path.memory().now() == connection_channel::state::open) watch_channel();
     if (!goes_on || static_cast<std::size_t>(came) < wanted) return;

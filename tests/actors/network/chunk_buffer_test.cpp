@@ -128,6 +128,7 @@ BOOST_AUTO_TEST_CASE(bytes_go_into_memory_of_somebody_else_and_leave_the_chunk_a
   BOOST_TEST(memory == "efghi");
   BOOST_TEST(std::string(chunks.chunk().data(), chunks.chunk().size()) == "abcd");
   BOOST_TEST(chunks.take() == 5U);
+  BOOST_TEST(chunks.space().iov_base == chunks.chunk().data());
   chunks.want_next();
   chunks.add_ahead();
   read_into(chunks, "lm");

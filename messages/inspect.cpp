@@ -292,21 +292,25 @@ caf::error read(caf::deserializer& any_source, T& x) {
 
 }  // namespace
 
-std::optional<trailing_place> tensor_receiver::place_of_trailing(std::string_view values) const noexcept try {
-  scratch<wire::TensorPiece> header;
-  tensor_piece piece;
-  std::uint32_t header_bytes = 0;
-  std::uint64_t payload = 0;
-  const auto* bytes = reinterpret_cast<const caf::byte*>(values.data());
-  if (read_header(bytes, values.size(), header, piece, header_bytes, payload)) return std::nullopt;
-  const auto trailing = header->trailing();
-  if (trailing == 0 || trailing > trailing_elements::most) return std::nullopt;
-  auto* const other = reading_from::current();
-  if (other != nullptr && tells_its_sender(*other, piece) != sender_check::answer::yes)
-    return trailing_place{trailing, {}, {}, 0, "a piece names another sender"};
-  return arriving_.place(piece, trailing);
-} catch (const std::exception&) {  // no memory
-  return std::nullopt;
+std::optional<trailing_place> tensor_receiver::place_of_trailing(std::string_view values) const noexcept {
+  std::uint64_t trailing = 0;
+  try {
+    scratch<wire::TensorPiece> header;
+    tensor_piece piece;
+    std::uint32_t header_bytes = 0;
+    std::uint64_t payload = 0;
+    const auto* bytes = reinterpret_cast<const caf::byte*>(values.data());
+    if (read_header(bytes, values.size(), header, piece, header_bytes, payload)) return std::nullopt;
+    if (header->trailing() == 0 || header->trailing() > trailing_elements::most) return std::nullopt;
+    trailing = header->trailing();
+    auto* const other = reading_from::current();
+    if (other != nullptr && tells_its_sender(*other, piece) != sender_check::answer::yes)
+      return trailing_place{trailing, {}, {}, 0, "a piece names another sender"};
+    return arriving_.place(piece, trailing);
+  } catch (const std::exception&) {
+    if (trailing == 0) return std::nullopt;
+    return trailing_place{trailing, {}, {}, 0, "this node has no memory for the elements of a piece"};
+  }
 }
 
 caf::error write_message(caf::serializer& sink, wire::any_sent x) noexcept {

@@ -58,7 +58,7 @@ class trailing_elements {
 struct trailing_place {
   std::uint64_t bytes = 0;        // how many bytes trail the message
   std::span<char> memory = {};    // for these bytes; empty if the piece is refused: its elements are dropped
-  std::shared_ptr<void> owner;    // keeps the memory
+  std::shared_ptr<void> owner;    // keeps the memory in which the bytes arrive
   std::uint64_t arrival = 0;      // number of the transfer's arrival
   const char* refusal = nullptr;  // why the piece is refused
 };
@@ -69,7 +69,7 @@ class trailing_receiver {
   virtual ~trailing_receiver() = default;
   /// Says where the elements go that trail the message with these values. `values`: a tensor_piece as CAF has written it.
   /// Checks the sender that the piece names, as reading the message does. Returns nothing if no elements trail the message, or
-  /// more than `trailing_elements::most` bytes.
+  /// more than `trailing_elements::most` bytes. If there is no memory, the piece is refused.
   virtual std::optional<trailing_place> place_of_trailing(std::string_view values) const noexcept = 0;
 };
 

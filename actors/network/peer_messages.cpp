@@ -62,13 +62,9 @@ std::span<char> peer_messages::place_trailing(std::span<const char> payload, con
     return {};
   }
   if (trailing_->refusal == nullptr) return trailing_->memory;
-  dropped_.resize(trailing_->bytes);
-  return dropped_;
-}
-
-std::optional<trailing_place> peer_messages::take_trailing() noexcept {
-  dropped_ = {};
-  return std::exchange(trailing_, std::nullopt);
+  const auto dropped = std::make_shared<std::vector<char>>(trailing_->bytes);
+  trailing_->owner = dropped;
+  return *dropped;
 }
 
 reading_from peer_messages::reading() noexcept {

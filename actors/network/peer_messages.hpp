@@ -58,7 +58,8 @@ class proven_sender final : public sender_check {
 ///
 ///   PM-1  the broker gets no header and no payload that breaks the rules.
 ///   PM-2  no fragment comes before the handshake.
-///   PM-3  elements trail a tensor_piece, and no other message. Elements that this node refuses are read and dropped.
+///   PM-3  elements trail a tensor_piece, and no other message. Elements that this node refuses are read and dropped, and their
+///         memory is freed with their place.
 class peer_messages {
  public:
   using outcome = fragment_reader::outcome;
@@ -90,7 +91,7 @@ class peer_messages {
   std::span<char> place_trailing(std::span<const char> payload, const trailing_receiver* to);
   /// Where the elements that trail the last message are; nothing: none trail it. To be called once, when the broker gets the
   /// message.
-  std::optional<trailing_place> take_trailing() noexcept;
+  std::optional<trailing_place> take_trailing() noexcept { return std::exchange(trailing_, std::nullopt); }
 
   /// While the result lives, this thread reads the last message. With certificates, the message has to name the node of the
   /// certificate as its sender.
@@ -116,7 +117,6 @@ class peer_messages {
   certificates::identity who_;  // in the state `proven`, as is sender_
   std::optional<proven_sender> sender_;
   std::optional<trailing_place> trailing_;  // of the message that comes
-  std::vector<char> dropped_;               // memory for elements that are dropped
   broker_notes notes_;
   std::string problem_;
 };

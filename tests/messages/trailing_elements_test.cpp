@@ -171,6 +171,20 @@ BOOST_AUTO_TEST_CASE(a_piece_that_does_not_fit_has_no_place_and_says_why_when_it
   BOOST_TEST(contains(why_not_read(message, &*where), "does not go on where the one before it ended"));
 }
 
+BOOST_AUTO_TEST_CASE(a_piece_for_which_there_is_no_memory_is_refused) {
+  connection by;
+  auto& arriving = testing::arrived();
+  arriving.use_memory_for_devices([](c10::Device, std::uint64_t) -> c10::Storage { throw std::bad_alloc(); });
+  const auto message = by.write({sender, 11, size, 0, counting(0, size), c10::Device(c10::kCUDA, 0)});
+  const auto where = place_of(message);
+  arriving.use_memory_for_devices(nullptr);
+  BOOST_REQUIRE(where.has_value());
+  BOOST_TEST(where->memory.empty());
+  BOOST_TEST(where->bytes == size);
+  BOOST_TEST(contains(why_not_read(message, &*where), "has no memory for the elements"));
+  BOOST_TEST(!arriving.look_at(sender, 11).first);
+}
+
 BOOST_AUTO_TEST_CASE(elements_of_a_piece_that_names_another_sender_have_no_place) {
   connection by;
   const auto message = by.write({sender, 9, size, 0, counting(0, size)});

@@ -25,6 +25,7 @@ namespace troupe::network {
 ///   TP-1  in the state `proving` no byte comes, and none leaves.
 ///   TP-2  bytes come in the order in which they were written, also if some take the wire and others the memory.
 ///   TP-3  a connection over loopback is not paced: its congestion control is "reno", whatever the system's default is.
+///   TP-4  no byte waits in the wire for later bytes, unless these go by the wire too.
 class transport {
  public:
   using progress = gate::tls_session::progress;
@@ -48,7 +49,8 @@ class transport {
   ssize_t read(const iovec& first, const iovec& second);
   /// Reads bytes that are in memory; 0 if there are none. If the other end's counter is impossible, the connection is over.
   std::size_t read_memory(const iovec& to);
-  /// As endpoint::write(): by memory once the outgoing direction has moved to memory, before that by the wire.
+  /// As endpoint::write(): by memory once the outgoing direction has moved to memory, before that by the wire. The wire does not
+  /// wait for bytes that may go by memory (TP-4).
   ssize_t write(const char* from, std::size_t bytes, bool goes_on);
   /// The socket, or TLS over it.
   gate::endpoint& wire() noexcept { return *wire_; }

@@ -2,8 +2,10 @@
 #include <troupe/actors/network/transport.hpp>
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -111,6 +113,17 @@ BOOST_AUTO_TEST_CASE(bytes_of_the_wire_come_before_bytes_in_memory) {
   BOOST_TEST(read_from(*ends.called) == "");
   write_to(*ends.called, "back");
   BOOST_TEST(read_memory_of(*ends.caller) == "back");
+}
+
+// TP-4: without shared memory the wire keeps a head that says that more follows.
+BOOST_AUTO_TEST_CASE(no_byte_waits_in_the_wire_for_bytes_that_may_go_by_memory) {
+  for (const bool shares_memory : {false, true}) {
+    const two_ends ends(shares_memory);
+    BOOST_REQUIRE(ends.caller->write("head", 4, true) == 4);
+    int unsent = 0;
+    BOOST_REQUIRE(::ioctl(ends.over.caller.get(), SIOCOUTQNSD, &unsent) == 0);
+    BOOST_TEST((unsent == 0) == shares_memory);
+  }
 }
 
 // TP-1

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -70,7 +70,7 @@ class future {
     std::optional<error> failure;
     std::function<void(T&)> finish;
     std::vector<std::function<void(future)>> continuations TROUPE_GUARDED_BY(mutex);
-    std::deque<std::function<void()>> errands TROUPE_GUARDED_BY(mutex);
+    std::list<std::function<void()>> errands TROUPE_GUARDED_BY(mutex);
     std::atomic<unsigned> news{0};          // number of completions and errands; written under `mutex`, read without it
     int idle TROUPE_GUARDED_BY(mutex) = 0;  // threads that wait for completion or an errand
     bool complete TROUPE_GUARDED_BY(mutex) = false;

@@ -164,7 +164,7 @@ void message_rules::look_at_policy() {
 std::string message_rules::why_not(std::span<const char> payload) {
   look_at_policy();
   const std::string_view bytes(payload.data(), payload.size());
-  const auto node = std::string(bytes.substr(0, message_outline::node_bytes));
+  const auto node = bytes.substr(0, message_outline::node_bytes);
   const auto kind = kind_of(last_);
   switch (kind) {
     case message_type::server_handshake:
@@ -172,7 +172,7 @@ std::string message_rules::why_not(std::span<const char> payload) {
       if (bytes.size() < message_outline::node_bytes) return "a handshake of " + std::to_string(bytes.size()) + " bytes";
       if (proof_ && !is_actor_system(node)) return "a handshake of no node";
       if (!handshake_.empty() && bytes != handshake_) return "a second handshake, of another node";
-      if (handshake_.empty() && proof_ && !(proof_->own_id = proof_->ids->take(node, proof_->who)))
+      if (handshake_.empty() && proof_ && !(proof_->own_id = proof_->ids->take(std::string(node), proof_->who)))
         return "a handshake of a node that has another certificate";
       handshake_ = bytes;
       return {};

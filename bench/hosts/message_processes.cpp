@@ -127,7 +127,7 @@ void call_at_once(const process_arguments& with) {
   node here(with.node);
   tell_rates(with, [to = here.peer("b"), x = at::ones({1})](std::size_t at_once) {
     std::vector<future<call_reply>> asked;
-    for (std::size_t i = 0; i < at_once; ++i) asked.push_back(to.call("add", {x}));
+    for (std::size_t i = 0; i < at_once; ++i) asked.push_back(to.call("echo", {x}));
     for (const auto& each : asked) each.get();
   });
 }

@@ -31,6 +31,7 @@ namespace troupe::calls {
 ///   PW-5  add(), take() and idle() take at most a time that grows with the logarithm of the number of calls. The time of
 ///         next() grows with the number of callers, and with the number of depths that are held back. For a caller without
 ///         credit, next() only asks `has_credit`.
+///   PW-6  a call of a series takes no worker slot of its own: the series has the slot of its first call.
 template <class Worker, class Call>
 class call_pool {
  public:
@@ -72,6 +73,10 @@ class call_pool {
   /// To be called if a call from next() does not start because no worker could be made for the call.
   void not_started(std::size_t depth = 0) {
     --computing_;
+    ended_in_series(depth);
+  }
+  /// To be called when a call from next_in_series() has ended, and the series goes on. The last call of a series: idle().
+  void ended_in_series(std::size_t depth = 0) {
     if (const auto found = begun_.find(depth); found != begun_.end() && --found->second == 0) begun_.erase(found);
   }
   /// To be called when a running call begins to wait for another call; resumed() when the call goes on.
@@ -86,29 +91,24 @@ class call_pool {
   template <class Predicate>
   std::optional<start> next(const Predicate& has_credit) {
     if (computing_ >= static_cast<std::ptrdiff_t>(limit_)) return std::nullopt;
-    auto first = callers_.end();
-    queue_head call{std::numeric_limits<std::uint64_t>::max(), 0};
-    for (auto at = callers_.begin(); at != callers_.end(); ++at) {
-      const auto& waiting = at->second.heads;
-      if (waiting.begin()->number > call.number || !has_credit(at->first)) continue;
-      const auto found =
-        std::find_if(waiting.begin(), waiting.end(), [this](const auto& each) { return may_start(each.depth); });
-      if (found == waiting.end() || found->number > call.number) continue;
-      first = at;
-      call = *found;
-    }
-    if (first == callers_.end()) return std::nullopt;
+    const auto found = first(has_credit);
+    if (!found) return std::nullopt;
     ++computing_;
-    ++begun_[call.depth];
-    const auto queue = first->second.queues.find(call.depth);
-    start result{std::nullopt, std::move(queue->second.begin()->second)};
-    remove(first, queue, queue->second.begin());
+    start result{std::nullopt, take_out(*found)};
     if (!idle_.empty()) {
       result.worker = std::move(idle_.back());
       idle_.pop_back();
       least_idle_ = std::min(least_idle_, idle_.size());
     }
     return result;
+  }
+  /// Removes and returns the call that would start next, whatever calls compute: it runs behind the calls of a series, on their
+  /// thread. Empty if `joins` returns false for the call, or if no call may start.
+  template <class Predicate, class Joins>
+  std::optional<Call> next_in_series(const Predicate& has_credit, const Joins& joins) {
+    const auto found = first(has_credit);
+    if (!found || !joins(found->of->second.queues.at(found->call.depth).begin()->second)) return std::nullopt;
+    return take_out(*found);
   }
 
   /// If more workers are idle than PW-3 allows, removes and returns one of them; the caller ends that worker.
@@ -153,6 +153,32 @@ class call_pool {
     std::set<queue_head> heads;           // the first call of each queue
   };
   using callers = std::map<node_id, waiting_calls>;  // callers with calls in a queue
+  struct found_call {
+    typename callers::iterator of;
+    queue_head call;
+  };
+
+  /// The first call whose depth and caller are not held back.
+  template <class Predicate>
+  std::optional<found_call> first(const Predicate& has_credit) {
+    found_call result{callers_.end(), {std::numeric_limits<std::uint64_t>::max(), 0}};
+    for (auto at = callers_.begin(); at != callers_.end(); ++at) {
+      const auto& waiting = at->second.heads;
+      if (waiting.begin()->number > result.call.number || !has_credit(at->first)) continue;
+      const auto found =
+        std::find_if(waiting.begin(), waiting.end(), [this](const auto& each) { return may_start(each.depth); });
+      if (found != waiting.end() && found->number <= result.call.number) result = {at, *found};
+    }
+    return result.of == callers_.end() ? std::nullopt : std::optional(result);
+  }
+
+  Call take_out(const found_call& which) {
+    ++begun_[which.call.depth];
+    const auto queue = which.of->second.queues.find(which.call.depth);
+    auto result = std::move(queue->second.begin()->second);
+    remove(which.of, queue, queue->second.begin());
+    return result;
+  }
 
   void remove(typename callers::iterator of, typename std::map<std::size_t, queue>::iterator from,
               typename queue::iterator call) {

@@ -64,18 +64,54 @@ void calls_taken::take(const wait_over& what) {
 void calls_taken::take(const ready& what) {
   auto* it = find(what.call, state::has_come);
   if (it == nullptr) return;
+  it->is_short = what.is_short;
   it->number_in_pool = pool_.add(what.call, it->facts.depth, it->facts.caller);
   start_calls();
   if (it->is == state::has_come) wait(*it, state::is_queued);
 }
 
 void calls_taken::start_calls() {
-  while (auto next = pool_.next([this](node_id caller) { return answers_.has_credit(caller); })) {
-    auto& it = calls_.at(next->call);
-    if (it.is == state::is_queued) end_wait(it);
-    it.is = state::runs;
-    out_->emplace_back(start{next->call, next->worker});
+  const auto has_credit = [this](node_id caller) { return answers_.has_credit(caller); };
+  while (auto next = pool_.next(has_credit)) start_call(next->call, next->worker, false);
+  const auto is_short = [this](number which) { return calls_.at(which).is_short; };
+  while (series_ && series_->is_open && series_->calls < most_in_series && last_answer_ <= largest_in_series) {
+    const auto next = pool_.next_in_series(has_credit, is_short);
+    if (!next) return;
+    ++series_->calls;
+    start_call(*next, series_->on, true);
   }
+}
+
+void calls_taken::start_call(number which, std::optional<worker> on, bool joins_series) {
+  auto& it = calls_.at(which);
+  if (it.is == state::is_queued) end_wait(it);
+  it.is = state::runs;
+  it.in_series = joins_series;
+  out_->emplace_back(start{which, on, joins_series});
+}
+
+void calls_taken::take(const begins_series& what) {
+  auto* it = find(what.call, state::runs);
+  if (it == nullptr || series_) return;
+  it->in_series = true;
+  series_ = series{what.on};
+  start_calls();
+}
+
+void calls_taken::take(const leaves_series& what) {
+  auto* it = find(what.call, state::runs);
+  if (it == nullptr || !std::exchange(it->in_series, false)) return;
+  series_->is_open = false;
+  end_in_series(it->facts.depth);
+  it->is = state::has_come;
+  take(ready{{what.call}, it->is_short});
+}
+
+/// Says that a call of the series has ended, or has left it.
+void calls_taken::end_in_series(std::size_t depth) {
+  if (--series_->calls > 0) return pool_.ended_in_series(depth);
+  pool_.idle(series_->on, depth);
+  series_.reset();
 }
 
 void calls_taken::take(const dropped& what) {
@@ -85,7 +121,7 @@ void calls_taken::take(const dropped& what) {
 void calls_taken::take(const no_worker& what) {
   const auto* it = find(what.call, state::runs);
   if (it == nullptr) return;
-  pool_.not_started(it->facts.depth);
+  it->in_series ? end_in_series(it->facts.depth) : pool_.not_started(it->facts.depth);
   calls_.erase(what.call);
   out_->emplace_back(refuse{what.call, what.why});
   start_calls();
@@ -105,7 +141,7 @@ void calls_taken::take(const answered& what) {
   auto* it = find(what.call, state::runs);
   if (it == nullptr) return;
   it->is = state::answers;
-  it->answer_bytes = what.bytes;
+  it->answer_bytes = last_answer_ = what.bytes;
   answers_.add(it->facts.caller, what.bytes);
 }
 
@@ -125,7 +161,7 @@ void calls_taken::take(const answers_taken& what) {
 }
 
 void calls_taken::take(const is_free& what) {
-  pool_.idle(what.who, what.depth);
+  series_ && series_->on == what.who ? end_in_series(what.depth) : pool_.idle(what.who, what.depth);
   start_calls();
   while (const auto surplus = pool_.surplus()) out_->emplace_back(let_go{*surplus});
   if (pool_.has_idle() && !std::exchange(ticks_, true)) out_->emplace_back(tick_later{});

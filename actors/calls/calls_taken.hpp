@@ -36,12 +36,17 @@ namespace troupe::calls {
 ///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes.
 ///         A call that runs goes on.
 ///   HW-4  a call ends once: refused, or with its answer. After the end calls_taken stores nothing of the call.
+///   HW-5  a short call that waits for a worker may join the *series*: the calls that one thread runs one after another. The series
+///         has one worker slot, and ends with the last of its calls. It has at most `most_in_series` calls at a time. No call
+///         joins while answers are large, or after a call has left the series.
 ///   QL-1  the calls of one caller that wait have at most `waiting_bytes` bytes. If no call of a caller waits, its next call is
 ///         taken whatever its size.
 class calls_taken {
  public:
   using number = std::uint64_t;  // of a call; a later call has a higher one
   using worker = std::uint64_t;
+  static constexpr std::size_t most_in_series = 256;
+  static constexpr std::uint64_t largest_in_series = std::uint64_t{64} << 10;  // bytes of an answer
   struct limits {
     std::size_t workers = 1;  // see call_pool
     std::size_t most_idle = 0;
@@ -68,11 +73,18 @@ class calls_taken {
   };
   struct held : of_call {};
   struct wait_over : of_call {};
-  struct ready : of_call {};
+  struct ready : of_call {
+    bool is_short = false;  // may join a series
+  };
   struct dropped : of_call {};       // the desk has refused the call, before or after a wait
   struct refused : of_refusal {};    // no effect on a call that runs
   struct no_worker : of_refusal {};  // no worker can be made for the call
-  struct answered {                  // the answer leaves, and its bytes count
+  struct begins_series {             // the call, which has a worker slot, runs on a thread that runs others behind it
+    number call;
+    worker on;
+  };
+  struct leaves_series : of_call {};  // the call has not run, because the calls before it take too long
+  struct answered {                   // the answer leaves, and its bytes count
     number call;
     std::uint64_t bytes;
   };
@@ -96,8 +108,8 @@ class calls_taken {
     node_id who;
     error why;
   };
-  using event = std::variant<came, held, wait_over, ready, dropped, refused, no_worker, answered, answer_left, answers_taken,
-                             is_free, is_blocked, is_resumed, tick, context_closed, node_down>;
+  using event = std::variant<came, held, wait_over, ready, dropped, refused, no_worker, begins_series, leaves_series, answered,
+                             answer_left, answers_taken, is_free, is_blocked, is_resumed, tick, context_closed, node_down>;
 
   struct refuse_excess_bytes : of_call {};  // refuses the call: too many bytes of its caller wait
   struct limit : of_call {};                // refuses the call at its deadline, unless the call has started by then
@@ -105,6 +117,7 @@ class calls_taken {
   struct start {                            // the events is_free and answer_left follow, or no_worker
     number call;
     std::optional<worker> on;  // none: on a new worker
+    bool joins_series = false;
   };
   struct refuse : of_refusal {};
   struct let_go {
@@ -125,6 +138,7 @@ class calls_taken {
 
   /// The number of calls that have not started.
   std::size_t waiting() const noexcept { return waiting_.size(); }
+  bool has_series() const noexcept { return series_.has_value(); }
   /// Bytes of the calls of the caller that have not started.
   std::uint64_t bytes_of(node_id caller) const;
   std::uint64_t most_bytes() const noexcept { return limit_; }
@@ -136,6 +150,8 @@ class calls_taken {
   struct call {
     came facts;
     state is = state::has_come;
+    bool is_short = false;
+    bool in_series = false;
     std::uint64_t number_in_pool = 0;
     std::uint64_t answer_bytes = 0;  // bytes of the answer that count (AU-1)
   };
@@ -147,6 +163,8 @@ class calls_taken {
   void take(const dropped& what);
   void take(const refused& what) { refuse_waiting(what.call, what.why); }
   void take(const no_worker& what);
+  void take(const begins_series& what);
+  void take(const leaves_series& what);
   void take(const answered& what);
   void take(const answer_left& what);
   void take(const answers_taken& what);
@@ -162,6 +180,8 @@ class calls_taken {
   void wait(call& it, state as);
   void end_wait(const call& it);
   void start_calls();
+  void start_call(number which, std::optional<worker> on, bool joins_series);
+  void end_in_series(std::size_t depth);
   void refuse_waiting(number which, const error& why);
 
   std::uint64_t limit_;
@@ -171,7 +191,14 @@ class calls_taken {
   std::unordered_map<node_id, std::uint64_t> bytes_;
   call_pool<worker, number> pool_;
   answers_under_way answers_;
-  bool ticks_ = false;  // whether a tick will come
+  struct series {
+    worker on;
+    std::size_t calls = 1;  // that have not ended
+    bool is_open = true;
+  };
+  std::optional<series> series_;
+  std::uint64_t last_answer_ = 0;  // bytes
+  bool ticks_ = false;             // whether a tick will come
 };
 
 }  // namespace troupe::calls

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include <caf/send.hpp>
@@ -10,6 +11,7 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/services/node_network.hpp>
 #include <troupe/actors/settings.hpp>
@@ -102,13 +104,24 @@ void worker_desk::went_down(const contracts::peer_down& news) {
 }
 
 void worker_desk::on(const calls_taken::event& what) {
-  auto effects = core_.on(what);
-  while (true) {
-    for (const auto& effect : effects) std::visit([this](const auto& each) { carry_out(each); }, effect);
-    if (unmade_.empty()) return;
-    effects = core_.on(unmade_.back());
-    unmade_.pop_back();
-  }
+  tell(what);
+  for (std::size_t i = 0; i < effects_.size(); ++i)
+    std::visit([this](const auto& each) { carry_out(each); }, calls_taken::effect(std::move(effects_[i])));
+  effects_.clear();
+}
+
+/// Tells the core of an event while on() runs, which carries out the effects.
+void worker_desk::tell(const calls_taken::event& what) {
+  for (auto& each : core_.on(what)) effects_.push_back(std::move(each));
+}
+
+void worker_desk::run(const job_ptr& job) {
+  on(calls_taken::ready{{job->number}, here_.times.is_short(label_of(job->request.what))});
+}
+
+void worker_desk::left_series(const job_ptr& job) {
+  jobs_.emplace(job->number, job);
+  on(calls_taken::leaves_series{{job->number}});
 }
 
 void worker_desk::carry_out(const calls_taken::start& what) {
@@ -118,12 +131,21 @@ void worker_desk::carry_out(const calls_taken::start& what) {
   try {
     worker = what.on ? workers_.find(*what.on) : workers_.spawn();
   } catch (const error& none) {
-    return unmade_.push_back({{what.call, none}});
+    return tell(calls_taken::no_worker{{what.call, none}});
   }
   jobs_.erase(what.call);
   auto run = [&around = workers_.surroundings(), job, worker] { serve_call(job, around, worker); };
-  auto send = [job, worker] { caf::anon_send(worker, job); };
-  if (!here_.network.run_soon(here_.times, label_of(job->request.what), std::move(run), send)) send();
+  const auto send = [job, worker] { caf::anon_send(worker, job); };
+  const auto leave = [job, desk = here_.actors.gateway] { caf::anon_send(desk, support::leave_atom::value, job); };
+  const bool begins_series = !core_.has_series();
+  auto elsewhere = what.joins_series || begins_series ? std::function<void()>(leave) : std::function<void()>(send);
+  const bool runs_here =
+    here_.network.run_soon(here_.times, label_of(job->request.what), std::move(run), std::move(elsewhere), what.joins_series);
+  if (runs_here && begins_series) tell(calls_taken::begins_series{what.call, worker.id()});
+  if (runs_here) return;
+  if (!what.joins_series) return send();
+  jobs_.emplace(what.call, job);
+  tell(calls_taken::leaves_series{{what.call}});
 }
 
 /// Refuses a call that has not started (GW-13).

@@ -25,7 +25,7 @@ std::chrono::nanoseconds time_left(const contracts::incoming_call& job);
 class worker_desk {
  public:
   using used_services =
-    uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_times>;
+    uses<with_options, with_log, with_self, with_counts, with_directory, with_network, with_deadlines, with_actors, with_times>;
 
   worker_desk(support::desk_actor self, const used_services& here, call_workers& workers, transfers::transfer_desk& transfers);
 
@@ -38,7 +38,9 @@ class worker_desk {
   /// Ends the wait that hold() began. False if the call was refused meanwhile.
   bool end_hold(const contracts::incoming_call_ptr& job) { return !core_.on(calls_taken::wait_over{job->number}).empty(); }
   /// Runs the call once a worker is free.
-  void run(const contracts::incoming_call_ptr& job) { on(calls_taken::ready{job->number}); }
+  void run(const contracts::incoming_call_ptr& job);
+  /// To be called when a call of the series has not run (calls_taken::leaves_series).
+  void left_series(const contracts::incoming_call_ptr& job);
   /// To be called when a worker has returned the call. The worker is free if the call names it (incoming_call::worker).
   void done(const contracts::incoming_call_ptr& job);
   /// To be called when the deadline of a call has passed. No effect if the call has started.
@@ -58,6 +60,7 @@ class worker_desk {
   using job_ptr = contracts::incoming_call_ptr;
 
   void on(const calls_taken::event& what);
+  void tell(const calls_taken::event& what);
   void carry_out(const calls_taken::refuse_excess_bytes&) {}  // take() returns the reason
   void carry_out(const calls_taken::go_on&) {}                // end_hold() returns true
   void carry_out(const calls_taken::limit& what);
@@ -74,7 +77,7 @@ class worker_desk {
   transfers::transfer_desk& transfers_;
   calls_taken core_;
   std::unordered_map<calls_taken::number, job_ptr> jobs_;  // the calls that have not started
-  std::vector<calls_taken::no_worker> unmade_;             // calls for which no worker could be made; told to `core_` later
+  std::vector<calls_taken::effect> effects_;               // that on() has to carry out, or has carried out
 };
 
 }  // namespace troupe::calls

@@ -102,6 +102,7 @@ contracts::gateway_actor::behavior_type gateway_desks::handlers() {
     [this](const contracts::outgoing_joint_ptr& joint) { contexts.add(*joint); },
     [this](support::deadline_atom, const contracts::outgoing_call_ptr& job) { calling.deadline_passed(job); },
     [this](support::deadline_atom, const contracts::incoming_call_ptr& job) { workers.deadline_passed(job); },
+    [this](support::leave_atom, const contracts::incoming_call_ptr& job) { workers.left_series(job); },
     [this](support::arrived_atom, const contracts::outgoing_call_ptr& job) { calling.arrived(job); },
     [this](const contracts::outgoing_gradients_ptr& what) { transfers.send(what); },
     [this](support::capacity_atom, const contracts::capacity_wish_ptr& what) { transfers.wish(what); },

@@ -8,9 +8,9 @@
 namespace troupe::services {
 
 bool node_network::run_soon(const support::work_times& times, std::string_view kind, std::function<void()> run,
-                            std::function<void()> send_elsewhere) const {
+                            std::function<void()> send_elsewhere, bool is_behind) const {
   return multiplexer != nullptr && times.is_short(kind) &&
-         multiplexer->run_soon({std::move(run), std::move(send_elsewhere), takes_turns});
+         multiplexer->run_soon({std::move(run), std::move(send_elsewhere), takes_turns || is_behind});
 }
 
 gate::own_actors::hold guard(caf::actor_system& system, caf::actor_id actor, gate::own_actors::kind what) {

@@ -38,9 +38,9 @@ struct node_network {
   explicit operator bool() const noexcept { return arriving != nullptr; }
   /// Makes this network thread call `run` after its current work, if work of this kind was short lately. False: nothing was
   /// done, and the caller has to send the work to another thread. `send_elsewhere`: called instead of `run` if the thread stays
-  /// busy for too long.
+  /// busy for too long. `is_behind`: `run` waits for other short work of this network thread, as with `takes_turns`.
   bool run_soon(const support::work_times& times, std::string_view kind, std::function<void()> run,
-                std::function<void()> send_elsewhere) const;
+                std::function<void()> send_elsewhere, bool is_behind = false) const;
 };
 
 /// As gate::own_actors::add(), for an actor of this system. Has no effect if the system has CAF's own network, or none.

@@ -240,6 +240,24 @@ BOOST_AUTO_TEST_CASE(workers_that_were_idle_since_the_last_look_are_unneeded) {
 }
 
 // PW-1, PW-2
+BOOST_AUTO_TEST_CASE(calls_of_a_series_take_no_worker_slot) {  // PW-6
+  troupe::calls::call_pool<int, int> pool(1, 0, 2);
+  for (const int call : {1, 2, 3, 4}) pool.add(call);
+  const auto any = [](auto) { return true; };
+  BOOST_TEST(pool.next()->call == 1);
+  BOOST_TEST(!pool.next().has_value());
+  BOOST_TEST(!pool.next_in_series(any, [](int) { return false; }).has_value());
+  BOOST_TEST(pool.next_in_series(any, any).value() == 2);
+  BOOST_TEST(!pool.next_in_series(any, any).has_value());  // two of the depth have begun
+  pool.ended_in_series();
+  BOOST_TEST(pool.next_in_series(any, any).value() == 3);
+  pool.ended_in_series();
+  pool.idle(7);
+  const auto last = pool.next();
+  BOOST_TEST(last->call == 4);
+  BOOST_TEST(last->worker.value() == 7);
+}
+
 BOOST_AUTO_TEST_CASE(calls_of_a_node_without_credit_let_the_calls_of_others_pass) {
   pool calls(1);
   const troupe::node_id full{7};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <random>
 #include <set>
@@ -29,7 +30,7 @@ constexpr context_id of_one{one, 7};
 constexpr context_id of_two{two, 7};
 const error broken(errc::function_failed, "broken");
 
-/// Names the effects: "limit 1, start 1".
+/// Names the effects: "limit 1, start 1", "start 2 in series".
 struct calls_of_node : core {
   explicit calls_of_node(limits given = {}) : core(given) {}
 
@@ -46,13 +47,16 @@ struct calls_of_node : core {
   std::string come(number call, node_id caller = one, context_id context = {}, std::uint64_t bytes = 0) {
     return on(came{call, caller, context, 0, bytes});
   }
-  std::string run(number call) { return on(ready{call}); }
+  std::string run(number call) { return on(ready{{call}}); }
+  std::string run_short(number call) { return on(ready{{call}, true}); }
   std::string free(worker who = 1) { return on(is_free{who}); }
 
  private:
   template <class Effect>
   static std::string number_of(const Effect& effect) {
-    if constexpr (requires { effect.call; })
+    if constexpr (requires { effect.joins_series; })
+      return " " + std::to_string(effect.call) + (effect.joins_series ? " in series" : "");
+    else if constexpr (requires { effect.call; })
       return " " + std::to_string(effect.call);
     else
       return "";
@@ -106,6 +110,48 @@ BOOST_AUTO_TEST_CASE(where_no_worker_can_be_made_the_call_fails_and_others_start
     run(call);
   }
   BOOST_TEST(on(no_worker{1, broken}) == "refuse 1, start 2");
+}
+
+BOOST_AUTO_TEST_CASE(short_calls_run_in_a_series_that_takes_one_worker_slot) {  // HW-5, PW-6
+  for (const number call : {1, 2, 3, 4}) come(call);
+  BOOST_TEST(run(1) == "start 1");
+  BOOST_TEST(on(begins_series{1, 9}) == "");
+  BOOST_TEST(run_short(2) == "start 2 in series");
+  BOOST_TEST(run(3) == "limit 3");
+  BOOST_TEST(run_short(4) == "limit 4");  // behind the call 3, which is not short
+  BOOST_TEST(free(9) == "");
+  BOOST_TEST(has_series());
+  BOOST_TEST(free(9) == "start 3");
+  BOOST_TEST(!has_series());
+}
+
+BOOST_AUTO_TEST_CASE(no_call_joins_a_series_that_a_call_has_left) {  // HW-5
+  for (const number call : {1, 2, 3}) come(call);
+  run(1);
+  on(begins_series{1, 9});
+  BOOST_TEST(run_short(2) == "start 2 in series");
+  BOOST_TEST(on(leaves_series{{2}}) == "limit 2");
+  BOOST_TEST(on(leaves_series{{2}}) == "");
+  BOOST_TEST(run_short(3) == "limit 3");
+  BOOST_TEST(free(9) == "start 2");
+  BOOST_TEST(on(begins_series{2, 9}) == "start 3 in series");
+  BOOST_TEST(on(leaves_series{{3}}) == "limit 3");
+  BOOST_TEST(on(leaves_series{{2}}) == "start 3, limit 2");  // the first call may leave too
+  BOOST_TEST(!has_series());
+}
+
+BOOST_AUTO_TEST_CASE(a_series_is_not_long_and_has_no_large_answers) {  // HW-5
+  for (number call = 1; call <= most_in_series + 2; ++call) come(call);
+  run(1);
+  on(begins_series{1, 9});
+  for (number call = 2; call <= most_in_series; ++call)
+    BOOST_TEST(run_short(call) == "start " + std::to_string(call) + " in series");
+  constexpr number next = most_in_series + 1;
+  BOOST_TEST(run_short(next) == "limit " + std::to_string(next));
+  on(answered{1, largest_in_series + 1});
+  BOOST_TEST(free(9) == "");
+  on(answered{2, largest_in_series});
+  BOOST_TEST(free(9) == "start " + std::to_string(next) + " in series");
 }
 
 BOOST_AUTO_TEST_CASE(calls_are_refused_by_their_context_and_by_their_caller) {  // HW-2, HW-3
@@ -200,6 +246,7 @@ class drawn_node {
     BOOST_TEST_REQUIRE(workers_.size() == 0u);
     for (const auto& [which, call] : calls_) require(call.ends == 1, which, "does not end once");
     for (const auto& [caller, bytes] : under_way_) BOOST_TEST_REQUIRE(bytes < most_answers / 4);  // AU-2
+    BOOST_TEST_REQUIRE((series_.empty() && !core_.has_series()));
   }
 
  private:
@@ -208,11 +255,11 @@ class drawn_node {
     core::came facts;
     phase at = phase::here;
     core::worker on = 0;
-    bool is_blocked = false, has_answer = false, limited = false;
+    bool is_blocked = false, has_answer = false, limited = false, is_short = false;
     std::uint64_t bytes = 0;  // of the answer
     int ends = 0;
   };
-  enum class kind { wait_over, deadline, runs, blocked, leaves, taken, tick };
+  enum class kind { wait_over, deadline, runs, blocked, leaves, taken, tick, leaves_series };
   struct open {
     kind what;
     number call = 0;
@@ -265,7 +312,8 @@ class drawn_node {
       default:
         it.at = phase::queued;
         order_.push_back(which);
-        return act(core::ready{which});
+        it.is_short = below(2) == 0;
+        return act(core::ready{{which}, it.is_short});
     }
   }
 
@@ -290,6 +338,9 @@ class drawn_node {
       case kind::leaves:
         end(calls_.at(which));
         return act(core::answer_left{which}), true;
+      case kind::leaves_series:
+        if (!series_.empty() && series_.back() == which) leave_series(which);
+        return true;
       case kind::taken: {
         auto& bytes = under_way_[now.question.caller];
         bytes -= std::min(bytes, now.question.bytes);
@@ -325,10 +376,33 @@ class drawn_node {
     }
     open_.push_back({kind::leaves, which});
     const auto worker = std::exchange(it.on, 0);
-    workers_.at(worker) = true;
+    end_in_series(which);
+    workers_.at(worker) = std::ranges::count_if(calls_, [&](const auto& each) { return each.second.on == worker; }) == 0;
     act(core::is_free{worker, it.facts.depth});
     BOOST_TEST_REQUIRE(std::ranges::count(workers_, true, &std::pair<const core::worker, bool>::second) <=
                        static_cast<std::ptrdiff_t>(most_idle));  // PW-3
+  }
+
+  /// The next call of the series runs, if this call was the one that ran.
+  void end_in_series(number which) {
+    if (series_.empty() || series_.front() != which) return;
+    series_.pop_front();
+    if (!series_.empty()) open_.push_back({kind::runs, series_.front()});
+  }
+
+  /// The last call of the series, which does not run yet unless it is the only one, goes back into the queue.
+  void leave_series(number which) {
+    auto& it = calls_.at(which);
+    if (series_.size() == 1) {
+      if (it.is_blocked || std::erase_if(open_, [&](const open& each) { return each.what == kind::runs && each.call == which; }) == 0)
+        return;
+      workers_.at(it.on) = true;
+    }
+    series_.pop_back();
+    it.on = 0;
+    it.at = phase::queued;
+    order_.push_back(which);
+    act(core::leaves_series{{which}});
   }
 
   void act(const core::event& what) {
@@ -341,7 +415,11 @@ class drawn_node {
         require((down == nullptr || facts.caller == down->who) && (closed == nullptr || facts.context == closed->context),
                 ended->call, "is refused for another one");
       }
-    for (const auto& each : effects) std::visit([this](const auto& effect) { carry_out(effect); }, each);
+    effects_.insert(effects_.end(), effects.begin(), effects.end());
+    if (std::exchange(carries_out_, true)) return;
+    for (; !effects_.empty(); effects_.pop_front())
+      std::visit([this](const auto& effect) { carry_out(effect); }, core::effect(effects_.front()));
+    carries_out_ = false;
   }
 
   void carry_out(const core::refuse_excess_bytes& what) { require(false, what.call, "is turned away"); }
@@ -367,19 +445,29 @@ class drawn_node {
                                           first.facts.depth == line.second;
                                  }) == std::ranges::find(order_, what.call),
             what.call, "starts before an earlier one");  // PW-2
-    require(computing() < workers && begun(it.facts.depth) < most_begun && has_credit(it.facts.caller), what.call,
-            "starts too early");  // PW-1, AU-1
+    require(begun(it.facts.depth) < most_begun && has_credit(it.facts.caller), what.call, "starts too early");  // PW-1, AU-1
+    require(what.joins_series ? it.is_short && !series_.empty() : computing() < workers, what.call, "has no slot");  // PW-6, HW-5
     std::erase(order_, what.call);
     it.at = phase::runs;
-    if (!what.on && below(6) == 0) {
+    if ((!what.on && below(6) == 0) || (what.joins_series && below(10) == 0)) {
       it.at = phase::queued;  // it counts as one that has not started
       return act(core::no_worker{what.call, broken});
+    }
+    if (what.joins_series) {
+      it.on = *what.on;
+      series_.push_back(what.call);
+      if (below(3) == 0) open_.push_back({kind::leaves_series, what.call});
+      return;
     }
     it.on = what.on.value_or(last_worker_ + 1);
     require(what.on ? workers_.at(it.on) : ++last_worker_ > 0, what.call, "runs on a worker that is not idle");
     workers_[it.on] = false;
     were_needed_.insert(it.on);
     open_.push_back({kind::runs, what.call});
+    if (core_.has_series() || below(2) == 0) return;
+    series_ = {what.call};
+    if (below(4) == 0) open_.push_back({kind::leaves_series, what.call});
+    act(core::begins_series{what.call, it.on});
   }
   void carry_out(const core::refuse& what) {
     auto& it = calls_.at(what.call);
@@ -410,8 +498,10 @@ class drawn_node {
     return result;
   }
   std::size_t computing() const {
-    return static_cast<std::size_t>(
-      std::ranges::count_if(calls_, [](const auto& each) { return each.second.on != 0 && !each.second.is_blocked; }));
+    return static_cast<std::size_t>(std::ranges::count_if(calls_, [this](const auto& each) {
+      const bool waits_in_series = std::ranges::find(series_, each.first) != series_.end() && series_.front() != each.first;
+      return each.second.on != 0 && !each.second.is_blocked && !waits_in_series;
+    }));
   }
   std::size_t begun(std::size_t depth) const {
     return static_cast<std::size_t>(
@@ -448,6 +538,9 @@ class drawn_node {
   core::worker last_worker_ = 0;
   std::map<number, call> calls_;
   std::vector<number> order_;             // queued calls, as they became ready
+  std::deque<number> series_;             // its first call runs
+  std::deque<core::effect> effects_;      // in the order in which the desk carries them out
+  bool carries_out_ = false;
   std::map<core::worker, bool> workers_;  // whether they are idle
   bool ticks_ = false;
   std::set<core::worker> were_needed_;          // since the last tick

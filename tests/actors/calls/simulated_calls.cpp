@@ -231,7 +231,7 @@ void simulated_calls::look_at(std::size_t where, taken::number which) {
       on(where, taken::held{which});
       return network_.after(where, below(50 * ms), [this, where, which] { on(where, taken::wait_over{which}); });
     default:
-      return on(where, taken::ready{which});
+      return on(where, taken::ready{{which}, below(2) == 0});
   }
 }
 
@@ -249,12 +249,28 @@ void simulated_calls::carry_out(std::size_t where, const taken::limit& what) {
 void simulated_calls::carry_out(std::size_t where, const taken::start& what) {
   auto& here = at(where);
   auto& call = here.foreign.at(what.call);
+  if (what.joins_series) {
+    call.on = *what.on;
+    here.behind.push_back(what.call);
+    const auto runs = here.foreign.find(here.runs_in_series);
+    if (runs != here.foreign.end() && runs->second.is_blocked) network_.after(where, 0, [this, where] { leave_series(where); });
+    return;
+  }
   if (!what.on && below(50) == 0) return on(where, taken::no_worker{what.call, why(errc::function_failed)});
   call.on = what.on ? *what.on : ++here.last;
   expect(!what.on || here.workers.at(call.on), where, "a call runs on a worker that is not idle");
   here.workers[call.on] = false;
   counts_.workers = std::max(counts_.workers, here.workers.size());
   compute(where, what.call);
+  if (here.served.has_series() || below(2) == 0) return;
+  here.series = call.on;
+  here.runs_in_series = what.call;
+  on(where, taken::begins_series{what.call, call.on});
+}
+
+/// The call of the series that runs takes long, so that the others leave the series.
+void simulated_calls::leave_series(std::size_t where) {
+  for (const auto each : std::exchange(at(where).behind, {})) on(where, taken::leaves_series{{each}});
 }
 
 void simulated_calls::compute(std::size_t where, taken::number which) {
@@ -273,6 +289,7 @@ void simulated_calls::go_on(std::size_t where, taken::number which, bool is_well
   if (call.nested > 0 && clock_.now_ns() < call.deadline_ns) {
     --call.nested;
     call.is_blocked = true;
+    if (call.on == here.series) network_.after(where, below(ms), [this, where] { leave_series(where); });
     on(where, taken::is_blocked{});
     return make_call(where, call.facts.depth + 1, call.deadline_ns, which);
   }
@@ -288,6 +305,11 @@ void simulated_calls::go_on(std::size_t where, taken::number which, bool is_well
   here.workers.at(worker) = true;
   is_well&& is_counted&& below(3) == 0 ? network_.after(where, below(20 * ms), leaves) : leaves();
   on(where, taken::is_free{worker, depth});
+  if (worker != here.series || here.behind.empty()) return;
+  here.workers.at(worker) = false;
+  here.runs_in_series = here.behind.front();
+  here.behind.pop_front();
+  compute(where, here.runs_in_series);
 }
 
 /// The call is over here.

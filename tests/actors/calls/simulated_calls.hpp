@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,6 +91,9 @@ class simulated_calls {
     std::map<taken::number, foreign_call> foreign;
     std::map<std::size_t, node_id> up;
     std::map<taken::worker, bool> workers;  // whether they are idle
+    taken::worker series = 0;               // on which calls run one after another
+    taken::number runs_in_series = 0;
+    std::deque<taken::number> behind;  // calls of the series that do not run yet
     std::map<std::tuple<object_id, std::uint32_t, node_id>, made::number>
       order;  // the last call on an object, of a depth and a caller
     std::uint64_t last = 0;
@@ -122,6 +126,7 @@ class simulated_calls {
   void carry_out(std::size_t where, const taken::ask_taken& what);
   void came(std::size_t where, foreign_call call);
   void look_at(std::size_t where, taken::number which);
+  void leave_series(std::size_t where);
   void compute(std::size_t where, taken::number which);
   void go_on(std::size_t where, taken::number which, bool is_well);
   void end(std::size_t where, made::number which, bool is_well);

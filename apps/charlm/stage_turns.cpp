@@ -14,11 +14,12 @@ constexpr auto index_of(stage_work what) { return static_cast<std::size_t>(what)
 
 }  // namespace
 
-/// The waiting work that comes next; the end if there is none that may begin.
+/// The waiting work that comes next; the end if there is none that may begin. Weights of the micro-batch that works come before
+/// those of others.
 std::vector<stage_turns::waiter>::iterator stage_turns::next() {
   const bool may_hold = forwards_ < limits_.forwards && held_ < limits_.micro_batches;
-  const auto order = [&](const waiter& each) {
-    return std::tuple(each.what == stage_work::forward && !may_hold, each.what, each.of->number_);
+  const auto order = [may_hold, works_for = works_for_](const waiter& each) {
+    return std::tuple(each.what == stage_work::forward && !may_hold, each.what, each.of != works_for, each.of->number_);
   };
   const auto first =
     std::min_element(waiting_.begin(), waiting_.end(), [&](const waiter& a, const waiter& b) { return order(a) < order(b); });
@@ -27,8 +28,14 @@ std::vector<stage_turns::waiter>::iterator stage_turns::next() {
 
 /// Gives the next turn, if the stage does not work.
 void stage_turns::begin_next() {
-  const auto first = next();
-  if (works_for_ != nullptr || first == waiting_.end()) return;
+  if (works_for_ == nullptr) begin(next());
+}
+
+void stage_turns::begin(std::vector<waiter>::iterator first) {
+  if (first == waiting_.end()) {
+    works_for_ = nullptr;
+    return;
+  }
   works_for_ = first->of;
   work_ = first->what;
   if (work_ == stage_work::forward) {
@@ -90,13 +97,12 @@ void stage_turns::micro_batch::end(stage_work what) {
   if (what != stage_work::forward && --parts_ == 0) --of_->held_;
   // Another micro-batch's weights would take a thread that has to wake.
   const auto next = of_->next();
-  if (what == stage_work::weights && parts_ > 0 && (next == of_->waiting_.end() || next->what == stage_work::weights)) {
-    keeps_turn_ = true;
+  const bool has_rest = what == stage_work::weights && parts_ > 0;
+  keeps_turn_ = has_rest && (next == of_->waiting_.end() || (next->what == stage_work::weights && next->of != this));
+  if (keeps_turn_)
     of_->turn_begun_ = of_->last_ended_;
-    return;
-  }
-  of_->works_for_ = nullptr;
-  of_->begin_next();
+  else
+    of_->begin(next);
 }
 
 void stage_turns::micro_batch::expect_weights() {

@@ -33,7 +33,8 @@ enum class stage_work : std::uint8_t { backward, forward, weights };
 /// go on meanwhile.
 ///   TG-1  a stage does one piece of work at a time.
 ///   TG-2  of the work that waits, a backward for inputs comes first, then the forward of the lowest micro-batch if the stage
-///         may hold another one, then gradients of weights, all of a micro-batch unless other work comes.
+///         may hold another one, then gradients of weights, all of a micro-batch unless other work comes. Gradients of several
+///         weights of a micro-batch may wait at once.
 ///   TG-3  a stage holds at most as many micro-batches as limits_of() says.
 ///   TG-4  a micro-batch that ends early, for example with its graph after an error, gives back its turn and its place.
 class stage_turns {
@@ -58,6 +59,7 @@ class stage_turns {
 
   std::vector<waiter>::iterator next() TROUPE_REQUIRES(mutex_);
   void begin_next() TROUPE_REQUIRES(mutex_);
+  void begin(std::vector<waiter>::iterator first) TROUPE_REQUIRES(mutex_);
 
   const stage_limits limits_;
   checked_mutex mutex_;

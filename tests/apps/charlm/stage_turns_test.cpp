@@ -87,6 +87,24 @@ BOOST_AUTO_TEST_CASE(weights_of_a_micro_batch_follow_each_other_unless_other_wor
   BOOST_TEST(last.ready());
 }
 
+// Workers of a pass compute gradients of several weights at once.
+BOOST_AUTO_TEST_CASE(weights_of_a_micro_batch_that_wait_at_once_all_get_turns) {  // TG-2
+  stage_of_a_pipeline stage(schedule::zero_bubble, {0, 3}, 2);
+  for (const std::size_t number : {0, 1}) {
+    for (int layer = 0; layer < 2; ++layer) stage[number].expect_weights();
+    stage.run(number, work::forward);
+    stage.run(number, work::backward);
+  }
+  const auto first = stage[1].ask(work::weights);
+  const auto second = stage[1].ask(work::weights);
+  const auto lower = stage[0].ask(work::weights);
+  BOOST_TEST((first.ready() && !second.ready()));
+  stage[1].end(work::weights);
+  BOOST_TEST((second.ready() && !lower.ready()));
+  stage[1].end(work::weights);
+  BOOST_TEST(lower.ready());
+}
+
 BOOST_AUTO_TEST_CASE(one_forward_one_backward_holds_as_many_as_stages_are_left) {  // TG-3
   for (std::int64_t index = 0; index < 3; ++index) {
     stage_of_a_pipeline stage(schedule::one_forward_one_backward, {index, 3}, 5);

@@ -127,10 +127,13 @@ void stage::check_input(const at::Tensor& input) const {
     c10::str("stage ", position_.index + 1, " of ", position_.count, " expected ", wanted, ", but got ", got));
 }
 
-at::Tensor stage::forward(const at::Tensor& input, const linear_function& linear) {
+at::Tensor stage::forward(const at::Tensor& input, const linear_function& linear, const enter_function& enter) {
   check_input(input);
-  auto x = input.to(device_);
-  if (position_.index == 0) x = at::embedding(token_table_, x) + position_table_.narrow(0, 0, x.size(1));
+  std::vector<at::Tensor> first{input};
+  if (position_.index == 0) first = {token_table_, position_table_};
+  if (enter) first = enter(first);
+  auto x = position_.index == 0 ? at::embedding(first[0], input.to(device_)) + first[1].narrow(0, 0, input.size(1))
+                                : first[0].to(device_);
   for (const auto& each : blocks_) x = static_cast<block&>(*each).forward(x, linear);
   if (position_.index + 1 == position_.count)
     x = linear(at::layer_norm(x, {shape_.width}, norm_weight_, norm_bias_), head_weight_, head_bias_);

@@ -24,6 +24,9 @@ struct stage_position {
 using linear_function = std::function<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
 at::Tensor whole_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias);
 
+/// Returns tensors that a stage uses in place of these: its input or, in the first stage, its tables.
+using enter_function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+
 /// One stage of the transformer. The first stage takes tokens [windows, context] of int64. Between stages go hidden values
 /// [windows, context, width]. The last stage gives logits [windows, context, vocabulary].
 ///   SG-1  stages with the same seed have the same parameters, however many stages there are: `count` stages in a row are the
@@ -35,7 +38,8 @@ class stage : public torch::nn::Module {
  public:
   stage(const model_shape& shape, stage_position position, std::uint64_t seed, c10::Device device = c10::kCPU);
 
-  at::Tensor forward(const at::Tensor& input, const linear_function& linear = whole_linear);
+  /// `enter`: null, or called once, before all other work.
+  at::Tensor forward(const at::Tensor& input, const linear_function& linear = whole_linear, const enter_function& enter = {});
 
  private:
   void check_input(const at::Tensor& input) const;

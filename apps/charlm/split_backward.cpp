@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "apps/charlm/split_backward.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
-
-#include <troupe/engine/torch_compat.hpp>
 
 namespace troupe::apps::charlm {
 
@@ -19,18 +18,26 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 using micro_batch_ptr = std::shared_ptr<stage_turns::micro_batch>;
 
-// An engine runs the ready function of the highest sequence number first.
-constexpr std::uint64_t runs_last = 0;
-
+/// Passes on the gradients of the tensors of enter(). Leads to each linear_weights too, which therefore runs later.
 class backward_ends : public Node {
  public:
-  explicit backward_ends(micro_batch_ptr turns) : Node(runs_last), turns_(std::move(turns)) {}
+  backward_ends(edge_list edges, micro_batch_ptr turns) : Node(std::move(edges)), turns_(std::move(turns)) {
+    topological_nr_ += above_weights;
+  }
   std::string name() const override { return "BackwardEnds"; }
 
+  /// To be called in the forward. libtorch allows no new edge of a function that has a parent, because the topological number
+  /// would have to grow. The topological number of this function is high enough from the start.
+  void lead_to(Edge weights) { next_edges_.push_back(std::move(weights)); }
+
  private:
-  variable_list apply(variable_list&&) override {
+  static constexpr std::uint64_t above_weights = 1 << 20;
+
+  variable_list apply(variable_list&& gradients) override {
     turns_->end(stage_work::backward);
-    return {};
+    variable_list result = std::move(gradients);
+    result.resize(num_outputs());
+    return result;
   }
 
   micro_batch_ptr turns_;
@@ -44,7 +51,7 @@ class backward_begins : public Node {
  private:
   variable_list apply(variable_list&& gradients) override {
     turns_->ask(stage_work::backward).get();
-    return {gradients[0], {}};
+    return {gradients[0]};
   }
 
   micro_batch_ptr turns_;
@@ -52,6 +59,7 @@ class backward_begins : public Node {
 
 at::Tensor rows_of(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.size(-1)}); }
 
+/// The inputs are the gradient of the layer's output, and one of backward_ends, which is never defined.
 class linear_weights : public Node {
  public:
   linear_weights(edge_list edges, const at::Tensor& input, micro_batch_ptr turns)
@@ -62,8 +70,10 @@ class linear_weights : public Node {
   void release_variables() override { input_.reset(); }
 
  private:
+  // An engine runs the ready function of the highest sequence number first.
+  static constexpr std::uint64_t runs_last = 0;
+
   variable_list apply(variable_list&& gradients) override {
-    turns_->end(stage_work::backward);
     turns_->ask(stage_work::weights).get();
     const auto rows = rows_of(gradients[0]);
     variable_list result{rows.t().mm(rows_of(input_)), rows.sum(0)};
@@ -92,25 +102,32 @@ class linear_input : public Node {
 
 }  // namespace
 
-at::Tensor with_turns(const at::Tensor& output, const micro_batch_ptr& turns) {
-  auto ends = engine::make_node<backward_ends>(turns);
-  ends->add_input_metadata(output);
-  auto begins = engine::make_node<backward_begins>(
-    edge_list{torch::autograd::impl::gradient_edge(output), Edge(std::move(ends), 0)}, turns);
-  auto result = output.detach();
-  torch::autograd::set_history(result, begins);
-  return result;
+std::vector<at::Tensor> split_backward::enter(const std::vector<at::Tensor>& tensors) {
+  edge_list edges;
+  for (const auto& each : tensors) edges.push_back(torch::autograd::impl::gradient_edge(each));
+  ends_ = engine::make_node<backward_ends>(std::move(edges), turns_);
+  variable_list entered;
+  for (const auto& each : tensors) torch::autograd::set_history(entered.emplace_back(each.detach()), ends_);
+  return entered;
 }
 
-at::Tensor split_linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-                        const micro_batch_ptr& turns) {
+at::Tensor split_backward::linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  if (!ends_) throw std::logic_error("expected a call of split_backward::enter before split_backward::linear");
   auto output = at::linear(input.detach(), weight.detach(), bias.detach());
-  auto weights = engine::make_node<linear_weights>(torch::autograd::collect_next_edges(weight, bias), input, turns);
+  auto weights = engine::make_node<linear_weights>(torch::autograd::collect_next_edges(weight, bias), input, turns_);
   weights->add_input_metadata(output);
+  static_cast<backward_ends&>(*ends_).lead_to({weights, weights->add_input_metadata(Node::undefined_input())});
   auto function = engine::make_node<linear_input>(
     edge_list{torch::autograd::impl::gradient_edge(input), Edge(std::move(weights), 0)}, input, weight);
   torch::autograd::set_history(output, function);
   return output;
+}
+
+at::Tensor split_backward::leave(const at::Tensor& output) {
+  auto begins = engine::make_node<backward_begins>(edge_list{torch::autograd::impl::gradient_edge(output)}, turns_);
+  auto result = output.detach();
+  torch::autograd::set_history(result, begins);
+  return result;
 }
 
 }  // namespace troupe::apps::charlm

@@ -66,22 +66,23 @@ class stage_module : public module {
     const at::AutoGradMode graph{method == "forward"};
     auto input = arguments.tensors[0];
     if (position_.index > 0) input = previous_->call(method, {input}, arguments.values).get().tensor(0);
-    if (method == "evaluate" || order_ == schedule::dataflow) return {{output_of(input, arguments, whole_linear)}};
+    if (method == "evaluate" || order_ == schedule::dataflow) return {{output_of(input, arguments)}};
     const auto number = get<std::int64_t>(arguments.values, "micro_batch");
     const auto turns = std::make_shared<stage_turns::micro_batch>(turns_, number);
     turns->ask(stage_work::forward).get();
-    const auto linear = [&](const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-      return split_linear(x, weight, bias, turns);
-    };
-    auto output = output_of(input, arguments, order_ == schedule::zero_bubble ? linear_function(linear) : whole_linear);
-    output = with_turns(output, turns);
+    split_backward backward(turns);
+    const auto linear = [&](const auto& x, const auto& weight, const auto& bias) { return backward.linear(x, weight, bias); };
+    auto output = output_of(input, arguments, order_ == schedule::zero_bubble ? linear_function(linear) : whole_linear,
+                            [&](const auto& tensors) { return backward.enter(tensors); });
+    output = backward.leave(output);
     turns->end(stage_work::forward);
     return {{output}};
   }
 
   /// The hidden values; of the last stage the loss.
-  at::Tensor output_of(const at::Tensor& input, const call_arguments& arguments, const linear_function& linear) {
-    const auto output = stage_->forward(input, linear);
+  at::Tensor output_of(const at::Tensor& input, const call_arguments& arguments, const linear_function& linear = whole_linear,
+                       const enter_function& enter = {}) {
+    const auto output = stage_->forward(input, linear, enter);
     if (!is_last()) return output;
     return character_loss(output, arguments.tensors[1], get<double>(arguments.values, "share")).cpu();
   }

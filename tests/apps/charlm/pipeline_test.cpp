@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,9 +48,10 @@ recipe cut_into(std::int64_t micro_batches, schedule order = recipe{}.order) {
 constexpr schedule all_schedules[] = {schedule::dataflow, schedule::gpipe, schedule::one_forward_one_backward,
                                       schedule::zero_bubble};
 
-troupe::settings named(const std::string& name) {
+troupe::settings named(const std::string& name, std::size_t pass_workers = 0) {
   troupe::settings options;
   options.name = name;
+  options.pass_workers = pass_workers;
   return options;
 }
 
@@ -105,7 +107,9 @@ class noting_stage : public troupe::module {
 };
 
 struct cluster {
-  explicit cluster(noting_stage::listener note = [](int, const std::string&) {}) {
+  explicit cluster(
+    noting_stage::listener note = [](int, const std::string&) {}, std::size_t pass_workers = 0)
+      : one(named("one", pass_workers)), two(named("two", pass_workers)) {
     for (troupe::node* each : {&one, &two})
       troupe::add_module_type(
         *each, stage_type, [note](const troupe::attributes& values) { return std::make_shared<noting_stage>(values, note); });
@@ -115,8 +119,8 @@ struct cluster {
   std::vector<troupe::peer> stages() { return {driver.peer("one"), driver.peer("two")}; }
 
   troupe::node driver{named("driver")};
-  troupe::node one{named("one")};
-  troupe::node two{named("two")};
+  troupe::node one;
+  troupe::node two;
 };
 
 }  // namespace
@@ -152,26 +156,46 @@ BOOST_AUTO_TEST_CASE(stages_hold_what_the_schedule_says) {
     }
 }
 
+namespace {
+
+/// Trains for some steps on nodes, and checks the gradients of each. The losses.
+std::vector<double> verified_losses(schedule order, const model_shape& shape, std::int64_t steps,
+                                    std::size_t pass_workers = 0) {
+  const auto windows = some_windows(6);
+  cluster nodes([](int, const std::string&) {}, pass_workers);
+  const auto how = cut_into(6, order);
+  pipeline trained(nodes.driver, nodes.stages(), shape, how);
+  whole_model alone(shape, 2, how.seed);
+  verification verified;
+  std::vector<double> losses;
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    copy_parameters(trained.parameters(), alone);
+    const auto result = trained.train_step(windows, 1e-2, true);
+    verified.check(alone, windows, trained.micro_batch_sizes(), step, {"one", "two"}, result.gradients);
+    losses.push_back(result.loss);
+  }
+  BOOST_TEST(verified.steps() == steps);
+  return losses;
+}
+
+}  // namespace
+
 // PI-2: the bits of a sum of six gradients depend on the order of the gradients.
 BOOST_AUTO_TEST_CASE(each_schedule_has_the_bits_of_a_single_process) {
   at::set_num_threads(1);
-  const auto windows = some_windows(6);
-  std::vector<double> losses;
-  for (const auto order : all_schedules) BOOST_TEST_CONTEXT(to_text(order)) {
-      cluster nodes;
-      const auto how = cut_into(6, order);
-      pipeline trained(nodes.driver, nodes.stages(), small, how);
-      whole_model alone(small, 2, how.seed);
-      verification verified;
-      for (std::int64_t step = 1; step <= 3; ++step) {
-        copy_parameters(trained.parameters(), alone);
-        const auto result = trained.train_step(windows, 1e-2, true);
-        verified.check(alone, windows, trained.micro_batch_sizes(), step, {"one", "two"}, result.gradients);
-        losses.push_back(result.loss);
-      }
-      BOOST_TEST(verified.steps() == 3);
-      for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(losses[losses.size() - 3 + i] == losses[i]);
-    }
+  const auto expected = verified_losses(schedule::dataflow, small, 3);
+  for (const auto order : all_schedules)
+    BOOST_TEST_CONTEXT(to_text(order)) BOOST_TEST((verified_losses(order, small, 3) == expected));
+}
+
+// PI-2: functions of all micro-batches that a stage holds run on its workers at once.
+BOOST_AUTO_TEST_CASE(each_schedule_has_the_bits_of_a_single_process_with_workers_too) {
+  at::set_num_threads(1);
+  auto shape = small;
+  shape.width = 64;
+  const auto expected = verified_losses(schedule::dataflow, shape, 5);
+  for (const auto order : all_schedules)
+    BOOST_TEST_CONTEXT(to_text(order)) BOOST_TEST((verified_losses(order, shape, 5, 2) == expected));
 }
 
 // TG-4: the micro-batches of the failed step give back their places in the stages.

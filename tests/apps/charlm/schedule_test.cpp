@@ -9,7 +9,7 @@ using boost::test_tools::tolerance;
 BOOST_AUTO_TEST_SUITE(schedules_of_a_pipeline)
 
 BOOST_AUTO_TEST_CASE(each_schedule_has_a_name) {
-  for (const auto each : {schedule::gpipe, schedule::one_forward_one_backward, schedule::zero_bubble})
+  for (const auto each : {schedule::dataflow, schedule::gpipe, schedule::one_forward_one_backward, schedule::zero_bubble})
     BOOST_TEST((schedule_named(to_text(each)) == each));
   BOOST_TEST(!schedule_named("interleaved"));
 }

@@ -46,7 +46,7 @@ std::string run_summary::to_json(const run_state& of) const {
     {"schedule", std::string(to_text(of.how.order))},
     {"bubble", work.span > 0 ? nlohmann::ordered_json(work.bubble()) : nlohmann::ordered_json()},
     {"bubble_by_formula", work.span > 0 ? nlohmann::ordered_json(by_formula) : nlohmann::ordered_json()},
-    {"most_micro_batches_held", most_held},
+    {"most_micro_batches_held", work.span > 0 ? nlohmann::ordered_json(most_held) : nlohmann::ordered_json()},
     {"wire", std::string(to_text(of.how.wire))},
     {"seed", of.how.seed},
     {"text", of.text_origin},

@@ -18,8 +18,8 @@ struct run_summary {
   // null).
   double tokens_per_second = 0;
   single_process_speed single_process;
-  work_times work;                      // of those steps, as in step_result
-  std::vector<std::int64_t> most_held;  // of those steps, as in step_result
+  work_times work;                      // of those steps, as in step_result; without a span (in JSON: null) for dataflow
+  std::vector<std::int64_t> most_held;  // likewise
   std::int64_t verified_steps = 0;
   std::int64_t verified_parameters = 0;
   double seconds = 0;  // time from start to end

@@ -71,6 +71,20 @@ run_state run_state::from_attributes(const attributes& values, const std::string
   return state;
 }
 
+run_state run_state::to_continue(const attributes& values, const std::string& origin) {
+  auto state = from_attributes(values, origin);
+  if (values.count("schedule") > 0) return state;
+  // Before there were schedules, several micro-batches shared a context, which summed their gradients.
+  const auto contexts = get_or<std::int64_t>(values, "contexts", 1);
+  if (contexts < state.how.micro_batches)
+    throw std::runtime_error("expected a checkpoint whose " + std::to_string(state.how.micro_batches) +
+                             " micro-batches have contexts of their own, but an older version made the one in " + origin +
+                             " with " + std::to_string(contexts) + (contexts == 1 ? " context" : " contexts") +
+                             ", and a run that goes on would sum gradients in another order, to other bits; train anew in "
+                             "another folder with --out, or go on with that version");
+  return state;
+}
+
 double run_state::fraction() const {
   const auto fraction = planned_steps > 0     ? static_cast<double>(step) / static_cast<double>(planned_steps)
                         : planned_seconds > 0 ? seconds / planned_seconds

@@ -30,6 +30,10 @@ struct run_state {
   /// Throws if the attributes are not those of a run; `origin` names the checkpoint.
   static run_state from_attributes(const attributes& values, const std::string& origin);
 
+  /// As from_attributes(), for a run that goes on. Throws also if an older version made the checkpoint and summed gradients in
+  /// another order, because the run would go on with other bits.
+  static run_state to_continue(const attributes& values, const std::string& origin);
+
   /// The part of the run that is done, 0 to 1.
   double fraction() const;
   bool finished() const { return fraction() >= 1; }

@@ -39,7 +39,7 @@ run_state planned_state(const train_options& options) {
 /// The state in a checkpoint. Options that were given have to agree with the checkpoint, except the length of the training. If
 /// an option does not agree, throws std::runtime_error that names the option.
 run_state continued_state(const train_options& options, const std::string& folder) {
-  auto state = run_state::from_attributes(objects::read_manifest(folder).about, folder);
+  auto state = run_state::to_continue(objects::read_manifest(folder).about, folder);
   const auto agree = [&](const char* name, auto given, auto kept) {
     if (options.given.count(name) == 0 || given == kept) return;
     classic_ostringstream text;

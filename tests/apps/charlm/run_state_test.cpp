@@ -3,7 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cstdint>
 #include <stdexcept>
+#include <string>
 
 #include "support/temporary_folder.hpp"
 
@@ -45,6 +47,27 @@ BOOST_AUTO_TEST_CASE(a_state_comes_back_from_its_attributes) {
   before_runs_had_names.erase("run");
   BOOST_TEST(run_state::from_attributes(before_runs_had_names, "here").run.size() == 16u);
   BOOST_CHECK_EXCEPTION(run_state::from_attributes({}, "here"), std::runtime_error, says({"here", "another program"}));
+}
+
+// A checkpoint of an older version, with the option `contexts`, sums gradients as dataflow does only with a context for each
+// micro-batch.
+BOOST_AUTO_TEST_CASE(a_run_with_sums_in_another_order_does_not_go_on) {
+  run_state state;
+  state.run = "0123456789abcdef";
+  state.how.micro_batches = 12;
+  auto values = state.to_attributes();
+  BOOST_TEST((run_state::to_continue(values, "here").to_attributes() == values));
+  values.erase("schedule");
+  for (const std::int64_t contexts : {1, 2, 11}) {
+    values["contexts"] = contexts;
+    BOOST_CHECK_EXCEPTION(run_state::to_continue(values, "here"), std::runtime_error,
+                          says({"expected", "12 micro-batches", "here", std::to_string(contexts) + " context", "--out"}));
+    BOOST_TEST(run_state::from_attributes(values, "here").how.micro_batches == 12);  // its model can be used
+  }
+  for (const std::int64_t contexts : {12, 13}) {
+    values["contexts"] = contexts;
+    BOOST_CHECK_NO_THROW(run_state::to_continue(values, "here"));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,11 +29,15 @@ std::uint64_t lowest_topological_number(const torch::autograd::edge_list& inputs
 }  // namespace
 
 std::uint32_t plan::find(const torch::autograd::Node& function) const {
-  const std::uint32_t known = numbers_.find(&function, none);
-  if (known != none || numbers_all_) return known;
-  const auto is_it = [&](const vertex& each) { return each.function == &function; };
-  const auto found = std::find_if(vertices.begin(), vertices.end(), is_it);
-  return found == vertices.end() ? none : static_cast<std::uint32_t>(found - vertices.begin());
+  if (!finds_all_.load(std::memory_order_acquire)) number_all();
+  return numbers_.find(&function, none);
+}
+
+void plan::number_all() const {
+  const std::lock_guard lock(numbering_);
+  if (finds_all_.load(std::memory_order_relaxed)) return;
+  for (std::uint32_t i = 0; i < vertices.size(); ++i) numbers_.insert(vertices[i].function).index = i;
+  finds_all_.store(true, std::memory_order_release);
 }
 
 inline std::uint32_t plan::append(torch::autograd::Node* function, std::uint32_t rank) {
@@ -75,6 +79,7 @@ void plan::build(const torch::autograd::edge_list& root_edges, const std::vector
   if (order != nullptr)
     for (vertex& each : vertices) each.rank = order->rank(*each.function);
   if (!inputs.empty()) prune(inputs, capturing);
+  finds_all_.store(numbers_all_, std::memory_order_relaxed);
 }
 
 void plan::add_sends(const std::vector<send_source>& sources, std::uint64_t lowest) {

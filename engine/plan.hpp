@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include <torch/csrc/autograd/edge.h>
@@ -23,6 +25,8 @@ class recording_order;
 ///         source that reaches it: the roots come first, then the sends in ascending rank.
 ///   PL-4  each function is one vertex. The walk looks up the numbers only of functions to which several pointers lead: every
 ///         edge and root has a pointer, so the walk meets all other functions once.
+///   PL-5  a question of find() costs as much in a large graph as in a small one, except for the first question. A plan that is
+///         never asked does not number its functions.
 class plan {
  public:
   static constexpr std::uint32_t none = 0xffffffff;
@@ -75,8 +79,8 @@ class plan {
   void build(const torch::autograd::edge_list& roots, const std::vector<send_source>& sends,
              const torch::autograd::edge_list& inputs, bool capturing, const recording_order* order);
 
-  /// Returns the vertex of a function; `none` if build() did not find the function. Without inputs, the call may look at every
-  /// vertex.
+  /// Returns the vertex of a function; `none` if build() did not find the function. Any thread may ask, while none builds. The
+  /// first question of a plan without inputs numbers all functions (PL-5).
   std::uint32_t find(const torch::autograd::Node& function) const;
 
   /// Returns the bytes of memory that the plan holds.
@@ -99,8 +103,12 @@ class plan {
   void prune(const torch::autograd::edge_list& inputs, bool capturing);
   void mark_ancestors(std::vector<std::uint32_t> marked);
 
-  node_map numbers_;  // of the functions that build() may meet again; with inputs, of all functions
-  bool numbers_all_ = false;
+  void number_all() const;
+
+  mutable node_map numbers_;                    // of the functions that build() may meet again; with inputs, of all functions
+  bool numbers_all_ = false;                    // build() numbers all functions
+  mutable std::atomic<bool> finds_all_{false};  // all functions are numbered
+  mutable std::mutex numbering_;
   std::size_t walked_ = 0;  // the number of vertices whose edges are known
 };
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -89,6 +93,59 @@ BOOST_AUTO_TEST_CASE(every_function_is_one_vertex_and_is_found) {
     BOOST_TEST(graph.vertices[0].missing == 2u);
     for (std::uint32_t i = 0; i < graph.vertices.size(); ++i) BOOST_TEST(graph.find(*graph.vertices[i].function) == i);
     BOOST_TEST(graph.find(*edge_of(leaf()).function) == plan::none);
+  }
+}
+
+namespace {
+
+/// A plan over a chain of functions to which one pointer leads each, and the functions.
+struct plan_of_chain {
+  explicit plan_of_chain(int length) {
+    for (int i = 0; i < length; ++i) end = end.exp();
+    graph.build({edge_of(end)}, {}, {}, false, nullptr);
+    for (const auto& each : graph.vertices) functions.push_back(each.function);
+  }
+  at::Tensor end = leaf();
+  plan graph;
+  std::vector<const torch::autograd::Node*> functions;
+};
+
+}  // namespace
+
+// PL-5: the plan has forgotten its functions by the second question, so this question cannot look at one vertex after the other.
+BOOST_AUTO_TEST_CASE(only_the_first_question_looks_at_all_vertices) {
+  plan_of_chain made(1000);
+  const std::size_t unasked = made.graph.memory();
+  BOOST_TEST(made.graph.find(*made.functions.back()) == made.functions.size() - 1);
+  BOOST_TEST(made.graph.memory() > unasked);
+  for (auto& each : made.graph.vertices) each.function = nullptr;
+  for (std::size_t i = 0; i < made.functions.size(); ++i) BOOST_TEST(made.graph.find(*made.functions[i]) == i);
+  BOOST_TEST(made.graph.find(*edge_of(leaf()).function) == plan::none);
+}
+
+// PL-5
+BOOST_AUTO_TEST_CASE(a_plan_that_is_built_again_numbers_its_new_functions) {
+  plan_of_chain made(3);
+  made.graph.find(*made.functions[0]);
+  const auto other = leaf().sin().cos();
+  made.graph.build({edge_of(other)}, {}, {}, false, nullptr);
+  BOOST_TEST(made.graph.find(*made.functions[0]) == plan::none);
+  for (std::uint32_t i = 0; i < made.graph.vertices.size(); ++i)
+    BOOST_TEST(made.graph.find(*made.graph.vertices[i].function) == i);
+}
+
+// PL-5
+BOOST_AUTO_TEST_CASE(several_threads_may_ask_first) {
+  for (int round = 0; round < 20; ++round) {
+    const plan_of_chain made(200);
+    std::atomic<int> wrong{0};
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread)
+      threads.emplace_back([&] {
+        for (std::size_t i = 0; i < made.functions.size(); ++i) wrong += made.graph.find(*made.functions[i]) == i ? 0 : 1;
+      });
+    threads.clear();
+    BOOST_TEST(wrong == 0);
   }
 }
 

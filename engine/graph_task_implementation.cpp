@@ -5,14 +5,20 @@
 #include <utility>
 
 #include <troupe/engine/recv_backward.hpp>
+#include <troupe/engine/spare_of_thread.hpp>
 
 namespace troupe::engine {
 
 namespace {
 
 constexpr std::size_t most_bytes_to_keep = std::size_t{8} << 20;
-thread_local std::unique_ptr<workspace> spare;
-constinit thread_local void* spare_task = nullptr;
+
+struct free_memory {
+  void operator()(void* memory) const noexcept { ::operator delete(memory); }
+};
+
+using spare_workspace = spare_of_thread<workspace>;
+using memory_of_task = spare_of_thread<void, free_memory>;
 
 }  // namespace
 
@@ -33,26 +39,24 @@ std::vector<message_id> reach_walk::operator()(const plan& graph, std::vector<st
   return recvs;
 }
 
-std::unique_ptr<workspace> workspace::acquire() { return spare ? std::move(spare) : std::make_unique<workspace>(); }
+std::unique_ptr<workspace> workspace::acquire() {
+  if (auto* const kept = spare_workspace::take()) return std::unique_ptr<workspace>(kept);
+  return std::make_unique<workspace>();
+}
 
 void workspace::give_back(std::unique_ptr<workspace> used) noexcept {
   used->slots.clear();
   used->inputs.clear();
   used->ready.clear();
-  if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep) spare = std::move(used);
+  if (used->graph.memory() + used->slots.capacity() * sizeof(at::Tensor) <= most_bytes_to_keep)
+    spare_workspace::keep(used.release());
 }
 
 void* graph_task::implementation::operator new(std::size_t size) {
-  static thread_local const struct at_threads_end {
-    ~at_threads_end() { ::operator delete(std::exchange(spare_task, nullptr)); }
-  } owner;
-  static_cast<void>(owner);
-  void* const kept = std::exchange(spare_task, nullptr);
+  void* const kept = memory_of_task::take();
   return kept != nullptr ? kept : ::operator new(size);
 }
 
-void graph_task::implementation::operator delete(void* memory) noexcept {
-  ::operator delete(std::exchange(spare_task, memory));
-}
+void graph_task::implementation::operator delete(void* memory) noexcept { memory_of_task::keep(memory); }
 
 }  // namespace troupe::engine

@@ -12,6 +12,8 @@
 #include <c10/core/impl/PythonDispatcherTLS.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
+#include <troupe/engine/spare_of_thread.hpp>
+
 namespace troupe::engine {
 
 using at::functionalization::impl::getFunctionalizationReapplyViewsTLS;
@@ -30,8 +32,6 @@ std::uintptr_t identity(const c10::SafePyObject& object) {
 std::uintptr_t identity(const void* object) { return reinterpret_cast<std::uintptr_t>(object); }
 
 }  // namespace
-
-constinit thread_local thread_state_keeper::state* thread_state_keeper::spare = nullptr;
 
 thread_state_keeper::state::state()
     : keys(c10::impl::raw_local_dispatch_key_set),
@@ -84,19 +84,11 @@ void thread_state_keeper::state::set_back() const {
   c10::impl::_force_tls_local_dispatch_key_set(noted_keys);
 }
 
-// Noting a state takes longer than checking that nothing has changed since. Therefore each thread keeps a state for its next
-// keeper. `spare` is a plain pointer, because each use of a thread-local object with a destructor first checks whether the
-// object exists.
+// Noting a state takes longer than checking that nothing has changed since.
 thread_state_keeper::state& thread_state_keeper::claim_state() {
-  if (state* const kept = std::exchange(spare, nullptr)) return *kept;
-  static thread_local const struct at_threads_end {
-    ~at_threads_end() { delete std::exchange(spare, nullptr); }
-  } owner;
-  static_cast<void>(owner);
-  return *new state();
+  state* const kept = spare_of_thread<state>::take();
+  return kept != nullptr ? *kept : *new state();
 }
-
-void thread_state_keeper::give_back(state& used) noexcept { delete std::exchange(spare, &used); }
 
 thread_state_keeper::thread_state_keeper() : state_(claim_state()), types_(types_now()) {
   if (state_.is_changed()) state_.note();
@@ -108,7 +100,7 @@ thread_state_keeper::thread_state_keeper() : state_(claim_state()), types_(types
 
 thread_state_keeper::~thread_state_keeper() {
   if (is_changed() || types_now() != types_) set_back();
-  give_back(state_);
+  spare_of_thread<state>::keep(&state_);
 }
 
 thread_state_keeper::autocast_types thread_state_keeper::types_now() {

@@ -112,9 +112,7 @@ class thread_state_keeper {
     c10::ScalarType cuda;
   };
 
-  static thread_local state* spare;
   static state& claim_state();
-  static void give_back(state& used) noexcept;
   static autocast_types types_now();
 
   bool is_changed() const { return state_.is_changed() || (whole_ && contents() != contents_); }

@@ -2,11 +2,13 @@
 #include <troupe/engine/thread_state.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <troupe/engine/backward.hpp>
+#include <troupe/engine/graph_task.hpp>
 
 #include "engine/both_ways.hpp"
 #include "engine/drop_in/both_engines.hpp"
@@ -347,6 +350,21 @@ BOOST_AUTO_TEST_CASE(with_workers_each_function_finds_the_callers_state) {
     BOOST_TEST(pass(workers) == 0);  // measures what functions cost
     BOOST_TEST(pass(workers) == 0);
   }
+}
+
+// KO-1: tasks come from one thread, and each ends on another thread, which runs no pass.
+BOOST_AUTO_TEST_CASE(a_thread_that_only_destroys_tasks_leaves_no_memory_behind) {
+  constexpr std::ptrdiff_t count = 100;
+  const auto destroy_elsewhere = [] {
+    troupe::engine::graph_task_settings settings;
+    settings.roots = {torch::autograd::impl::gradient_edge(leaf() * 2)};
+    settings.root_gradients = {at::ones({2})};
+    std::thread([task = troupe::engine::graph_task(std::move(settings))] {}).join();
+  };
+  destroy_elsewhere();
+  const auto before = troupe::testing::blocks_alive();
+  for (std::ptrdiff_t i = 0; i < count; ++i) destroy_elsewhere();
+  BOOST_TEST(troupe::testing::blocks_alive() - before < count / 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "allocation_count.hpp"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -12,6 +14,7 @@ namespace {
 
 thread_local bool counting = false;
 thread_local std::size_t counted = 0;
+std::atomic<std::ptrdiff_t> alive{0};
 
 void count(std::size_t bytes) noexcept {
   if (counting) counted += bytes;
@@ -48,16 +51,26 @@ std::size_t allocation_count::bytes() const noexcept { return counted; }
 
 void* allocate(std::size_t bytes) {
   count(bytes);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) {
+    alive.fetch_add(1, std::memory_order_relaxed);
+    return memory;
+  }
   throw std::bad_alloc{};
 }
+
+void release(void* memory) noexcept {
+  if (memory != nullptr) alive.fetch_sub(1, std::memory_order_relaxed);
+  std::free(memory);
+}
+
+std::ptrdiff_t blocks_alive() noexcept { return alive.load(std::memory_order_relaxed); }
 
 }  // namespace troupe::testing
 
 // The operators for arrays are replaced too, because a sanitizer's operators for arrays do not call the operators for objects.
 void* operator new[](std::size_t bytes) { return troupe::testing::allocate(bytes); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { troupe::testing::release(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { troupe::testing::release(memory); }
 void* operator new(std::size_t bytes) { return troupe::testing::allocate(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { troupe::testing::release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { troupe::testing::release(memory); }

@@ -17,4 +17,7 @@ class allocation_count {
   std::size_t bytes() const noexcept;
 };
 
+/// The number of blocks that operator new has given, to all threads, and that were not freed since.
+std::ptrdiff_t blocks_alive() noexcept;
+
 }  // namespace troupe::testing

@@ -326,7 +326,8 @@ bool is_traceable(torch::autograd::Node& function) noexcept try { return functio
 bool graph_task::implementation::runs_code_of_user(const plan::vertex& each) {
   torch::autograd::Node& function = *each.function;
   const bool is_of_user = each.edge_count > 0 && (each.marks & plan::source) == 0 && !is_traceable(function);
-  return is_of_user || !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() || !function.post_hooks().empty();
+  return is_of_user || !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() ||
+         !function.post_hooks().empty() || function.tensor_post_acc_grad_hooks() != nullptr;
 }
 
 void graph_task::implementation::run_shown(const std::atomic<bool>* stop) {

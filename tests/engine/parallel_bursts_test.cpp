@@ -164,6 +164,29 @@ BOOST_AUTO_TEST_CASE(say_that_more_follows_the_last_gradient_if_a_callback_waits
   }
 }
 
+// GT-11: without a table, the hook runs when the gradient is in `.grad`.
+BOOST_AUTO_TEST_CASE(run_libtorchs_callbacks_of_hooks_after_an_accumulation) {
+  struct queueing final : torch::autograd::PostAccumulateGradHook {
+    explicit queueing(int& called) : called(called) {}
+    void operator()(const at::Tensor&) override {
+      torch::autograd::Engine::get_default_engine().queue_callback([this] { ++called; });
+    }
+    int& called;
+  };
+  int called = 0;
+  const auto x = at::ones({2}).requires_grad_();
+  torch::autograd::impl::set_post_acc_grad_hooks(x, std::make_unique<queueing>(called));
+  told out;
+  graph_task_settings settings;
+  settings.roots = {torch::autograd::impl::gradient_edge(x * 2)};
+  settings.root_gradients = {at::ones({2})};
+  settings.emit_to = &out;
+  graph_task task(std::move(settings));
+  task.run();
+  BOOST_TEST(called == 1);
+  BOOST_TEST(x.grad().defined());
+}
+
 // GT-11
 BOOST_AUTO_TEST_CASE(run_libtorchs_callbacks_at_their_end_whatever_thread_queued_them) {
   threads some(2);

@@ -90,8 +90,8 @@ struct tls_session::bio_functions {
 
   static int write(BIO* of, const char* from, std::size_t bytes, std::size_t* put) {
     BIO_clear_retry_flags(of);
-    auto& unsent = session(of).unsent_;
-    if (unsent.size() - session(of).unsent_begin_ + bytes > most_unsent) return 0;
+    auto& [unsent, begin, is_kept] = session(of).unsent_;
+    if (unsent.size() - begin + bytes > most_unsent) return 0;
     try {
       unsent.insert(unsent.end(), from, from + bytes);
     } catch (const std::bad_alloc&) {
@@ -201,7 +201,7 @@ tls_session::progress tls_session::fail(int result) {
                      ? refusal{reason_of(code), false, is_unproven_alert(code)}
                      : refusal{"it has ended the connection in the handshake of TLS", true};
   state_ = is_proven() ? state::broken : state::refused;
-  flush();  // sends the alert that tells the other end
+  send_unsent();  // sends the alert that tells the other end
   ERR_clear_error();
   return progress::failed;
 }
@@ -275,7 +275,8 @@ ssize_t tls_session::write(const char* from, std::size_t bytes, bool goes_on) {
     return -1;
   }
   records_ += (taken + SSL3_RT_MAX_PLAIN_LENGTH - 1) / SSL3_RT_MAX_PLAIN_LENGTH;
-  send_unsent(goes_on ? MSG_MORE : 0);  // bytes that can't leave now leave later
+  unsent_.is_kept = goes_on && unsent_.records.size() <= most_kept;
+  flush();  // bytes that can't leave now leave later
   return static_cast<ssize_t>(taken);
 }
 
@@ -293,17 +294,17 @@ std::optional<refusal> prove_within(tls_session& session, int socket, std::chron
   }
 }
 
-bool tls_session::flush() { return send_unsent(0); }
+bool tls_session::flush() { return unsent_.is_kept || send_unsent(); }
 
-bool tls_session::send_unsent(int flags) {
+bool tls_session::send_unsent() {
   while (has_unsent()) {
-    const auto went =
-      ::send(end_.socket, unsent_.data() + unsent_begin_, unsent_.size() - unsent_begin_, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+    const auto went = ::send(end_.socket, unsent_.records.data() + unsent_.begin, unsent_.records.size() - unsent_.begin,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
     if (went < 0) return false;
-    unsent_begin_ += static_cast<std::size_t>(went);
+    unsent_.begin += static_cast<std::size_t>(went);
   }
-  unsent_.clear();
-  unsent_begin_ = 0;
+  unsent_.records.clear();
+  unsent_.begin = 0;
   return true;
 }
 

@@ -44,11 +44,14 @@ namespace troupe::gate {
 ///   TL-6  a call of shake_hands(), read() or peek() stops reading the socket once the socket gives fewer bytes than there is
 ///         space for. Another read would cost a system call, and find nothing. Bytes that come later make the socket readable.
 ///   TL-7  an alert of a called end that has not proven who it is may be forged. Such an alert sets `refusal::may_pass`.
+///   TL-8  up to `most_kept` bytes that more bytes follow (`goes_on`) wait for the next write(), and leave with its bytes by
+///         one system call. flush() does not send them.
 class tls_session final : public endpoint {
  public:
   enum class state { shaking, proven, refused, broken };
   enum class progress { wants_to_read, wants_to_write, proven, failed };
   static constexpr std::size_t most_taken = std::size_t{64} << 10;
+  static constexpr std::size_t most_kept = std::size_t{4} << 10;
   static constexpr std::size_t most_records = std::size_t{1} << 16;
   /// The most bytes that wait here (TL-2): `most_taken` bytes of data, and what TLS adds, such as an answer to a new key of the
   /// other end.
@@ -85,13 +88,13 @@ class tls_session final : public endpoint {
   /// As send(2) on a socket that does not block. The bytes that it takes may leave later (TL-3).
   ssize_t write(const char* from, std::size_t bytes, bool goes_on) override;
   bool flush() override;
-  bool has_unsent() const noexcept override { return unsent_begin_ < unsent_.size(); }
+  bool has_unsent() const noexcept override { return unsent_.begin < unsent_.records.size(); }
 
  private:
   struct bio_functions;
 
   bool renew_key();
-  bool send_unsent(int flags);
+  bool send_unsent();
   bool is_flooded() const;
   bool is_unproven_alert(unsigned long reason) const;
   progress fail(int result);
@@ -106,8 +109,11 @@ class tls_session final : public endpoint {
   bool has_ended_ = false;   // the socket said that the other end has closed
   bool is_drained_ = false;  // in this call the socket gave fewer bytes than there was space for
   certificates::identity other_;
-  std::vector<char> unsent_;  // records that wait for the socket
-  std::size_t unsent_begin_ = 0;
+  struct {
+    std::vector<char> records;  // that wait for the socket
+    std::size_t begin = 0;
+    bool is_kept = false;  // they wait for the next write()
+  } unsent_;
   std::size_t records_ = 0;  // records that the current key of this end has encrypted
   std::uint64_t key_updates_ = 0;
   std::uint64_t received_ = 0;        // bytes that read() has returned

@@ -176,6 +176,22 @@ BOOST_AUTO_TEST_CASE(at_most_64_KiB_wait_in_the_session) {  // TL-2
   BOOST_TEST(!both.caller->has_unsent());
 }
 
+BOOST_AUTO_TEST_CASE(a_head_that_more_bytes_follow_leaves_with_them) {  // TL-8
+  const own_cluster mine;
+  tls_pair both(of(mine.kit("a")), of(mine.kit("b")));
+  both.shake_hands();
+  BOOST_TEST(both.caller->write("head, ", 6, true) == 6);
+  BOOST_TEST(both.caller->flush());
+  BOOST_TEST(both.caller->has_unsent());
+  BOOST_TEST(read_some(*both.answering, 100).value() == "");
+  BOOST_TEST(both.caller->write("rest", 4, false) == 4);
+  BOOST_TEST(!both.caller->has_unsent());
+  BOOST_TEST(read_some(*both.answering, 100).value() == "head, rest");
+  const std::string large(tls_session::most_kept + 1, 'x');
+  BOOST_TEST(both.caller->write(large.data(), large.size(), true) == static_cast<ssize_t>(large.size()));
+  BOOST_TEST(!both.caller->has_unsent());
+}
+
 BOOST_AUTO_TEST_CASE(what_is_looked_at_stays_and_what_is_held_is_told) {
   const own_cluster mine;
   tls_pair both(of(mine.kit("a")), of(mine.kit("b")));

@@ -36,9 +36,9 @@ namespace troupe::calls {
 ///   HW-3  a call that waits or is queued is refused when its caller goes down, its context is released or its deadline passes.
 ///         A call that runs goes on.
 ///   HW-4  a call ends once: refused, or with its answer. After the end calls_taken stores nothing of the call.
-///   HW-5  a short call that waits for a worker may join the *series*: the calls that one thread runs one after another. The series
-///         has one worker slot, and ends with the last of its calls. It has at most `most_in_series` calls at a time. No call
-///         joins while answers are large, or after a call has left the series.
+///   HW-5  a short call that waits for a worker may join the *series*: the calls that one thread runs one after another. The
+///         series has one worker slot, and ends with the last of its calls. It has at most `most_in_series` calls at a time. No
+///         call joins while answers are large, or after a call has left the series.
 ///   QL-1  the calls of one caller that wait have at most `waiting_bytes` bytes. If no call of a caller waits, its next call is
 ///         taken whatever its size.
 class calls_taken {

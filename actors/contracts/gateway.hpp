@@ -79,7 +79,7 @@ using gateway_actor = caf::typed_actor<
   caf::reacts_to<support::close_atom, context_id, context_actor>, caf::reacts_to<outgoing_call_ptr>,
   caf::reacts_to<outgoing_joint_ptr>, caf::reacts_to<support::deadline_atom, outgoing_call_ptr>,
   caf::reacts_to<support::deadline_atom, incoming_call_ptr>,  // the call still waits for a worker
-  caf::reacts_to<support::leave_atom, incoming_call_ptr>,  // a short call has not run, because the calls before it take too long
+  caf::reacts_to<support::leave_atom, incoming_call_ptr>,     // the call has not run: the calls before it take too long
   caf::reacts_to<support::arrived_atom, outgoing_call_ptr>, caf::reacts_to<outgoing_gradients_ptr>,
   caf::reacts_to<support::capacity_atom, capacity_wish_ptr>,  // the gateway sends it to itself again, to look again
   caf::reacts_to<incoming_call_ptr>,                          // a worker has run the call (incoming_call::worker)

@@ -286,8 +286,8 @@ void network_threads::send_stuck_jobs() {
     checked_lock lock(turns_.mutex);
     auto& jobs = turns_.jobs;
     const bool may_wait = !is_stuck();
-    const auto first = std::find_if(jobs.begin(), jobs.end(),
-                                    [&](const queued_job& each) { return !may_wait || !each.work.takes_turns; });
+    const auto first =
+      std::find_if(jobs.begin(), jobs.end(), [&](const queued_job& each) { return !may_wait || !each.work.takes_turns; });
     std::move(first, jobs.end(), std::back_inserter(stuck));
     jobs.erase(first, jobs.end());
     jobs_wait_ = !jobs.empty();

@@ -32,9 +32,9 @@ namespace troupe::network {
 ///         look. It leads at once if a third thread posts to a loop, or if the job waits for a future. Posts of the job itself
 ///         wait until the job's thread leads again.
 ///   NT-3  jobs run one at a time, on a thread that does not lead. When the other thread becomes the leader, jobs that still
-///         wait are sent elsewhere. Jobs that take turns are sent elsewhere once the job that runs has run for `longest_turn` or
-///         waits for a future, or together with a job that waits before them; until then, further jobs that take turns may join
-///         them.
+///         wait are sent elsewhere. Jobs that take turns are sent elsewhere once the job that runs has run for `longest_turn`
+///         or waits for a future, or together with a job that waits before them; until then, further jobs that take turns may
+///         join them.
 ///   NT-4  the leader sleeps only while no event loop has something to do; note() wakes the leader.
 ///   NT-5  once the future that serve() has returned is ready, the network threads do not use the event loop any more.
 ///   NT-6  both threads start in the constructor, which can report that the system gives no thread. serve() could not report

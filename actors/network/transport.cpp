@@ -49,7 +49,8 @@ std::size_t transport::read_memory(const iovec& to) {
 ssize_t transport::write(const char* from, std::size_t bytes, bool goes_on) {
   memory_.move_outgoing();
   gate::endpoint& way = memory_.writes() ? static_cast<gate::endpoint&>(memory_) : *wire_;
-  const bool may_move = memory_.now() == connection_channel::state::searching || memory_.now() == connection_channel::state::open;
+  using state = connection_channel::state;
+  const bool may_move = memory_.now() == state::searching || memory_.now() == state::open;
   const auto went = way.write(from, bytes, goes_on && !may_move);
   if (went > 0) memory_.count_sent(static_cast<std::size_t>(went));
   return went;

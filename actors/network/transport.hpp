@@ -49,8 +49,8 @@ class transport {
   ssize_t read(const iovec& first, const iovec& second);
   /// Reads bytes that are in memory; 0 if there are none. If the other end's counter is impossible, the connection is over.
   std::size_t read_memory(const iovec& to);
-  /// As endpoint::write(): by memory once the outgoing direction has moved to memory, before that by the wire. The wire does not
-  /// wait for bytes that may go by memory (TP-4).
+  /// As endpoint::write(): by memory once the outgoing direction has moved to memory, before that by the wire. The wire does
+  /// not wait for bytes that may go by memory (TP-4).
   ssize_t write(const char* from, std::size_t bytes, bool goes_on);
   /// The socket, or TLS over it.
   gate::endpoint& wire() noexcept { return *wire_; }

@@ -93,7 +93,7 @@ double bare_rate(const testbed& all, const std::string& kit_of_h1, const std::st
   return drain.figures().at("mbit");
 }
 
-/// Tensors by TLS beside two loops by the same session of TLS, on the same cores. Plain TCP takes part in the turns too, for
+/// Tensors by TLS beside two loops by the same session of TLS, on the cores of this machine. Plain TCP takes part in the turns too, for
 /// the note.
 row tls_bulk(bool quick) {
   const auto cipher = rate_of_cipher(quick ? 1 : 3);

@@ -394,7 +394,8 @@ class drawn_node {
   void leave_series(number which) {
     auto& it = calls_.at(which);
     if (series_.size() == 1) {
-      if (it.is_blocked || std::erase_if(open_, [&](const open& each) { return each.what == kind::runs && each.call == which; }) == 0)
+      if (it.is_blocked ||
+          std::erase_if(open_, [&](const open& each) { return each.what == kind::runs && each.call == which; }) == 0)
         return;
       workers_.at(it.on) = true;
     }
@@ -444,9 +445,10 @@ class drawn_node {
                                    return first.at == phase::queued && first.facts.caller == line.first &&
                                           first.facts.depth == line.second;
                                  }) == std::ranges::find(order_, what.call),
-            what.call, "starts before an earlier one");  // PW-2
+            what.call, "starts before an earlier one");                                                         // PW-2
     require(begun(it.facts.depth) < most_begun && has_credit(it.facts.caller), what.call, "starts too early");  // PW-1, AU-1
-    require(what.joins_series ? it.is_short && !series_.empty() : computing() < workers, what.call, "has no slot");  // PW-6, HW-5
+    require(what.joins_series ? it.is_short && !series_.empty() : computing() < workers, what.call,
+            "has no slot");  // PW-6, HW-5
     std::erase(order_, what.call);
     it.at = phase::runs;
     if ((!what.on && below(6) == 0) || (what.joins_series && below(10) == 0)) {
@@ -537,9 +539,9 @@ class drawn_node {
   number last_ = 0;
   core::worker last_worker_ = 0;
   std::map<number, call> calls_;
-  std::vector<number> order_;             // queued calls, as they became ready
-  std::deque<number> series_;             // its first call runs
-  std::deque<core::effect> effects_;      // in the order in which the desk carries them out
+  std::vector<number> order_;         // queued calls, as they became ready
+  std::deque<number> series_;         // its first call runs
+  std::deque<core::effect> effects_;  // in the order in which the desk carries them out
   bool carries_out_ = false;
   std::map<core::worker, bool> workers_;  // whether they are idle
   bool ticks_ = false;

@@ -148,6 +148,23 @@ BOOST_AUTO_TEST_CASE(what_waits_behind_a_long_job_goes_elsewhere) {
   BOOST_TEST(!ran);
 }
 
+// NT-3: the job that runs ends while what waited behind it is sent elsewhere.
+BOOST_AUTO_TEST_CASE(what_takes_turns_goes_elsewhere_with_what_waits_before_it) {
+  std::promise<void> gate;
+  std::promise<void> elsewhere;
+  std::atomic<bool> ran{false};
+  std::function<void()> work = [&] {
+    const auto run = [&] { ran = true; };
+    network.run_soon({[&] { gate.get_future().wait(); }, nowhere});
+    network.run_soon({run, [&] { gate.set_value(); }});
+    network.run_soon({run, [&] { elsewhere.set_value(); }, true});
+  };
+  in_broker(work);
+  result_of(elsewhere);
+  network.finish_jobs();
+  BOOST_TEST(!ran);
+}
+
 // NT-3
 BOOST_AUTO_TEST_CASE(what_takes_turns_waits_behind_a_short_job) {
   std::thread::id first, second;

@@ -61,8 +61,8 @@ void context_members::called_by(node_id who) {
   checked_lock lock(mutex_);
   if (who == here_) return;
   nodes_[who].takes_part = true;
-  if (position_ || of_.node == here_) return;
-  if (who == of_.node)  // the root need not be noted as the parent: it gets the reports in any case
+  if (position_ || opener_ == here_) return;
+  if (who == opener_)  // the root need not be noted as the parent: it gets the reports in any case
     position_ = below_the_root();
   else
     position_ = std::make_shared<protocol::call_tree_position>(protocol::call_tree_position{who, {}});

@@ -17,10 +17,10 @@ namespace troupe::passes {
 /// in the tree of calls. Any thread may use context_members. context_members holds promise CR-4 of context_record.
 class context_members {
  public:
-  context_members(context_id of, node_id here) : of_(of), here_(here) {}
+  context_members(context_id of, node_id here) : opener_(of.node), here_(here) {}
 
   /// Whether this node has opened the context.
-  bool is_opener() const noexcept { return of_.node == here_; }
+  bool is_opener() const noexcept { return opener_ == here_; }
 
   /// Notes that this node has called node `who` in the context.
   void called(node_id who);
@@ -54,7 +54,7 @@ class context_members {
     bool takes_part = false;  // see takes_part(); kept for a node that has left, because it may come back
   };
 
-  const context_id of_;
+  const node_id opener_;
   const node_id here_;
   mutable checked_mutex mutex_;
   // A flat map needs little memory: most contexts have few entries, and a program may have many contexts.

@@ -6,23 +6,17 @@
 namespace troupe::passes {
 
 void guest_source::set(guest_maker make, std::shared_ptr<void> whole) {
-  const checked_lock lock(mutex_);
-  make_ = std::move(make);
-  whole_ = std::move(whole);
+  kept_ = std::make_shared<const kept>(kept{std::move(make), std::move(whole)});
 }
 
 std::shared_ptr<void> guest_source::take_whole() {
-  const checked_lock lock(mutex_);
-  return std::exchange(whole_, nullptr);
+  const auto taken = kept_.exchange(nullptr);
+  return taken ? taken->whole : nullptr;
 }
 
 std::shared_ptr<guest_pass> guest_source::next() const {
-  guest_maker make;
-  {
-    const checked_lock lock(mutex_);
-    make = make_;
-  }
-  return make ? make() : nullptr;
+  const auto now = kept_.load();
+  return now && now->make ? now->make() : nullptr;
 }
 
 }  // namespace troupe::passes

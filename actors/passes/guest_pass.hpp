@@ -2,6 +2,7 @@
 // Tests: tests/python/rpc/autograd_test.py
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,7 +10,6 @@
 
 #include <troupe/engine/graph_task_settings.hpp>
 #include <troupe/engine/guest.hpp>
-#include <troupe/messages/mutex.hpp>
 
 namespace troupe::passes {
 
@@ -27,20 +27,23 @@ class guest_pass : public engine::guest {
 /// Makes the guest_pass of the pass that starts now; null: the guest has no part in it.
 using guest_maker = std::function<std::shared_ptr<guest_pass>()>;
 
-/// The guests of a context, one for each pass. Any thread may use it.
+/// The guests of a context, one for each pass. Any thread may use it. Most contexts have no guests, so the source takes little
+/// memory without them.
 class guest_source {
  public:
   /// From now on passes take in guests of this maker. `whole`: what the guest keeps for the context as a whole.
   void set(guest_maker make, std::shared_ptr<void> whole = nullptr);
   /// The guest of a pass that starts now; null without a guest.
   std::shared_ptr<guest_pass> next() const;
-  /// For the release of the context: takes what the guest has kept.
+  /// For the release of the context: takes what the guest has kept. No guests come after that.
   std::shared_ptr<void> take_whole();
 
  private:
-  mutable checked_mutex mutex_;
-  guest_maker make_ TROUPE_GUARDED_BY(mutex_);
-  std::shared_ptr<void> whole_ TROUPE_GUARDED_BY(mutex_);
+  struct kept {
+    guest_maker make;
+    std::shared_ptr<void> whole;
+  };
+  std::atomic<std::shared_ptr<const kept>> kept_;
 };
 
 }  // namespace troupe::passes

@@ -144,19 +144,20 @@ row training(bool quick) {
   if (!has_pipelining())
     throw skipped("expected a Python with PyTorch " TROUPE_TORCH_VERSION
                   "; `make test-python` installs one, or set TROUPE_PYTHON");
-  const training_size what{.steps = quick ? 4 : 20, .quick = quick};
+  const training_size what{.steps = quick ? 4 : 10, .quick = quick};
   const auto peer = [=](const std::string& schedule) { return [=] { return tokens_of_pipelining(what, schedule); }; };
-  auto found = medians_of_turns(
-    turns_of(quick), {peer("1f1b"), peer("zero-bubble"), [=] { return std::vector{tokens_of_troupe(what, false)[0]}; }});
-  const bool is_first = median(found[0]) >= median(found[1]);
-  auto result = beside({found[is_first ? 0 : 1], found[2]}, median);
+  const auto both = medians_of_turns(1, {peer("1f1b"), peer("zero-bubble")});
+  const bool is_first = median(both[0]) >= median(both[1]);
+  auto result = beside(medians_of_turns(turns_of(quick), {peer(is_first ? "1f1b" : "zero-bubble"),
+                                                          [=] { return std::vector{tokens_of_troupe(what, false)[0]}; }}),
+                       median);
   result.note = is_first ? "peer: Schedule1F1B" : "peer: ScheduleInterleavedZeroBubble";
   return result;
 }
 
 /// The schedule whose steps take the longest, beside steps with the bubble of the formula.
 row schedules(bool quick) {
-  const training_size what{.steps = quick ? 4 : 20, .quick = quick};
+  const training_size what{.steps = quick ? 4 : 10, .quick = quick};
   std::vector<row> all;
   std::string text;
   for (const std::string schedule : {"gpipe", "1f1b", "zero-bubble"}) {
@@ -230,12 +231,12 @@ row after_pause(bool quick) {
 row all_to_all(bool quick) {
   const auto us_of_link = [=](std::size_t nodes) {
     return [=] {
-      auto taken = all_to_all_ms(nodes, quick ? 1 : 9);
+      auto taken = all_to_all_ms(nodes, quick ? 1 : 15);
       for (auto& ms : taken) ms *= 1e3 / static_cast<double>(nodes * (nodes - 1));
       return taken;
     };
   };
-  return beside(medians_of_turns(quick ? 1 : 3, {us_of_link(8), us_of_link(quick ? 9 : 64)}), median);
+  return beside(medians_of_turns(1, {us_of_link(8), us_of_link(quick ? 9 : 64)}), median);
 }
 
 std::vector<row_definition> suite_rows() {

@@ -180,7 +180,7 @@ row heartbeat_on_a_full_link(bool quick) {
 row slow_peer(bool quick) {
   constexpr double send_limit_mib = 256;
   const testbed all({"h1", "h2"});
-  const auto found = figures_of_two(all, "flood", {{"count", quick ? "300" : "10000"}, {"ms", "4"}});
+  const auto found = figures_of_two(all, "flood", {{"count", quick ? "300" : "5000"}, {"ms", "4"}});
   const auto here = found.at("here_mib");
   const auto there = found.at("there_mib");
   const auto most = std::max(here, there);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "processes.hpp"
 
+#include <malloc.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>
@@ -99,6 +100,9 @@ void make_small_calls(const process_arguments& with) {
 }
 
 void flood(const process_arguments& with) {
+  // Freed tensors go back to the system, so what grows is what is held. Without this, glibc keeps them, and makes a new tensor of
+  // the same size elsewhere, because its posix_memalign() looks for a larger block.
+  ::mallopt(M_MMAP_THRESHOLD, mebibyte / 2);
   node here(with.node);
   const auto to = here.peer("b");
   const auto ms = static_cast<std::int64_t>(with.number("ms"));

@@ -110,6 +110,7 @@ def check_rows(rows):
     for row in rows:
         row["is_upper"] = "at_most" in row
         row["bar"] = float(row["at_most" if row["is_upper"] else "at_least"])
+        row["has_bar"] = row["is_upper"] or row["bar"] > 0  # Savina's programs have none
         for key in ("peer", "troupe", "floor"):
             row[key] = float(row[key] or 0)
         row["ratio"] = math.nan if row["ratio"] is None else float(row["ratio"])  # null: a benchmark could not divide
@@ -222,14 +223,14 @@ def ratios_as_text(reports):
     for name, (_, rows) in reports.items():
         text += name + "\n"
         for row in rows:
-            bar = f"{'<=' if row['is_upper'] else '>='} {row['bar']:<8.6g} {'ok' if row['ok'] else 'short'}"
+            bar = f"{'<=' if row['is_upper'] else '>='} {row['bar']:<8.6g} {'ok' if row['ok'] else 'short'}" if row["has_bar"] else ""
             text += layout.format("  " + row["name"], row["unit"], cell(row["floor"]), cell(row["peer"]), cell(row["troupe"]),
                                   cell(row["ratio"]) if row["ratio"] else "0", bar)
     return text + count_text(reports) + "\n"
 
 
 def count_text(reports):
-    all_rows = [row for _, rows in reports.values() for row in rows]
+    all_rows = [row for _, rows in reports.values() for row in rows if row["has_bar"]]
     return f"{sum(row['ok'] for row in all_rows)} of {len(all_rows)} figures reach their bars"
 
 
@@ -517,10 +518,11 @@ def figure_cell(row, key):
 
 def row_of_page(row):
     cells = "".join(figure_cell(row, key) for key in ("floor", "peer", "troupe", "ratio"))
+    bar = f'{"≤" if row["is_upper"] else "≥"} {short_text(row["bar"])}' if row["has_bar"] else "–"
+    reached = "✗ short" if not row["ok"] else "✓ ok" if row["has_bar"] else ""
     return (f'<tr class="row{"" if row["ok"] else " is-short"}"><td class="name"><code>{html.escape(row["name"])}</code>'
             f'{small(row.get("text", ""))}{small(row.get("note", ""))}</td><td class="n unit">{html.escape(unit_text(row["unit"]))}</td>{cells}'
-            f'<td class="n" data-label="bar">{"≤" if row["is_upper"] else "≥"} {short_text(row["bar"])}</td>'
-            f'<td class="{"ok" if row["ok"] else "short"}">{"✓ ok" if row["ok"] else "✗ short"}</td></tr>\n')
+            f'<td class="n" data-label="bar">{bar}</td><td class="{"ok" if row["ok"] else "short"}">{reached}</td></tr>\n')
 
 
 def ratios(reports):

@@ -69,6 +69,14 @@ class Texts(unittest.TestCase):
 
 
 class Reports(Folder):
+    def test_a_row_without_a_bar_is_not_counted(self):
+        self.write("out/a.json", [ROWS[0], {**ROWS[0], "name": "no_bar", "at_least": 0}])
+        reports = page.read_folder(self.folder / "out")[1]
+        text = page.ratios_as_text(reports)
+        self.assertRegex(text, r"no_bar .* 2.00 *\n")
+        self.assertTrue(text.endswith("\n1 of 1 figures reach their bars\n"))
+        self.assertIn('data-label="bar">–</td><td class="ok"></td>', page.row_of_page(reports["a"][1][1]))
+
     def test_rows_of_all_reports_are_one_table(self):
         for name in "hdab":
             self.write(f"out/{name}.json", [{**ROWS[0], "name": "row_" + name}])

@@ -76,7 +76,7 @@ plot training_by_stages(bool quick) {
   const std::vector<int> stages = quick ? std::vector{1, 2} : std::vector{1, 2, 4};
   double of_one_process = 0;
   for (const int count : stages) {
-    const training_size what{count, quick ? 4 : 15, quick};
+    const training_size what{count, quick ? 4 : 8, quick};
     const bool compares = count == 2;  // a single process has as many threads as the training has stages
     const auto found = in_own_process([&] { return tokens_of_troupe(what, compares); });
     if (compares) of_one_process = found[1];

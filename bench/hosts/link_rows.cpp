@@ -128,7 +128,7 @@ row size_ladder(bool quick) {
     const auto size = static_cast<std::int64_t>(bytes);
     const auto endless = std::numeric_limits<double>::infinity();
     ladder_step step{bytes, endless, endless};
-    for (int turn = 0; turn < (quick ? 1 : 3); ++turn)
+    for (int turn = 0; turn < (quick ? 1 : 2); ++turn)
       for (const auto& each : ways) {
         if (each.as == role::floor || (each.name == way::of_caf().name && size > largest_of_caf && has_grpc())) continue;
         const auto us = each.figures({size}, quick ? 1'000 : filling_bytes).at("us_" + std::to_string(size));

@@ -102,7 +102,7 @@ void make_small_calls(const process_arguments& with) {
 void flood(const process_arguments& with) {
   // Freed tensors go back to the system, so what grows is what is held. Without this, glibc keeps them, and makes a new tensor of
   // the same size elsewhere, because its posix_memalign() looks for a larger block.
-  ::mallopt(M_MMAP_THRESHOLD, mebibyte / 2);
+  ::mallopt(M_MMAP_THRESHOLD, mebibyte / 2);  // NOLINT(concurrency-mt-unsafe): no other thread runs yet
   node here(with.node);
   const auto to = here.peer("b");
   const auto ms = static_cast<std::int64_t>(with.number("ms"));

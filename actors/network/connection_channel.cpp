@@ -20,8 +20,9 @@ void connection_channel::expect(int connection) {
 
 /// The called end searches only once, when the first bytes of the calling end have come. One search is enough, because the
 /// calling end opens its listener before it sends these bytes.
-std::optional<std::uint64_t> connection_channel::search(int connection) {
+std::optional<std::uint64_t> connection_channel::search(int connection, std::function<bool()> neighbour) {
   assert(state_ == state::searching);
+  neighbour_ = std::move(neighbour);
   --searches_left_;
   auto found = listener_ ? listener_->answer() : channel_listener::connect(connection);
   if (found.channel)
@@ -89,6 +90,7 @@ bool connection_channel::take_rings() const {
 
 /// If the socket is full, this ring is lost. The other end wakes all the same, because it has earlier rings to read.
 void connection_channel::ring() const {
+  if (neighbour_ && neighbour_()) return;
   const char any = 0;
   [[maybe_unused]] const auto sent = ::send(bell_.get(), &any, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

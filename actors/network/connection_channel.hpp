@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -54,8 +55,9 @@ class connection_channel final : public gate::endpoint {
   /// Opens the listener by which the other end passes the memory. Called at the calling end, before its first byte leaves.
   void expect(int connection);
   /// Searches once; to be called after a read. If the search has opened the channel, returns the process at the other end, or 0
-  /// if the kernel does not name this process. Otherwise returns nothing. Pre: the state is `searching`.
-  std::optional<std::uint64_t> search(int connection);
+  /// if the kernel does not name this process. Otherwise returns nothing. `neighbour`: wakes the other end if it is in this
+  /// process; false if not, and then the bell wakes it. Pre: the state is `searching`.
+  std::optional<std::uint64_t> search(int connection, std::function<bool()> neighbour = {});
   /// Ends all writing to memory. Pre: the state is `open`.
   void cut();
 
@@ -120,6 +122,7 @@ class connection_channel final : public gate::endpoint {
   std::optional<channel_listener> listener_;  // at the calling end, while the state is `searching`
   std::unique_ptr<memory_channel> channel_;   // in the states `open` and `cut`, as is bell_
   support::owned_descriptor bell_;
+  std::function<bool()> neighbour_;
   std::uint64_t received_ = 0;  // bytes that came by TCP
   std::uint64_t sent_ = 0;
   std::uint64_t moved_ = 0;

@@ -69,6 +69,10 @@ class connection_host {
   /// Makes the network threads poll the connection's shared memory as long as there is traffic.
   virtual void watch(tcp_scribe* connection) = 0;
   virtual void forget(tcp_scribe* connection) = 0;
+  /// An end of the channel with this name is in this process (see watched_connections).
+  virtual void meet(tcp_scribe* connection, const std::string& channel) = 0;
+  /// Wakes the other end of the channel without a system call. False: the other end is in another process.
+  virtual bool ring(tcp_scribe* connection) = 0;
   /// After the current event, makes the connection write and consume as many bytes as it can.
   virtual void catch_up_soon(tcp_scribe* connection) = 0;
   /// Makes the connection read on after all sockets have had their turn. This is needed because TLS may hold bytes for which

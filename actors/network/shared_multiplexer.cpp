@@ -371,6 +371,12 @@ void shared_multiplexer::forget(tcp_scribe* connection) {
   if (lead_here()) threads_->watched().forget(connection);
 }
 
+void shared_multiplexer::meet(tcp_scribe* connection, const std::string& channel) {
+  if (lead_here()) threads_->watched().meet(*this, connection, channel);
+}
+
+bool shared_multiplexer::ring(tcp_scribe* connection) { return lead_here() && threads_->watched().ring(connection); }
+
 bool shared_multiplexer::lead_here() const noexcept { return threads_->lead_here(); }
 
 bool shared_multiplexer::run_soon(network_job work) { return threads_->run_soon(*this, std::move(work)); }

@@ -88,9 +88,11 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
 
   bool shares_memory() const override;
   caf::actor_id unordered_sender() const override { return unordered_; }
-  // watch() and forget() have no effect once the network threads no longer serve this multiplexer.
+  // watch(), forget(), meet() and ring() have no effect once the network threads no longer serve this multiplexer.
   void watch(tcp_scribe* connection) override;
   void forget(tcp_scribe* connection) override;
+  void meet(tcp_scribe* connection, const std::string& channel) override;
+  bool ring(tcp_scribe* connection) override;
   void catch_up_soon(tcp_scribe* connection) override;
   void read_on_later(tcp_scribe* connection) override;
   void note_wrong(const std::string& address, const std::string& what) override;

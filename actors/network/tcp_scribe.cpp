@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <troupe/actors/network/tcp_scribe.hpp>
 
+#include <unistd.h>
 #include <cerrno>
 #include <exception>
 #include <new>
@@ -446,10 +447,12 @@ void tcp_scribe::socket_handler::wait_for_memory() {
 }
 
 void tcp_scribe::socket_handler::search_channel() {
-  const auto process = path.memory().search(fd());
+  const auto process = path.memory().search(fd(), [this] { return scribe_.host_.ring(&scribe_); });
   if (!process) return;
   bell_ = std::make_unique<bell_handler>(*this);
   scribe_.host_.facts().note_channel(fd(), *process);
+  if (*process == static_cast<std::uint64_t>(::getpid()))
+    scribe_.host_.meet(&scribe_, channel_listener::name(fd(), scribe_.which_ == gate::end::calling));
   watch_channel();
 }
 

@@ -12,38 +12,111 @@ namespace troupe::network {
 using clock = std::chrono::steady_clock;
 
 void watched_connections::add(event_loop& loop, tcp_scribe* connection) {
+  const auto found = neighbours_.find(connection);
+  if (found != neighbours_.end() && found->second.other != nullptr) return wake(found->second);
   const auto same = [&](const watched& each) { return each.connection == connection; };
   if (std::none_of(all_.begin(), all_.end(), same))
     all_.push_back({&loop, caf::intrusive_ptr<tcp_scribe>(connection), clock::now()});
 }
 
-void watched_connections::forget(tcp_scribe* connection) {
+void watched_connections::meet(event_loop& loop, tcp_scribe* connection, const std::string& channel) {
+  auto& here = neighbours_[connection];
+  here = {&loop, caf::intrusive_ptr<tcp_scribe>(connection), channel};
+  const auto first = first_ends_.find(channel);
+  if (first == first_ends_.end()) {
+    first_ends_.emplace(channel, connection);
+    return;
+  }
+  here.other = first->second;
+  auto& there = neighbours_.at(here.other);
+  there.other = connection;
+  first_ends_.erase(first);
+  unwatch(here.other);
+  wake(here);  // each end may have written before
+  wake(there);
+}
+
+void watched_connections::wake(neighbour& which) {
+  if (!std::exchange(which.is_rung, true)) rung_.push_back(which.connection.get());
+}
+
+bool watched_connections::ring(tcp_scribe* connection) {
+  const auto found = neighbours_.find(connection);
+  if (found == neighbours_.end() || found->second.other == nullptr) return false;
+  wake(neighbours_.at(found->second.other));
+  return true;
+}
+
+void watched_connections::unwatch(tcp_scribe* connection) {
   for (auto& each : all_)
     if (each.connection == connection) forgotten_.push_back(std::move(each.connection));
   has_gaps_ = true;
+}
+
+/// Ends that the connection has a neighbour.
+void watched_connections::leave(tcp_scribe* connection) {
+  const auto found = neighbours_.find(connection);
+  if (found == neighbours_.end()) return;
+  auto& gone = found->second;
+  if (gone.other != nullptr) neighbours_.at(gone.other).other = nullptr;
+  const auto first = first_ends_.find(gone.channel);
+  if (first != first_ends_.end() && first->second == connection) first_ends_.erase(first);
+  std::erase(rung_, connection);
+  forgotten_.push_back(std::move(gone.connection));
+  neighbours_.erase(found);
+}
+
+void watched_connections::forget(tcp_scribe* connection) {
+  unwatch(connection);
+  leave(connection);
 }
 
 void watched_connections::forget_all(const event_loop& of) {
   for (auto& each : all_)
     if (each.loop == &of) each.connection.reset();
   has_gaps_ = true;
+  std::vector<tcp_scribe*> gone;
+  for (const auto& [connection, each] : neighbours_)
+    if (each.loop == &of) gone.push_back(connection);
+  for (auto* each : gone) leave(each);
   forgotten_.clear();
+}
+
+/// Polls a connection; true if there were bytes.
+bool watched_connections::poll(event_loop& loop, tcp_scribe& connection, std::vector<event_loop*>& ended) {
+  const bool any = connection.look();
+  loop.settle();
+  if (loop.ended() && std::find(ended.begin(), ended.end(), &loop) == ended.end()) ended.push_back(&loop);
+  return any;
+}
+
+/// A connection that is polled may call any function of this class but look() and may_sleep().
+bool watched_connections::look_at_neighbours(std::vector<event_loop*>& ended) {
+  bool any = false;
+  due_.swap(rung_);
+  for (auto* each : due_) {
+    const auto found = neighbours_.find(each);
+    if (found == neighbours_.end()) continue;  // forgotten meanwhile
+    found->second.is_rung = false;
+    const auto connection = found->second.connection;
+    auto& loop = *found->second.loop;
+    any = poll(loop, *connection, ended) || any;
+    if (neighbours_.contains(each) && !connection->may_sleep()) add(loop, each);
+  }
+  due_.clear();
+  return any;
 }
 
 /// The loop uses indices, because a connection that is polled may call add() and forget().
 bool watched_connections::look(std::vector<event_loop*>& ended) {
-  if (all_.empty()) return false;
-  bool any = false;
+  if (all_.empty() && rung_.empty()) return false;
+  bool any = look_at_neighbours(ended);
   for (std::size_t i = 0; i < all_.size(); ++i) {
     if (!all_[i].connection || !all_[i].connection->has_news()) continue;
     const auto connection = all_[i].connection;
-    auto& loop = *all_[i].loop;
-    if (connection->look()) {
-      all_[i].had_traffic = clock::now();
-      any = true;
-    }
-    loop.settle();
-    if (loop.ended() && std::find(ended.begin(), ended.end(), &loop) == ended.end()) ended.push_back(&loop);
+    if (!poll(*all_[i].loop, *connection, ended)) continue;
+    all_[i].had_traffic = clock::now();
+    any = true;
   }
   forgotten_.clear();
   if (std::exchange(has_gaps_, false)) std::erase_if(all_, [](const watched& each) { return !each.connection; });
@@ -54,7 +127,7 @@ bool watched_connections::look(std::vector<event_loop*>& ended) {
 bool watched_connections::may_sleep() {
   forgotten_.clear();
   const auto may = [](const watched& each) { return !each.connection || each.connection->may_sleep(); };
-  return std::all_of(all_.begin(), all_.end(), may);
+  return rung_.empty() && std::all_of(all_.begin(), all_.end(), may);
 }
 
 /// Drops connections without traffic (WC-1). Checks the next connection; if more than `most` are watched, as many as there are

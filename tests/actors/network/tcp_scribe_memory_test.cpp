@@ -26,6 +26,7 @@
 #include <troupe/actors/network/memory_channel.hpp>
 #include <troupe/actors/nodes/system_config.hpp>
 
+#include "actors/network/calling_broker.hpp"
 #include "actors/network/channel_by_hand.hpp"
 
 BOOST_AUTO_TEST_SUITE(tcp_scribe_memory)
@@ -34,39 +35,6 @@ namespace {
 
 using namespace troupe::test;
 using caf::io::receive_policy;
-
-/// A broker that calls another broker.
-class calling_broker {
- public:
-  std::function<void(const std::string&)> on_data;  // runs in the broker
-
-  explicit calling_broker(const troupe::settings& options) : config_(options) {}
-  ~calling_broker() { caf::anon_send_exit(broker_, caf::exit_reason::user_shutdown); }
-
-  void call(std::uint16_t port) {
-    run_in(broker_, [&] {
-      handle_ = *self_->add_tcp_scribe("127.0.0.1", port);
-      self_->configure_read(handle_, receive_policy::at_least(1));
-    });
-  }
-  void write(const std::string& bytes) {
-    run_in(broker_, [&] { write_in(self_, handle_, bytes); });
-  }
-
- private:
-  troupe::nodes::system_config config_;
-  caf::actor_system system_{config_};
-  caf::io::connection_handle handle_;
-  caf::io::broker* self_ = nullptr;  // used in the broker
-  caf::actor broker_ = system_.middleman().spawn_broker([this](caf::io::broker* self) -> caf::behavior {
-    self_ = self;
-    return {
-      [](const posted_work& what) { (*what.run)(); },
-      [this](const caf::io::new_data_msg& came) { on_data(std::string(came.buf.begin(), came.buf.end())); },
-      [](const caf::io::connection_closed_msg&) {},
-    };
-  });
-};
 
 }  // namespace
 

@@ -192,6 +192,7 @@ row size_ladder(carrier by, bool quick) {
     const int runs = runs_of_size(bytes, quick);
     std::vector<measurement> all{[=] { return echo_calls(by, runs, bytes); }};
     if (has_grpc()) all.push_back([=] { return grpc_calls(by, runs, bytes); });
+    if (by != carrier::tls) all.push_back([=] { return tensorpipe_calls(by, runs, bytes); });
     if (by != carrier::tls && (bytes <= largest_of_caf || !has_grpc()))
       all.push_back([=] { return caf_requests(runs, bytes); });
     const auto found = medians_of_turns(quick ? 1 : 2, all);
@@ -255,7 +256,8 @@ std::vector<row_definition> suite_rows() {
     {"small_call_memory", "us", at_most(12),
      "A small call through shared memory; floor: two processes that watch shared memory; ratio in µs.", call_through_memory},
     {"size_ladder_memory", "us", at_least(1.0),
-     "A call with 64 B to 256 MiB through shared memory, at the worst size; peer: the better one of gRPC and CAF, over TCP.",
+     "A call with 64 B to 256 MiB through shared memory, at the worst size; peer: the best one of gRPC and CAF over TCP "
+     "and TensorPipe.",
      [](bool quick) { return size_ladder(carrier::shared_memory, quick); }},
     {"size_ladder_tcp", "us", at_least(1.0), "The same over TCP.", [](bool quick) { return size_ladder(carrier::tcp, quick); }},
     {"size_ladder_tls", "us", at_least(1.0), "The same by TLS; peer: gRPC, with the same certificates.",

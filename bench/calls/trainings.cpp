@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The measurements of suite_bench that are programs of their own: trainings, and gRPC.
+// The measurements of suite_bench that are programs of their own: trainings, gRPC and TensorPipe.
 #include "suite.hpp"
 
 #include <cstdlib>
@@ -157,7 +157,20 @@ std::vector<double> grpc_calls(carrier by, int runs, std::size_t bytes) {
     throw std::runtime_error("grpc_echo does not serve");
   words ask{grpc_program(), "ask", "127.0.0.1:" + port.get(), std::to_string(bytes), std::to_string(runs)};
   add(ask, proof);
-  return times_of_grpc(lines_of("grpc_echo", ask), runs);
+  return times_of_echo(lines_of("grpc_echo", ask), runs);
+}
+
+std::vector<double> tensorpipe_calls(carrier by, int runs, std::size_t bytes) {
+  const scratch_folder folder;
+  const words both{folder.path() / "meeting", by == carrier::tcp ? "tcp" : "memory", "127.0.0.1"};
+  words serve{tensorpipe_program(), "serve"};
+  add(serve, both);
+  words ask{tensorpipe_program(), "ask"};
+  add(ask, both);
+  add(ask, {std::to_string(bytes), std::to_string(runs)});
+  apps::process_group server([](const std::string&, const std::string&) {});
+  server.start("tensorpipe_echo", serve);
+  return times_of_echo(lines_of("tensorpipe_echo", ask), runs);
 }
 
 }  // namespace troupe::bench

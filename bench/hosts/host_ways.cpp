@@ -2,6 +2,7 @@
 #include "host_ways.hpp"
 
 #include "../support/peers.hpp"
+#include "../support/scratch_folder.hpp"
 #include "processes.hpp"
 
 namespace troupe::bench {
@@ -50,7 +51,26 @@ figures_by_name sizes_of_grpc(const testbed& all, const std::string& kit, const 
     auto asking = all["h1"].start(grpc_program(), with_kit({"ask", address, std::to_string(size), std::to_string(runs)}));
     if (const auto end = asking.how_it_ends(longest_process); end != "exited with 0")
       throw std::runtime_error("grpc_echo " + end + "; it wrote:" + last_words(asking));
-    found.merge(figures_of_size(size, times_of_grpc(asking.lines(), runs)));
+    found.merge(figures_of_size(size, times_of_echo(asking.lines(), runs)));
+  }
+  return found;
+}
+
+/// The figures "sizes" of PyTorch's RPC on TensorPipe.
+figures_by_name sizes_of_tensorpipe(const testbed& all, const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
+  figures_by_name found;
+  for (const auto size : sizes) {
+    const scratch_folder folder;
+    const auto at = [&](const std::string& host, const std::string& side, std::vector<std::string> more) {
+      more.insert(more.begin(), {side, folder.path() / "meeting", "tcp", all[host].ipv4()});
+      return all[host].start(tensorpipe_program(), more);
+    };
+    const auto runs = runs_of_size(size, bytes);
+    auto server = at("h2", "serve", {});
+    auto asking = at("h1", "ask", {std::to_string(size), std::to_string(runs)});
+    if (const auto end = asking.how_it_ends(longest_process); end != "exited with 0")
+      throw std::runtime_error("tensorpipe_echo " + end + "; it wrote:" + last_words(asking));
+    found.merge(figures_of_size(size, times_of_echo(asking.lines(), runs)));
   }
   return found;
 }
@@ -72,6 +92,9 @@ sizes_of_way grpc(const testbed& all, const std::string& name, const std::string
 std::vector<sizes_of_way> plain_ways(const testbed& all) {
   std::vector<sizes_of_way> result{sizes_of(all, way::of_tcp()), sizes_of(all, way::of_caf())};
   if (has_grpc()) result.push_back(grpc(all, "a call of gRPC", ""));
+  result.push_back({"a call of TensorPipe", role::peer, [&all](const std::vector<std::int64_t>& sizes, std::int64_t bytes) {
+                      return sizes_of_tensorpipe(all, sizes, bytes);
+                    }});
   result.push_back(sizes_of(all, way::of_troupe("a call of troupe over TCP", role::troupe, nullptr)));
   return result;
 }

@@ -34,7 +34,7 @@ struct sizes_of_way {
   std::function<figures_by_name(const std::vector<std::int64_t>& sizes, std::int64_t bytes)> figures;
 };
 
-/// Bare TCP, CAF, gRPC where it is installed, and troupe over TCP. They last as long as `all`.
+/// Bare TCP, CAF, gRPC where it is installed, TensorPipe, and troupe over TCP. They last as long as `all`.
 std::vector<sizes_of_way> plain_ways(const hosts::testbed& all);
 /// Those, and what has TLS.
 std::vector<sizes_of_way> ways(const hosts::testbed& all, const kits& proofs);

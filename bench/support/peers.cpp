@@ -170,15 +170,18 @@ std::string grpc_program() {
   return TROUPE_GRPC_ECHO;
 }
 
-std::vector<double> times_of_grpc(const std::vector<std::string>& lines, int runs) {
+std::string tensorpipe_program() { return TROUPE_TENSORPIPE_ECHO; }
+
+std::vector<double> times_of_echo(const std::vector<std::string>& lines, int runs) {
   std::vector<double> taken;
-  for (const auto& line : lines) {  // gRPC's own log may stand between them
+  for (const auto& line : lines) {  // a log of the library may stand between them
     char* end = nullptr;
     const double time = std::strtod(line.c_str(), &end);
     if (!line.empty() && *end == '\0') taken.push_back(time);
   }
   if (taken.size() != static_cast<std::size_t>(runs))
-    throw std::runtime_error("grpc_echo wrote " + std::to_string(taken.size()) + " times, expected " + std::to_string(runs));
+    throw std::runtime_error("a program of echoes wrote " + std::to_string(taken.size()) + " times, expected " +
+                             std::to_string(runs));
   return taken;
 }
 

@@ -108,7 +108,10 @@ bool has_grpc();
 /// The file of the program grpc_echo, which calls by gRPC (bench/support/grpc_echo.cpp). Throws std::runtime_error if there is none.
 std::string grpc_program();
 
-/// The microseconds of each call, from the lines that grpc_echo wrote. Throws std::runtime_error unless there are `runs`.
-std::vector<double> times_of_grpc(const std::vector<std::string>& lines, int runs);
+/// The file of the program tensorpipe_echo, which calls by PyTorch's RPC (bench/support/tensorpipe_echo.cpp).
+std::string tensorpipe_program();
+
+/// The microseconds of each call, from the lines that grpc_echo or tensorpipe_echo wrote. Throws std::runtime_error unless there are `runs`.
+std::vector<double> times_of_echo(const std::vector<std::string>& lines, int runs);
 
 }  // namespace troupe::bench

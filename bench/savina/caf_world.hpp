@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
@@ -11,6 +12,8 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/io/broker.hpp>
+#include <caf/io/middleman.hpp>
 #include <caf/send.hpp>
 #include <caf/serializer.hpp>
 
@@ -18,8 +21,8 @@
 
 namespace troupe::bench::savina {
 
-/// How actors run: on the threads of the scheduler, or with a thread each.
-enum class spawn_mode { event_based, detached };
+/// How actors run: on the threads of the scheduler, with a thread each, or as brokers, which share the thread of the network.
+enum class spawn_mode { event_based, detached, brokers };
 
 /// Found for each type of this namespace, by argument-dependent lookup.
 template <class Message>
@@ -38,13 +41,15 @@ class caf_world {
    public:
     using ref = caf::actor;
 
-    self(caf::event_based_actor& who, spawn_mode how) : who_(who), how_(how) {}
+    /// `by`: sends in the name of `who`, the same actor.
+    self(caf::scheduled_actor& who, std::variant<caf::event_based_actor*, caf::io::broker*> by, spawn_mode how)
+        : who_(who), by_(by), how_(how) {}
 
     ref me() const { return caf::actor_cast<caf::actor>(&who_); }
     ref sender() const { return caf::actor_cast<caf::actor>(who_.current_sender()); }
     template <class Message>
     void send(const ref& to, Message message) {
-      who_.send(to, std::move(message));
+      std::visit([&](auto* by) { by->send(to, std::move(message)); }, by_);
     }
     template <template <class> class Actor, class... Arguments>
     ref spawn(Arguments&&... arguments) {
@@ -54,7 +59,8 @@ class caf_world {
     void end() { who_.quit(); }
 
    private:
-    caf::event_based_actor& who_;
+    caf::scheduled_actor& who_;
+    std::variant<caf::event_based_actor*, caf::io::broker*> by_;
     spawn_mode how_;
   };
 
@@ -72,12 +78,12 @@ class caf_world {
   static result wait(outcome& found) { return found.wait(); }
 
  private:
-  template <class Actor>
-  class host final : public caf::event_based_actor {
+  template <class Actor, class Base>
+  class host final : public Base {
    public:
     template <class... Arguments>
     explicit host(caf::actor_config& config, spawn_mode how, Arguments&&... arguments)
-        : caf::event_based_actor(config), how_(how), actor_(Actor{std::forward<Arguments>(arguments)...}) {}
+        : Base(config), how_(how), actor_(Actor{std::forward<Arguments>(arguments)...}) {}
 
    protected:
     caf::behavior make_behavior() override {
@@ -91,7 +97,7 @@ class caf_world {
     auto handlers_of(const Message&) {
       if constexpr (requires(Actor & actor, self & me, const Message& message) { actor.on(me, message); })
         return std::tuple{[this](const Message& message) {
-          self me(*this, how_);
+          self me(*this, static_cast<Base*>(this), how_);
           actor_->on(me, message);
         }};
       else
@@ -108,9 +114,18 @@ class caf_world {
 
   template <template <class> class Actor, class... Arguments>
   static ref spawn_in(caf::actor_system& in, spawn_mode how, Arguments&&... arguments) {
-    using actor = host<Actor<self>>;
-    return how == spawn_mode::detached ? in.spawn<actor, caf::detached>(how, std::forward<Arguments>(arguments)...)
-                                       : in.spawn<actor>(how, std::forward<Arguments>(arguments)...);
+    using actor = host<Actor<self>, caf::event_based_actor>;
+    switch (how) {
+      case spawn_mode::event_based:
+        return in.spawn<actor>(how, std::forward<Arguments>(arguments)...);
+      case spawn_mode::detached:
+        return in.spawn<actor, caf::detached>(how, std::forward<Arguments>(arguments)...);
+      case spawn_mode::brokers:
+        break;
+    }
+    caf::actor_config config(&in.middleman().backend());
+    return in.spawn_class<host<Actor<self>, caf::io::broker>, caf::no_spawn_options>(config, how,
+                                                                                     std::forward<Arguments>(arguments)...);
   }
 
   caf::actor_system& in_;

@@ -15,7 +15,8 @@ using namespace troupe::bench::savina;
 namespace {
 
 constexpr const char* what_it_does =
-  "Runs the Savina suite of actor benchmarks on CAF with both of its policies, beside Erlang/OTP, plain threads with queues "
+  "Runs the Savina suite of actor benchmarks on CAF with both of its policies, as detached actors and as brokers, beside "
+  "Erlang/OTP, plain threads with queues "
   "and "
   "Pykka, and over processes. Each result is checked. Each figure is taken in processes of its own, in turns. Prints a table "
   "of "
@@ -52,7 +53,7 @@ row measure_program(const program& which, bool quick) {
   const int turns = quick ? 1 : 3;
   const int rounds = quick ? 1 : 3;
   std::vector<std::pair<runner_system, measured_system>> all;
-  for (const auto& each : {erlang(), stealing(), sharing(), of_a_node(), detached(), plain_threads(), pykka()})
+  for (const auto& each : {erlang(), stealing(), sharing(), of_a_node(), brokers(), detached(), plain_threads(), pykka()})
     if (each.runs(which, of)) all.emplace_back(each, measured_system{each.name});
   const auto is_slow = [](const std::string& name) {
     return name == detached().name || name == plain_threads().name || name == pykka().name;

@@ -50,13 +50,19 @@ std::vector<double> in_limited_process(const std::function<std::vector<double>()
   });
 }
 
-runner_system caf_with(const std::string& name, caf::atom_value policy, spawn_mode how) {
-  return {name, how == spawn_mode::detached ? few_actors : every_program,
-          [=](const program& which, const values& of, int rounds, std::size_t threads) {
+bool has_only_messages(const program& which, const values&) {
+  const auto all = message_programs();
+  return std::any_of(all.begin(), all.end(), [&](const program& each) { return each.name == which.name; });
+}
+
+runner_system caf_with(const std::string& name, caf::atom_value policy, spawn_mode how,
+                       bool (*runs)(const program&, const values&)) {
+  return {name, runs, [=](const program& which, const values& of, int rounds, std::size_t threads) {
             return in_limited_process([&] {
               caf::actor_system_config config;
               config.set("scheduler.policy", policy);
               config.set("scheduler.max-threads", threads);
+              if (how == spawn_mode::brokers) config.load<caf::io::middleman>();
               caf::actor_system system(config);
               return figures_of(rounds, of, [&] { return which.on_caf(system, how, of); });
             });
@@ -96,9 +102,10 @@ bool is_there(const std::string& command) {
 
 }  // namespace
 
-runner_system stealing() { return caf_with("work stealing", caf::atom("stealing"), spawn_mode::event_based); }
-runner_system sharing() { return caf_with("work sharing", caf::atom("sharing"), spawn_mode::event_based); }
-runner_system detached() { return caf_with("detached actors", caf::atom("sharing"), spawn_mode::detached); }
+runner_system stealing() { return caf_with("work stealing", caf::atom("stealing"), spawn_mode::event_based, every_program); }
+runner_system sharing() { return caf_with("work sharing", caf::atom("sharing"), spawn_mode::event_based, every_program); }
+runner_system detached() { return caf_with("detached actors", caf::atom("sharing"), spawn_mode::detached, few_actors); }
+runner_system brokers() { return caf_with("brokers", caf::atom("sharing"), spawn_mode::brokers, has_only_messages); }
 
 runner_system of_a_node() {
   return {"settings of a node", every_program, [](const program& which, const values& of, int rounds, std::size_t threads) {

@@ -28,6 +28,8 @@ runner_system of_a_node();
 /// CAF's actors with a thread each, and threads with queues. Only for programs of at most `most_threads` actors.
 runner_system detached();
 runner_system plain_threads();
+/// CAF's brokers, which share the thread of the network. Only for programs of messages alone.
+runner_system brokers();
 /// Erlang/OTP. Runs nothing where there is no `erl`.
 runner_system erlang();
 /// Pykka's actors, which are threads of Python. Runs a few programs, and nothing where `make bench-savina` has not installed it.

@@ -17,7 +17,7 @@
 namespace troupe::network {
 
 /// The shared memory of one connection, as one end of the connection uses it. A channel is memory that both ends share, and a
-/// socket (`bell`) by which each end wakes the other.
+/// socket (`bell`) by which each end wakes the other. An end in the same process is woken without the bell (see search()).
 ///
 ///   state      meaning                                             next state
 ///   absent     the connection stays with TCP                       none

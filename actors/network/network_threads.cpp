@@ -219,7 +219,8 @@ std::optional<network_threads::queued_job> network_threads::lead() {
   }
   send_stuck_jobs();
   while (!over_ && leader_.new_jobs.empty()) step();
-  handle_posts();  // note() has woken no other thread for the posts of this thread
+  // note() has woken no other thread for the posts of this thread. Neighbours that these posts ring wait for the next leader.
+  handle_posts();
   std::optional<queued_job> first;
   {
     checked_lock lock(turns_.mutex);

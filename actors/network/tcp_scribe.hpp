@@ -38,10 +38,10 @@ class connection_host;
 ///   TS-2  bytes that were read beyond what the broker wanted are consumed first when the broker wants more. A halted broker
 ///         gets no bytes.
 ///   TS-3  the broker learns of a failure from the event loop, never within a call that the broker makes.
-///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while it is watched (see
-///         watched_connections).
+///   TS-4  a scribe lives while its broker or the event loop holds it, while a catch_up() is due, or while watched_connections
+///         holds it.
 ///   TS-5  bytes from TCP are consumed before bytes from shared memory, and all of them before the broker learns of the end.
-///   TS-6  a scribe with a channel is watched, or has asked the other end to wake it.
+///   TS-6  a scribe with a channel is watched or rung, or has asked the other end to wake it.
 ///   TS-7  memory that a burst of traffic took, in either direction, is freed once many smaller messages have passed.
 ///   TS-8  if both ends are tcp_scribes of BASP's broker, a large message leaves in fragments. Small messages of other senders
 ///         leave between two fragments (see `write_scheduler`). A connection on which a wrong fragment comes is over.

@@ -31,13 +31,14 @@ void watched_connections::meet(event_loop& loop, tcp_scribe* connection, const s
   auto& there = neighbours_.at(here.other);
   there.other = connection;
   first_ends_.erase(first);
-  unwatch(here.other);
   wake(here);  // each end may have written before
   wake(there);
 }
 
 void watched_connections::wake(neighbour& which) {
-  if (!std::exchange(which.is_rung, true)) rung_.push_back(which.connection.get());
+  if (which.is_rung) return;
+  rung_.push_back(which.connection.get());
+  which.is_rung = true;
 }
 
 bool watched_connections::ring(tcp_scribe* connection) {
@@ -45,12 +46,6 @@ bool watched_connections::ring(tcp_scribe* connection) {
   if (found == neighbours_.end() || found->second.other == nullptr) return false;
   wake(neighbours_.at(found->second.other));
   return true;
-}
-
-void watched_connections::unwatch(tcp_scribe* connection) {
-  for (auto& each : all_)
-    if (each.connection == connection) forgotten_.push_back(std::move(each.connection));
-  has_gaps_ = true;
 }
 
 /// Ends that the connection has a neighbour.
@@ -67,7 +62,9 @@ void watched_connections::leave(tcp_scribe* connection) {
 }
 
 void watched_connections::forget(tcp_scribe* connection) {
-  unwatch(connection);
+  for (auto& each : all_)
+    if (each.connection == connection) forgotten_.push_back(std::move(each.connection));
+  has_gaps_ = true;
   leave(connection);
 }
 
@@ -90,7 +87,7 @@ bool watched_connections::poll(event_loop& loop, tcp_scribe& connection, std::ve
   return any;
 }
 
-/// A connection that is polled may call any function of this class but look() and may_sleep().
+/// A connection that is polled may call add(), meet(), ring() and forget().
 bool watched_connections::look_at_neighbours(std::vector<event_loop*>& ended) {
   bool any = false;
   due_.swap(rung_);
@@ -109,7 +106,7 @@ bool watched_connections::look_at_neighbours(std::vector<event_loop*>& ended) {
 
 /// The loop uses indices, because a connection that is polled may call add() and forget().
 bool watched_connections::look(std::vector<event_loop*>& ended) {
-  if (all_.empty() && rung_.empty()) return false;
+  if (all_.empty() && rung_.empty() && forgotten_.empty()) return false;
   bool any = look_at_neighbours(ended);
   for (std::size_t i = 0; i < all_.size(); ++i) {
     if (!all_[i].connection || !all_[i].connection->has_news()) continue;

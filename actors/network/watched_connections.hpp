@@ -16,11 +16,12 @@ namespace troupe::network {
 class tcp_scribe;
 
 /// Polls the shared memory of the connections that have traffic there. Two ends of a channel may both be in this process. Such
-/// ends are neighbours: they are not polled, because the end that writes says so. Used by the leader thread only (see
-/// network_threads).
+/// ends are neighbours: an end that has written or read wakes its neighbour, and only then the neighbour is polled. Used by the
+/// leader thread only (see network_threads).
 ///   WC-1  connections are checked in turn. A connection is dropped if it had no traffic for `watched_for`, or if more than
 ///         `most` are watched. A connection is dropped only after it has asked the other end to wake it.
-///   WC-2  forget() may be called by the connection itself: the connection lives until that call has returned.
+///   WC-2  forget() may be called by the connection itself: the connection lives until that call has returned. The next look()
+///         or may_sleep() lets it go.
 ///   WC-3  a neighbour is polled by the next look() after add() or after the ring() of its other end, and until it has asked
 ///         the other end to wake it. A neighbour whose other end is forgotten is a connection as any other.
 class watched_connections {
@@ -60,7 +61,6 @@ class watched_connections {
   bool poll(event_loop& loop, tcp_scribe& connection, std::vector<event_loop*>& ended);
   bool look_at_neighbours(std::vector<event_loop*>& ended);
   void wake(neighbour& which);
-  void unwatch(tcp_scribe* connection);
   void leave(tcp_scribe* connection);
   void drop_quiet();
 
@@ -68,8 +68,8 @@ class watched_connections {
   std::vector<caf::intrusive_ptr<tcp_scribe>> forgotten_;  // kept until their calls have returned
   bool has_gaps_ = false;                                  // some entries have no connection any more
   std::size_t next_ = 0;
-  std::unordered_map<tcp_scribe*, neighbour> neighbours_;    // and ends whose other end has not come yet
-  std::unordered_map<std::string, tcp_scribe*> first_ends_;  // by channel: those ends
+  std::unordered_map<tcp_scribe*, neighbour> neighbours_;    // and ends whose other end has not come, or has left
+  std::unordered_map<std::string, tcp_scribe*> first_ends_;  // by channel: ends whose other end has not come
   std::vector<tcp_scribe*> rung_;                            // of neighbours_
   std::vector<tcp_scribe*> due_;                             // those that look() polls
 };

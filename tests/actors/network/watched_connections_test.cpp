@@ -51,6 +51,11 @@ class two_brokers {
     });
   }
 
+  /// Brings the connection to shared memory.
+  void begin() {
+    for (int round = 0; round < 30; ++round) BOOST_TEST(answer_to("first") == "first");
+    BOOST_TEST(channels_of_this_process() == 2);
+  }
   std::string answer_to(const std::string& five_bytes) {
     inbox answer(five_bytes.size());
     caller_->on_data = [&](const std::string& bytes) { answer.add(bytes); };
@@ -60,6 +65,10 @@ class two_brokers {
     return all;
   }
   void end_caller() { caller_.reset(); }
+  void in_called(const std::function<void(caf::io::broker*)>& work) { called_.run(work); }
+  void close_called() {
+    called_.run([this](caf::io::broker* self) { self->close(called_.handle); });
+  }
   bool is_closed() { return called_.is_closed(); }
 
  private:
@@ -109,11 +118,10 @@ BOOST_AUTO_TEST_CASE(a_connection_that_was_quiet_for_long_is_forgotten_when_it_e
   BOOST_TEST(over.is_closed());
 }
 
-// WC-3. The first rounds bring the connection to shared memory.
+// WC-3
 BOOST_AUTO_TEST_CASE(two_ends_of_one_process_wake_each_other_without_a_system_call) {
   two_brokers both;
-  for (int round = 0; round < 30; ++round) BOOST_TEST(both.answer_to("first") == "first");
-  BOOST_TEST(channels_of_this_process() == 2);
+  both.begin();
   const int before = rings;
   for (int round = 0; round < 3; ++round) {
     BOOST_TEST(both.answer_to("quick") == "quick");
@@ -126,11 +134,30 @@ BOOST_AUTO_TEST_CASE(two_ends_of_one_process_wake_each_other_without_a_system_ca
 // WC-3
 BOOST_AUTO_TEST_CASE(the_last_end_of_one_process_learns_that_the_other_has_left) {
   two_brokers both;
-  for (int round = 0; round < 30; ++round) BOOST_TEST(both.answer_to("first") == "first");
-  BOOST_TEST(channels_of_this_process() == 2);
+  both.begin();
   both.end_caller();
   BOOST_TEST(both.is_closed());
   BOOST_TEST(becomes_true([] { return channels_of_this_process() == 0; }, long_enough));
+}
+
+// WC-2: a post that posts itself keeps the leader from sleeping.
+BOOST_AUTO_TEST_CASE(two_ends_of_one_process_are_let_go_though_the_leader_does_not_sleep) {
+  std::atomic<bool> goes_on{true};
+  std::promise<void> over;
+  std::function<void()> post_again;
+  two_brokers both;
+  both.begin();
+  both.in_called([&](caf::io::broker* self) {
+    post_again = [&, self] {
+      if (!goes_on) return over.set_value();
+      caf::anon_send(caf::actor_cast<caf::actor>(self), posted_work{&post_again});
+    };
+    post_again();
+  });
+  both.close_called();
+  BOOST_TEST(becomes_true([] { return channels_of_this_process() == 0; }, long_enough));
+  goes_on = false;
+  BOOST_REQUIRE((over.get_future().wait_for(long_enough) == std::future_status::ready));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,12 +7,23 @@
 
 namespace troupe::engine {
 
+namespace {
+
+// libtorch's gradient_edge(), without its three looks for a view where the tensor is none.
+torch::autograd::Edge edge_of(const at::Tensor& root) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(root);
+  if (meta == nullptr || meta->is_view_ || meta->grad_fn_ == nullptr) return torch::autograd::impl::gradient_edge(root);
+  return {meta->grad_fn_, meta->output_nr_};
+}
+
+}  // namespace
+
 torch::autograd::edge_list root_edges(const std::vector<at::Tensor>& roots) {
   torch::autograd::edge_list edges;
   edges.reserve(roots.size());
   for (std::size_t i = 0; i < roots.size(); ++i) {
     TORCH_CHECK(roots[i].defined(), "troupe: root ", i, " of the backward pass is an undefined tensor");
-    auto edge = torch::autograd::impl::gradient_edge(roots[i]);
+    auto edge = edge_of(roots[i]);
     TORCH_CHECK(edge.function != nullptr, "troupe: root ", i, " of the backward pass (shape ", roots[i].sizes(),
                 ") does not require grad and was not computed from a tensor that does");
     edges.push_back(std::move(edge));

@@ -34,6 +34,17 @@ BOOST_AUTO_TEST_CASE(have_the_edges_where_their_gradients_start) {
   BOOST_TEST(edges[1].function->name() == "torch::autograd::AccumulateGrad");
 }
 
+// libtorch makes the function of such a view only when somebody asks for it.
+BOOST_AUTO_TEST_CASE(that_are_views_of_what_changed_in_place_have_the_edge_of_the_change) {
+  const auto base = at::ones({4}).requires_grad_() * 2;
+  const auto view = base.narrow(0, 0, 2);
+  const auto* before = view.grad_fn().get();
+  base.mul_(3);
+  const auto edges = root_edges({view});
+  BOOST_TEST(edges[0].function.get() != before);
+  BOOST_TEST(edges[0].function == view.grad_fn());
+}
+
 BOOST_AUTO_TEST_CASE(that_start_no_pass_are_refused_by_number) {
   const auto leaf = at::ones({2}).requires_grad_();
   check_refused([&] { return root_edges({leaf, at::Tensor()}); }, "root 1 of the backward pass is an undefined tensor");

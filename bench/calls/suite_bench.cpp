@@ -12,7 +12,8 @@ using namespace troupe::bench;
 namespace {
 
 constexpr const char* what_it_does =
-  "Measures what actors, messages, schedulers, shapes of calls, trainings and idle things cost, beside raw CAF, gRPC, raw "
+  "Measures what actors, messages, schedulers, shapes of calls, trainings and idle things cost, beside raw CAF, gRPC, "
+  "TensorPipe, raw "
   "sockets, raw shared memory and PyTorch. Each figure is taken in processes of its own, in turns. Prints a table of the rows, "
   "and writes suite.json, suite.txt and suite.curves.json. What can't be measured is told and left out, and the exit status is "
   "1. training_pipelining needs a Python with PyTorch (`make test-python` installs it).";
@@ -256,10 +257,11 @@ std::vector<row_definition> suite_rows() {
     {"small_call_memory", "us", at_most(12),
      "A small call through shared memory; floor: two processes that watch shared memory; ratio in µs.", call_through_memory},
     {"size_ladder_memory", "us", at_least(1.0),
-     "A call with 64 B to 256 MiB through shared memory, at the worst size; peer: the best one of gRPC and CAF over TCP "
-     "and TensorPipe.",
+     "A call with 64 B to 256 MiB through shared memory, at the worst size; peer: the best one of gRPC over TCP, CAF "
+     "over TCP, and TensorPipe with what it chooses within a machine.",
      [](bool quick) { return size_ladder(carrier::shared_memory, quick); }},
-    {"size_ladder_tcp", "us", at_least(1.0), "The same over TCP.", [](bool quick) { return size_ladder(carrier::tcp, quick); }},
+    {"size_ladder_tcp", "us", at_least(1.0), "The same over TCP, with TensorPipe over TCP.",
+     [](bool quick) { return size_ladder(carrier::tcp, quick); }},
     {"size_ladder_tls", "us", at_least(1.0), "The same by TLS; peer: gRPC, with the same certificates.",
      [](bool quick) { return size_ladder(carrier::tls, quick); }},
     {"bulk_memory", "us", at_most(1.6), "64 MiB within a machine and back; peer: shared memory that both processes watch.",

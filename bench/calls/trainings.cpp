@@ -157,7 +157,7 @@ std::vector<double> grpc_calls(carrier by, int runs, std::size_t bytes) {
     throw std::runtime_error("grpc_echo does not serve");
   words ask{grpc_program(), "ask", "127.0.0.1:" + port.get(), std::to_string(bytes), std::to_string(runs)};
   add(ask, proof);
-  return times_of_echo(lines_of("grpc_echo", ask), runs);
+  return times_of_echo("grpc_echo", lines_of("grpc_echo", ask), runs);
 }
 
 std::vector<double> tensorpipe_calls(carrier by, int runs, std::size_t bytes) {
@@ -168,9 +168,19 @@ std::vector<double> tensorpipe_calls(carrier by, int runs, std::size_t bytes) {
   words ask{tensorpipe_program(), "ask"};
   add(ask, both);
   add(ask, {std::to_string(bytes), std::to_string(runs)});
-  apps::process_group server([](const std::string&, const std::string&) {});
+  std::mutex mutex;
+  std::string last_of_server;
+  apps::process_group server([&](const std::string&, const std::string& line) {
+    const std::lock_guard lock(mutex);
+    last_of_server = line;
+  });
   server.start("tensorpipe_echo", serve);
-  return times_of_echo(lines_of("tensorpipe_echo", ask), runs);
+  try {
+    return times_of_echo("tensorpipe_echo", lines_of("tensorpipe_echo", ask), runs);
+  } catch (const std::runtime_error& failed) {
+    const std::lock_guard lock(mutex);
+    throw std::runtime_error(failed.what() + std::string("\nThe side that answers wrote last: ") + last_of_server);
+  }
 }
 
 }  // namespace troupe::bench

@@ -51,7 +51,7 @@ figures_by_name sizes_of_grpc(const testbed& all, const std::string& kit, const 
     auto asking = all["h1"].start(grpc_program(), with_kit({"ask", address, std::to_string(size), std::to_string(runs)}));
     if (const auto end = asking.how_it_ends(longest_process); end != "exited with 0")
       throw std::runtime_error("grpc_echo " + end + "; it wrote:" + last_words(asking));
-    found.merge(figures_of_size(size, times_of_echo(asking.lines(), runs)));
+    found.merge(figures_of_size(size, times_of_echo("grpc_echo", asking.lines(), runs)));
   }
   return found;
 }
@@ -69,8 +69,9 @@ figures_by_name sizes_of_tensorpipe(const testbed& all, const std::vector<std::i
     auto server = at("h2", "serve", {});
     auto asking = at("h1", "ask", {std::to_string(size), std::to_string(runs)});
     if (const auto end = asking.how_it_ends(longest_process); end != "exited with 0")
-      throw std::runtime_error("tensorpipe_echo " + end + "; it wrote:" + last_words(asking));
-    found.merge(figures_of_size(size, times_of_echo(asking.lines(), runs)));
+      throw std::runtime_error("tensorpipe_echo " + end + "; it wrote:" + last_words(asking) +
+                               "\nand the side that answers:" + last_words(server));
+    found.merge(figures_of_size(size, times_of_echo("tensorpipe_echo", asking.lines(), runs)));
   }
   return found;
 }

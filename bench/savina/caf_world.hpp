@@ -4,7 +4,6 @@
 #include <optional>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
@@ -37,19 +36,18 @@ class caf_world {
   using ref = caf::actor;
 
   /// The actor that handles a message, as the handler sees it.
+  template <class Base>
   class self {
    public:
     using ref = caf::actor;
 
-    /// `by`: sends in the name of `who`, the same actor.
-    self(caf::scheduled_actor& who, std::variant<caf::event_based_actor*, caf::io::broker*> by, spawn_mode how)
-        : who_(who), by_(by), how_(how) {}
+    self(Base& who, spawn_mode how) : who_(who), how_(how) {}
 
     ref me() const { return caf::actor_cast<caf::actor>(&who_); }
     ref sender() const { return caf::actor_cast<caf::actor>(who_.current_sender()); }
     template <class Message>
     void send(const ref& to, Message message) {
-      std::visit([&](auto* by) { by->send(to, std::move(message)); }, by_);
+      who_.send(to, std::move(message));
     }
     template <template <class> class Actor, class... Arguments>
     ref spawn(Arguments&&... arguments) {
@@ -59,8 +57,7 @@ class caf_world {
     void end() { who_.quit(); }
 
    private:
-    caf::scheduled_actor& who_;
-    std::variant<caf::event_based_actor*, caf::io::broker*> by_;
+    Base& who_;
     spawn_mode how_;
   };
 
@@ -95,9 +92,9 @@ class caf_world {
    private:
     template <class Message>
     auto handlers_of(const Message&) {
-      if constexpr (requires(Actor & actor, self & me, const Message& message) { actor.on(me, message); })
+      if constexpr (requires(Actor & actor, self<Base> & me, const Message& message) { actor.on(me, message); })
         return std::tuple{[this](const Message& message) {
-          self me(*this, static_cast<Base*>(this), how_);
+          self<Base> me(*this, how_);
           actor_->on(me, message);
         }};
       else
@@ -114,7 +111,7 @@ class caf_world {
 
   template <template <class> class Actor, class... Arguments>
   static ref spawn_in(caf::actor_system& in, spawn_mode how, Arguments&&... arguments) {
-    using actor = host<Actor<self>, caf::event_based_actor>;
+    using actor = host<Actor<self<caf::event_based_actor>>, caf::event_based_actor>;
     switch (how) {
       case spawn_mode::event_based:
         return in.spawn<actor>(how, std::forward<Arguments>(arguments)...);
@@ -124,8 +121,8 @@ class caf_world {
         break;
     }
     caf::actor_config config(&in.middleman().backend());
-    return in.spawn_class<host<Actor<self>, caf::io::broker>, caf::no_spawn_options>(config, how,
-                                                                                     std::forward<Arguments>(arguments)...);
+    return in.spawn_class<host<Actor<self<caf::io::broker>>, caf::io::broker>, caf::no_spawn_options>(
+      config, how, std::forward<Arguments>(arguments)...);
   }
 
   caf::actor_system& in_;

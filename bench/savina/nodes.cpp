@@ -174,7 +174,7 @@ make order(const char* asker, std::int64_t number, std::int64_t messages, const 
 template <class Program>
 class spread_world {
  public:
-  using self = typename caf_world<Program>::self;
+  using self = typename caf_world<Program>::template self<caf::event_based_actor>;
   using ref = caf::actor;
 
   explicit spread_world(spread& over) : over_(over), here_(over.system(), spawn_mode::event_based) {}

@@ -15,14 +15,13 @@ using namespace troupe::bench::savina;
 namespace {
 
 constexpr const char* what_it_does =
-  "Runs the Savina suite of actor benchmarks on CAF with both of its policies, as detached actors and as brokers, beside "
-  "Erlang/OTP, plain threads with queues "
+  "Runs the Savina suite of actor benchmarks on CAF with both of its policies, beside Erlang/OTP, plain threads with queues "
   "and "
-  "Pykka, and over processes. Each result is checked. Each figure is taken in processes of its own, in turns. Prints a table "
-  "of "
-  "the rows, and writes savina.json, savina.txt and savina.curves.json. The ratio of a row is Erlang's time by that of the "
-  "better "
-  "policy of CAF. Parameters: bench/savina/parameters.txt.";
+  "Pykka, the six programs of messages also as brokers, and four programs over processes. Each result is checked. Each figure "
+  "is "
+  "taken in processes of its own, in turns. Prints a table of the rows, and writes savina.json, savina.txt and "
+  "savina.curves.json. The ratio of a row is Erlang's time by that of the better policy of CAF. Parameters: "
+  "bench/savina/parameters.txt.";
 constexpr const char* example = "Example: savina_bench --only savina_ping_pong threads_ping_pong --out out/bench";
 constexpr const char* no_erlang = "no Erlang here: apt-get install erlang-base";
 

@@ -50,7 +50,7 @@ std::vector<double> in_limited_process(const std::function<std::vector<double>()
   });
 }
 
-bool has_only_messages(const program& which, const values&) {
+bool is_of_messages(const program& which, const values&) {
   const auto all = message_programs();
   return std::any_of(all.begin(), all.end(), [&](const program& each) { return each.name == which.name; });
 }
@@ -105,7 +105,7 @@ bool is_there(const std::string& command) {
 runner_system stealing() { return caf_with("work stealing", caf::atom("stealing"), spawn_mode::event_based, every_program); }
 runner_system sharing() { return caf_with("work sharing", caf::atom("sharing"), spawn_mode::event_based, every_program); }
 runner_system detached() { return caf_with("detached actors", caf::atom("sharing"), spawn_mode::detached, few_actors); }
-runner_system brokers() { return caf_with("brokers", caf::atom("sharing"), spawn_mode::brokers, has_only_messages); }
+runner_system brokers() { return caf_with("brokers", caf::atom("sharing"), spawn_mode::brokers, is_of_messages); }
 
 runner_system of_a_node() {
   return {"settings of a node", every_program, [](const program& which, const values& of, int rounds, std::size_t threads) {

@@ -28,7 +28,7 @@ runner_system of_a_node();
 /// CAF's actors with a thread each, and threads with queues. Only for programs of at most `most_threads` actors.
 runner_system detached();
 runner_system plain_threads();
-/// CAF's brokers, which share the thread of the network. Only for programs of messages alone.
+/// CAF's brokers, which share the thread of the network. Only for message_programs().
 runner_system brokers();
 /// Erlang/OTP. Runs nothing where there is no `erl`.
 runner_system erlang();

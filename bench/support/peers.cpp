@@ -172,7 +172,7 @@ std::string grpc_program() {
 
 std::string tensorpipe_program() { return TROUPE_TENSORPIPE_ECHO; }
 
-std::vector<double> times_of_echo(const std::vector<std::string>& lines, int runs) {
+std::vector<double> times_of_echo(const std::string& program, const std::vector<std::string>& lines, int runs) {
   std::vector<double> taken;
   for (const auto& line : lines) {  // a log of the library may stand between them
     char* end = nullptr;
@@ -180,8 +180,7 @@ std::vector<double> times_of_echo(const std::vector<std::string>& lines, int run
     if (!line.empty() && *end == '\0') taken.push_back(time);
   }
   if (taken.size() != static_cast<std::size_t>(runs))
-    throw std::runtime_error("a program of echoes wrote " + std::to_string(taken.size()) + " times, expected " +
-                             std::to_string(runs));
+    throw std::runtime_error(program + " wrote " + std::to_string(taken.size()) + " times, expected " + std::to_string(runs));
   return taken;
 }
 

@@ -111,7 +111,8 @@ std::string grpc_program();
 /// The file of the program tensorpipe_echo, which calls by PyTorch's RPC (bench/support/tensorpipe_echo.cpp).
 std::string tensorpipe_program();
 
-/// The microseconds of each call, from the lines that grpc_echo or tensorpipe_echo wrote. Throws std::runtime_error unless there are `runs`.
-std::vector<double> times_of_echo(const std::vector<std::string>& lines, int runs);
+/// The microseconds of each call, from the lines that `program` (grpc_echo or tensorpipe_echo) wrote. Throws std::runtime_error
+/// unless there are `runs`.
+std::vector<double> times_of_echo(const std::string& program, const std::vector<std::string>& lines, int runs);
 
 }  // namespace troupe::bench

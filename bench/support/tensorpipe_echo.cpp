@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tensor to another process and back by PyTorch's RPC on TensorPipe. A program of its own, because the agent is one for a process.
+// A tensor to another process and back by PyTorch's RPC on TensorPipe. A program of its own, because a process has one agent.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -28,14 +30,24 @@ constexpr int warm_up = 200;
 constexpr const char* how_to_call =
   "tensorpipe_echo: expected one of\n"
   "  serve FILE WAY ADDRESS           the side that answers; ends when the other side has\n"
-  "  ask FILE WAY ADDRESS BYTES RUNS  the side that asks\n"
-  "Both sides meet by FILE, which must not exist before. WAY is tcp or memory, ADDRESS the own IPv4 address. BYTES is a whole "
-  "number from "
-  "0 to 268435456, RUNS one from 1 on. A line for each run: the microseconds until the answer.\n";
+  "  ask FILE WAY ADDRESS BYTES RUNS  the side that asks; prints a line for each run: the microseconds until the answer\n"
+  "FILE     the file by which both sides meet, in a folder that exists; must not exist before\n"
+  "WAY      tcp or memory\n"
+  "ADDRESS  the IPv4 address of this side\n"
+  "BYTES    a whole number from 0 to 268435456\n"
+  "RUNS     a whole number from 1 on\n";
 
 /// From C++, PyTorch can call only operators on another process.
 const auto registered =
   c10::RegisterOperators().op("aten::troupe_bench_echo(Tensor x) -> Tensor", [](const at::Tensor& x) { return x; });
+
+/// The whole number that the word is; -1 if the word is none.
+long number_of(const std::string& word) {
+  long number = -1;
+  const auto* const end = word.data() + word.size();
+  const auto read = std::from_chars(word.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? number : -1;
+}
 
 /// The name of the interface with this address, by which TensorPipe is told where to listen.
 std::string interface_of(const std::string& address) {
@@ -66,13 +78,13 @@ std::shared_ptr<rpc::TensorPipeAgent> meet(const std::vector<std::string>& words
 void measure(rpc::TensorPipeAgent& by, long bytes, long runs) {
   const auto echo = torch_operator("aten::troupe_bench_echo", "");
   const auto& other = by.getWorkerInfo(torch_worker_name(1));
-  const auto x = at::ones({bytes / 4});
+  const auto x = at::ones({bytes}, at::kByte);
   for (long i = -(runs < warm_up ? 3 : warm_up); i < runs; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<at::IValue> arguments{x};
     const auto answer = torch_answer(by.send(other, rpc::ScriptCall(echo, std::move(arguments)).toMessage()));
     const std::chrono::duration<double, std::micro> taken = std::chrono::steady_clock::now() - begin;
-    if (answer.numel() != x.numel()) throw std::runtime_error("the answer has " + std::to_string(answer.numel()) + " elements");
+    if (answer.numel() != x.numel()) throw std::runtime_error("the answer has " + std::to_string(answer.numel()) + " bytes");
     if (i >= 0) std::printf("%.3f\n", taken.count());
   }
 }
@@ -80,12 +92,14 @@ void measure(rpc::TensorPipeAgent& by, long bytes, long runs) {
 int run(const std::vector<std::string>& words) {
   const bool asks = words.size() == 6 && words[0] == "ask";
   const bool serves = words.size() == 4 && words[0] == "serve";
-  const long bytes = asks ? std::atol(words[4].c_str()) : 0;
-  const long runs = asks ? std::atol(words[5].c_str()) : 1;
+  const long bytes = asks ? number_of(words[4]) : 0;
+  const long runs = asks ? number_of(words[5]) : 1;
   if (!(asks || serves) || !(words[2] == "tcp" || words[2] == "memory") || bytes < 0 || bytes > most_bytes || runs < 1) {
     std::fputs(how_to_call, stderr);
     return 2;
   }
+  if (!std::filesystem::is_directory(std::filesystem::absolute(words[1]).parent_path()))
+    throw std::runtime_error("expected a file in a folder that exists, got " + words[1]);
   const auto agent = meet(words, asks ? 0 : 1, asks ? std::optional(bytes) : std::nullopt);
   if (asks) measure(*agent, bytes, runs);
   stop_torch_agent(agent);
@@ -97,6 +111,9 @@ int run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc});
+  } catch (const c10::Error& failed) {
+    std::fprintf(stderr, "tensorpipe_echo: %s\n", failed.what_without_backtrace());
+    return 1;
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "tensorpipe_echo: %s\n", failed.what());
     return 1;

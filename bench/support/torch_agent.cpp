@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "torch_agent.hpp"
 
+#include <chrono>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -17,16 +18,17 @@ namespace rpc = torch::distributed::rpc;
 
 namespace {
 
-constexpr int worker_threads = 16;  // PyTorch's default
-constexpr float deadline_seconds = 60;
+constexpr int worker_threads = 16;            // PyTorch's default
+constexpr std::chrono::seconds deadline{60};  // of a meeting, and of a call
 
 }  // namespace
 
 std::string torch_worker_name(int rank) { return "worker" + std::to_string(rank); }
 
 std::shared_ptr<rpc::TensorPipeAgent> start_torch_agent(const torch_agent_options& how) {
-  rpc::TensorPipeRpcBackendOptions options(worker_threads, how.transports, how.channels, deadline_seconds, "unused");
+  rpc::TensorPipeRpcBackendOptions options(worker_threads, how.transports, how.channels, deadline.count(), "unused");
   auto store = c10::make_intrusive<c10d::FileStore>(how.meeting_file, how.processes);
+  store->setTimeout(deadline);
   auto agent =
     std::make_shared<rpc::TensorPipeAgent>(store, torch_worker_name(how.rank), static_cast<rpc::worker_id_t>(how.rank),
                                            how.processes, std::move(options), std::unordered_map<std::string, rpc::DeviceMap>{},

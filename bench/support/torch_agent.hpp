@@ -15,7 +15,7 @@ namespace troupe::bench {
 
 /// PyTorch's RPC on TensorPipe, without Python. Does what init_rpc() does.
 struct torch_agent_options {
-  std::string meeting_file;  // by which the processes meet; must not exist before the first one comes
+  std::string meeting_file;  // by which the processes meet; must not exist before the first one comes, but its folder must
   int rank = 0;
   int processes = 2;
   // TensorPipe's names, the first one that both sides have counts. Empty: TensorPipe chooses.

@@ -17,14 +17,11 @@ struct way {
 
 std::vector<way> ways() {
   const auto calls = [](carrier by) { return [by](int runs, std::size_t bytes) { return echo_calls(by, runs, bytes); }; };
-  const auto of_tensorpipe = [](carrier by) {
-    return [by](int runs, std::size_t bytes) { return tensorpipe_calls(by, runs, bytes); };
-  };
   std::vector<way> all{
     {"bare TCP", role::floor, tcp_exchanges},
     {"a request of CAF", role::peer, [](int runs, std::size_t bytes) { return caf_requests(runs, bytes); }},
-    {"a call of TensorPipe over TCP", role::peer, of_tensorpipe(carrier::tcp)},
-    {"a call of TensorPipe within a machine", role::peer, of_tensorpipe(carrier::shared_memory)},
+    {"a call of TensorPipe within a machine", role::peer,
+     [](int runs, std::size_t bytes) { return tensorpipe_calls(carrier::shared_memory, runs, bytes); }},
     {"a call of troupe over TCP", role::variant, calls(carrier::tcp)},
     {"a call of troupe over TLS", role::variant, calls(carrier::tls)},
     {"a call of troupe within a machine", role::troupe, calls(carrier::shared_memory)},

@@ -74,7 +74,7 @@ plot shapes_in_a_process(bool quick) {
   return by_shapes("Backward over nodes of one process, by the shape of the calls",
                    "Lower is better: the time is that of messages. All to all has as many messages as nodes times nodes, and a "
                    "thread for each.",
-                   quick, us(0), 9, true);
+                   quick, us(0), 5, true);
 }
 
 plot work_spread_over_processes(bool quick) {

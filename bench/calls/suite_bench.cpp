@@ -145,7 +145,7 @@ row training(bool quick) {
   if (!has_pipelining())
     throw skipped("expected a Python with PyTorch " TROUPE_TORCH_VERSION
                   "; `make test-python` installs one, or set TROUPE_PYTHON");
-  const training_size what{.steps = quick ? 4 : 10, .quick = quick};
+  const training_size what{.steps = quick ? 4 : 6, .quick = quick};
   const auto peer = [=](const std::string& schedule) { return [=] { return tokens_of_pipelining(what, schedule); }; };
   bool is_first = quick;
   if (!quick) {
@@ -161,7 +161,7 @@ row training(bool quick) {
 
 /// The schedule whose steps take the longest, beside steps with the bubble of the formula.
 row schedules(bool quick) {
-  const training_size what{.steps = quick ? 4 : 10, .quick = quick};
+  const training_size what{.steps = quick ? 4 : 7, .quick = quick};
   std::vector<row> all;
   std::string text;
   for (const std::string schedule : {"gpipe", "1f1b", "zero-bubble"}) {

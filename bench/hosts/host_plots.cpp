@@ -102,7 +102,7 @@ plot late_messages_hosts(bool quick) {
   const auto add = [&](const std::string& name, role as, const way& by, const values_by_name& values, bool is_fast = true) {
     std::vector<figures_by_name> turns;
     auto more = values;
-    more["count"] = quick ? "3" : is_fast ? "50" : "7";
+    more["count"] = quick ? "3" : is_fast ? "30" : "5";
     for (int turn = 0; turn < turns_of(quick); ++turn) {
       const auto& found = turns.emplace_back(by.figures(all, "late", more));
       if (const auto load = values.find("load"); load != values.end() && load->second == "none") continue;

@@ -47,7 +47,7 @@ row bulk(const std::string& rate, double mbit, bool quick) {
   testbed all({"h1", "h2"});
   limit_both(all, rate);
   const auto floor = floor_between(all, tensor_bytes, "8", quick ? 1 : 6).at("mbit");
-  const auto found = figures_of_two(all, "bulk", {{"in_flight", "2"}, {"seconds", quick ? "0.5" : "10"}}).at("mbit");
+  const auto found = figures_of_two(all, "bulk", {{"in_flight", "2"}, {"seconds", quick ? "0.5" : "7"}}).at("mbit");
   return {{0, found, floor}, found / mbit, "bare TCP " + short_number(floor / mbit)};
 }
 
@@ -93,7 +93,7 @@ row bulk_with_delay(bool quick) {
                           {"ms", std::to_string(is_delayed ? each_way_ms : 0)}});
       const auto at = "relay:" + std::to_string(relay.ready());
       host_process driver(all["h1"], "bulk", node_options("a" + std::to_string(++runs), 0, {at}),
-                          {{"in_flight", "8"}, {"seconds", quick ? "0.5" : "5"}});
+                          {{"in_flight", "8"}, {"seconds", quick ? "0.5" : "4"}});
       const auto found = driver.figures();
       if (is_delayed && found.at("trip_ms") < 2 * each_way_ms)
         throw std::runtime_error("expected round trips of 50 ms, but one took " + short_number(found.at("trip_ms")) + " ms");

@@ -25,7 +25,7 @@ row training(const std::string& rate, bool quick) {
     for (const auto* each : {"driver", "h1", "h2"}) all.limit_rate(each, rate);
   std::vector<double> apart;
   std::vector<double> together;
-  const auto steps = quick ? 5 : 12;
+  const auto steps = quick ? 5 : 9;
   for (int turn = 1; turn <= (quick ? 1 : 3); ++turn) {
     std::fprintf(stderr, "   turn %d\n", turn);
     // The processes of a turn exist during that turn alone.

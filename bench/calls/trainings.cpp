@@ -72,7 +72,6 @@ plot training_by_stages(bool quick) {
             {"tokens per second", ""}};
   curve alone{"one process, libtorch's engine and two threads", role::variant};
   curve ours{"troupe train", role::troupe};
-  curve theirs{"PyTorch's pipelining over gloo", role::peer};
   const std::vector<int> stages = quick ? std::vector{2} : std::vector{1, 2, 4};
   double of_one_process = 0;
   for (const int count : stages) {
@@ -81,12 +80,9 @@ plot training_by_stages(bool quick) {
     const auto found = in_own_process([&] { return tokens_of_troupe(what, compares); });
     if (compares) of_one_process = found[1];
     ours.points.push_back({static_cast<double>(count), found[0]});
-    if (!the_python().empty() && count > 1)
-      theirs.points.push_back(
-        {static_cast<double>(count), in_own_process([&] { return tokens_of_pipelining(what, "1f1b"); })[0]});
   }
   for (const int count : stages) alone.points.push_back({static_cast<double>(count), of_one_process});
-  for (auto* line : {&alone, &theirs, &ours})
+  for (auto* line : {&alone, &ours})
     if (!line->points.empty()) made.curves.push_back(std::move(*line));
   made.default_x = 2;
   made.default_name = "troupe train --stages";

@@ -206,7 +206,7 @@ class Runs(Folder):
         benchmark("hosts_bench", "echo 'hosts_bench: SKIPPED: no hosts' >&2; exit 1")
         status, text, calls = run_all()
         self.assertEqual(status, 0, text)
-        self.assertEqual(calls, ["hosts_bench --minutes 1", "hosts_bench --wire", "some_bench "])
+        self.assertEqual(calls, ["hosts_bench --minutes 0.5", "hosts_bench --wire", "some_bench "])
         self.assertFalse(json.loads((self.folder / "out/bench/machine.json").read_text())["quick"])
         self.assertRegex(text, r"written to out/bench/report.html|no page without matplotlib: ")
 

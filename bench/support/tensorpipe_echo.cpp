@@ -65,7 +65,7 @@ std::string interface_of(const std::string& address) {
 
 /// `bytes`: of the tensors, if this side knows it.
 std::shared_ptr<rpc::TensorPipeAgent> meet(const std::vector<std::string>& words, int rank, std::optional<long> bytes) {
-  ::setenv("TP_SOCKET_IFNAME", interface_of(words[3]).c_str(), 1);
+  ::setenv("TP_SOCKET_IFNAME", interface_of(words[3]).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs yet
   torch_agent_options how{.meeting_file = words[1], .rank = rank};
   if (words[2] == "tcp") {  // two hosts have nothing else; on one host TensorPipe would take shared memory
     how.transports = {"uv"};

@@ -451,8 +451,10 @@ void tcp_scribe::socket_handler::search_channel() {
   if (!process) return;
   bell_ = std::make_unique<bell_handler>(*this);
   scribe_.host_.facts().note_channel(fd(), *process);
-  const auto name = channel_listener::name(fd(), scribe_.which_ == gate::end::calling);  // empty once the connection is over
-  if (*process == static_cast<std::uint64_t>(::getpid()) && !name.empty()) scribe_.host_.meet(&scribe_, name);
+  if (*process == static_cast<std::uint64_t>(::getpid())) {
+    const auto name = channel_listener::name(fd(), scribe_.which_ == gate::end::calling);
+    if (!name.empty()) scribe_.host_.meet(&scribe_, name);  // empty once the connection is over
+  }
   watch_channel();
 }
 

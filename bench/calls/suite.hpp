@@ -39,8 +39,8 @@ std::vector<double> caf_requests(int runs, std::size_t bytes = small_message, st
 /// `bytes` bytes to another process and back by gRPC, over TCP or, if troupe's calls are carried `by` TLS, by TLS with the same
 /// certificates. Throws std::runtime_error if the suite was built without gRPC.
 std::vector<double> grpc_calls(carrier by, int runs, std::size_t bytes);
-/// The same by PyTorch's RPC on TensorPipe, over TCP or, if troupe's calls are carried `by` shared memory, by what TensorPipe
-/// chooses within a machine.
+/// `bytes` bytes to another process and back by PyTorch's RPC on TensorPipe. `by` tcp: over TCP. `by` shared_memory: TensorPipe
+/// chooses the way within the machine.
 std::vector<double> tensorpipe_calls(carrier by, int runs, std::size_t bytes);
 /// `bytes` bytes to another process and back over TCP, and nothing else.
 std::vector<double> tcp_exchanges(int runs, std::size_t bytes);

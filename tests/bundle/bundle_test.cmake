@@ -113,7 +113,7 @@ run(0 "${command}" ${bare} sh -c "${command}")
 
 # Tests, without the sources and the build folder.
 find_program(ctest ctest REQUIRED)
-execute_process(COMMAND ${bare} ${ctest} -R "^(engine_models|devices_staging|devices_two_nodes)_test$" --no-tests=error
+execute_process(COMMAND ${bare} ${ctest} --output-on-failure -R "^(engine_models|devices_staging|devices_two_nodes)_test$" --no-tests=error
   WORKING_DIRECTORY "${root}" RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(NOT status EQUAL 0)
   fail("ctest in the bundle: status ${status}\n${output}")

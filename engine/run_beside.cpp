@@ -27,15 +27,16 @@ std::int64_t nanoseconds_since(clock::time_point start) { return std::chrono::na
 
 }  // namespace
 
-// Runs functions serially in groups of 1 to 32, and measures each group. Ends when a second group has taken at least
-// cpu_workers::grain(). If only one function is large, workers have nothing to run in parallel. Returns the number of functions
-// that have run.
+// Runs functions serially in groups, and measures each group. Ends when a second group has taken at least cpu_workers::grain():
+// if only one function is large, workers have nothing to run in parallel. A group is twice as large as the one before, up to 32
+// functions. After the first long group the next is a single function, because a few large functions often follow each other.
+// Returns the number of functions that have run.
 std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>* stop) {
   constexpr int most_at_once = 32;
   std::size_t functions = 0;
   bool long_before = false;
   auto start = clock::now();
-  for (int at_once = 1; !ready.empty(); at_once = std::min(2 * at_once, most_at_once)) {
+  for (int at_once = 1; !ready.empty();) {
     for (int left = at_once; left > 0 && !ready.empty(); --left) {
       if (stopped(stop)) return functions;
       running = ready.pop();
@@ -45,7 +46,9 @@ std::size_t graph_task::implementation::run_until_large(const std::atomic<bool>*
       ++functions;
     }
     const auto now = clock::now();
-    if (std::chrono::nanoseconds(now - start).count() >= settings.workers->grain() && std::exchange(long_before, true)) break;
+    const bool is_long = std::chrono::nanoseconds(now - start).count() >= settings.workers->grain();
+    if (is_long && std::exchange(long_before, true)) break;
+    at_once = is_long ? 1 : std::min(2 * at_once, most_at_once);
     start = now;
   }
   return functions;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -92,10 +93,12 @@ struct fan {
       parts.push_back((leaf * (i + 0.3)).sin());
       if (notify) watch(parts.back(), [=] { notify(i); });
     }
-    root = at::stack(parts).sum();
+    stacked = at::stack(parts);
+    root = stacked.sum();
   }
   at::Tensor leaf = at::linspace(0, 1, 8).requires_grad_();
   std::vector<at::Tensor> parts;
+  at::Tensor stacked;
   at::Tensor root;
 };
 
@@ -217,20 +220,37 @@ BOOST_AUTO_TEST_CASE(say_whether_they_had_several_large_functions) {
   }
 }
 
-// One function and then two run serially: the sum, the stack and the sine that was recorded last. Both groups take longer than the grain.
+// Two functions run serially, the sum and the stack: each takes longer than the grain.
 BOOST_AUTO_TEST_CASE(hand_functions_over_once_two_groups_of_functions_took_long) {
   nobody workers(1);
   for (int round = 0; round < 3; ++round) {  // the first pass measures the sines
     workers.busy() = false;
     std::vector<bool> handed_over;
-    const fan graph(8, [&](int) { handed_over.push_back(!workers.waiting.empty()); });
+    const auto look = [&] { handed_over.push_back(!workers.waiting.empty()); };
+    const fan graph(8, [&](int) { look(); });
+    watch(graph.stacked, look);
     troupe::backward({graph.root}, {}, {.workers = &workers});
     for (const auto& late : std::exchange(workers.waiting, {})) late();
     if (round == 0) continue;
-    BOOST_REQUIRE(handed_over.size() == 8u);
-    BOOST_TEST(!handed_over[0]);
-    BOOST_TEST(std::count(handed_over.begin(), handed_over.end(), true) == 7);
+    BOOST_REQUIRE(handed_over.size() == 9u);
+    BOOST_TEST(!handed_over[0]);  // the stack
+    BOOST_TEST(std::count(handed_over.begin(), handed_over.end(), true) == 8);
   }
+}
+
+// Groups double in size while functions are small. After a large function they begin with one function again.
+BOOST_AUTO_TEST_CASE(find_four_large_functions_after_a_small_one) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds grain{1};
+  nobody workers(std::chrono::nanoseconds(grain).count());
+  const fan graph(4, [&](int) {
+    for (const auto start = clock::now(); clock::now() - start < 2 * grain;) {
+    }
+  });
+  troupe::backward({fan(4).root});  // the first use of a function takes long
+  troupe::backward({graph.root}, {}, {.workers = &workers});
+  BOOST_TEST(workers.busy());
+  for (const auto& late : workers.waiting) late();
 }
 
 BOOST_AUTO_TEST_CASE(hand_out_what_a_function_throws_and_run_nothing_after_it) {

@@ -199,7 +199,7 @@ row size_ladder(carrier by, bool quick) {
     if (by != carrier::tls) all.push_back([=] { return tensorpipe_calls(by, runs, bytes); });
     if (by != carrier::tls && (bytes <= largest_of_caf || !has_grpc()))
       all.push_back([=] { return caf_requests(runs, bytes); });
-    const auto found = medians_of_turns(quick ? 1 : 2, all);
+    const auto found = medians_of_turns(turns_of_ladder(bytes, quick), all);
     auto peer = least(found[1]);
     for (std::size_t i = 2; i < found.size(); ++i) peer = std::min(peer, least(found[i]));
     steps.push_back({bytes, peer, least(found[0])});

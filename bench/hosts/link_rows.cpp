@@ -126,12 +126,13 @@ row size_ladder(bool quick) {
   std::vector<ladder_step> steps;
   for (const auto bytes : sizes_of_ladder(quick)) {
     const auto size = static_cast<std::int64_t>(bytes);
+    const auto most = std::min<std::int64_t>(filling_bytes, 500 * (size + 1));
     const auto endless = std::numeric_limits<double>::infinity();
     ladder_step step{bytes, endless, endless};
-    for (int turn = 0; turn < (quick ? 1 : 2); ++turn)
+    for (int turn = 0; turn < turns_of_ladder(bytes, quick); ++turn)
       for (const auto& each : ways) {
         if (each.as == role::floor || (each.name == way::of_caf().name && size > largest_of_caf && has_grpc())) continue;
-        const auto us = each.figures({size}, quick ? 1'000 : filling_bytes).at("us_" + std::to_string(size));
+        const auto us = each.figures({size}, quick ? 1'000 : most).at("us_" + std::to_string(size));
         auto& least = each.as == role::troupe ? step.troupe : step.peer;
         least = std::min(least, us);
       }

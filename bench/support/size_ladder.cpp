@@ -14,6 +14,11 @@ std::vector<std::size_t> sizes_of_ladder(bool quick) {
   return all;
 }
 
+int turns_of_ladder(std::size_t bytes, bool quick) {
+  if (quick) return 1;
+  return bytes <= std::size_t{1} << 20 ? 4 : bytes <= std::size_t{16} << 20 ? 3 : 2;
+}
+
 row row_of_ladder(const std::vector<ladder_step>& steps) {
   const auto& worst = *std::min_element(
     steps.begin(), steps.end(), [](const ladder_step& one, const ladder_step& other) { return one.ratio() < other.ratio(); });

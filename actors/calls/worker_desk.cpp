@@ -11,6 +11,7 @@
 #include <troupe/actors/calls/call_values.hpp>
 #include <troupe/actors/calls/call_worker.hpp>
 #include <troupe/actors/membership/peer_directory.hpp>
+#include <troupe/actors/passes/context_record.hpp>
 #include <troupe/actors/services/node_actors.hpp>
 #include <troupe/actors/services/node_identity.hpp>
 #include <troupe/actors/services/node_network.hpp>
@@ -34,6 +35,8 @@ constexpr std::size_t most_calls_of_depth = 256;
 // the calls of one caller that wait here may have at most this many times the send limit in bytes.
 constexpr std::uint64_t calls_in_queue = 4;
 constexpr std::uint64_t least_send_limit = std::uint64_t{256} << 20;
+
+error context_released() { return {errc::unknown_context, "its context was released"}; }
 
 }  // namespace
 
@@ -95,9 +98,7 @@ void worker_desk::answer(const job_ptr& job) {
 
 void worker_desk::deadline_passed(const job_ptr& job) { on(calls_taken::refused{job->number, no_worker_in_time(*job)}); }
 
-void worker_desk::context_closed(const context_id& id) {
-  on(calls_taken::context_closed{id, error(errc::unknown_context, "its context was released")});
-}
+void worker_desk::context_closed(const context_id& id) { on(calls_taken::context_closed{id, context_released()}); }
 
 void worker_desk::went_down(const contracts::peer_down& news) {
   on(calls_taken::node_down{news.who.id, error(errc::peer_down, "its caller went down (" + news.reason + ")")});
@@ -122,11 +123,17 @@ void worker_desk::run(const job_ptr& job) {
 void worker_desk::left_series(const job_ptr& job) {
   jobs_.emplace(job->number, job);
   on(calls_taken::leaves_series{{job->number}});
+  // The call did not wait when its context was released or its caller went down.
+  if (job->record && job->record->is_released())
+    on(calls_taken::refused{job->number, context_released()});
+  else if (here_.directory.is_down(job->request.payload.message.node))
+    on(calls_taken::refused{job->number, error(errc::peer_down, "its caller went down")});
 }
 
 void worker_desk::carry_out(const calls_taken::start& what) {
   const auto job = jobs_.at(what.call);
-  here_.deadlines.call_off(job->expiry);
+  here_.deadlines.call_off(
+    std::exchange(job->expiry, {}));  // a call that leaves the series waits again, and gets another alarm
   contracts::call_worker_actor worker;
   try {
     worker = what.on ? workers_.find(*what.on) : workers_.spawn();

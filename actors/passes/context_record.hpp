@@ -115,6 +115,10 @@ class context_record {
   };
   /// Releases the context: from now on add() and set_task() add nothing.
   remains release();
+  bool is_released() const {
+    const checked_lock lock(mutex_);
+    return released_;
+  }
 
  private:
   contracts::graph_task_actor take_task(pass_number number) TROUPE_REQUIRES(mutex_);

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
@@ -20,6 +22,7 @@
 #include <troupe/troupe.hpp>
 
 #include "actors/loopback_nodes.hpp"
+#include "actors/temporary_folder.hpp"
 #include "support/contains.hpp"
 
 using namespace std::chrono_literals;
@@ -29,7 +32,9 @@ BOOST_AUTO_TEST_SUITE(waiting_calls)
 namespace {
 
 using troupe::test::becomes_true;
+using troupe::test::contains;
 using troupe::test::loopback_settings;
+using troupe::test::read_text;
 using troupe::test::says;
 
 constexpr std::size_t large = std::size_t{64} << 20;
@@ -106,6 +111,120 @@ BOOST_FIXTURE_TEST_CASE(a_call_whose_caller_goes_down_leaves_the_queue, busy_nod
   caller.reset();
   BOOST_CHECK_THROW(reply.get(), troupe::error);
   BOOST_TEST(nothing_stays());
+}
+
+namespace {
+
+/// Two short calls that wait for the only worker of node `busy`. The first one begins a series, which the second one joins (HW-5).
+/// Then the first one takes long, so that the second one leaves the series.
+struct stuck_series {
+  stuck_series() {
+    busy.functions().add("hold", [this](troupe::call_arguments&) {
+      let_go.get_future().wait();
+      return troupe::call_reply{};
+    });
+    busy.functions().add("quick", [this](troupe::call_arguments&) {
+      ++runs;
+      if (const auto what = std::exchange(in_next, nullptr)) what();
+      return troupe::call_reply{};
+    });
+    busy.join("127.0.0.1", other.port());
+    caller->join("127.0.0.1", busy.port());
+    for (int i = 0; i < 20; ++i) other.peer("busy").call("quick").get();
+    runs = 0;
+  }
+
+  /// `in_first`: runs in the first call, before this call takes long. `send_second`: sends the second call.
+  void begin(const std::function<void()>& in_first, const std::function<void()>& send_second) {
+    const auto held = other.peer("busy").call("hold");
+    in_next = [this, in_first] {
+      in_first();
+      finish.get_future().wait();
+    };
+    first = other.peer("busy").call("quick");
+    BOOST_TEST(becomes_true([&] { return busy.status().calls_queued == 1; }));
+    send_second();
+    BOOST_TEST(becomes_true([&] { return busy.status().calls_queued == 2; }));
+    let_go.set_value();
+    held.get();
+  }
+  troupe::future<troupe::call_reply> call_second(std::chrono::milliseconds deadline = 20s) {
+    return caller->peer("busy").call("quick", {}, {}, {}, deadline);
+  }
+  /// Checks that node `busy` refuses the second call, and does not run it.
+  void end(const std::string& reason) {
+    BOOST_TEST(becomes_true([&] { return contains(read_text(log), "refused: " + reason); }));
+    BOOST_TEST(busy.status().calls_queued == 0u);
+    finish.set_value();
+    first.get();
+    other.peer("busy").call("quick").get();
+    BOOST_TEST(runs == 2);
+  }
+
+  static troupe::settings logged(const std::string& file) {
+    auto result = loopback_settings("busy");
+    result.log_level = troupe::severity::info;
+    result.log_file = file;
+    return result;
+  }
+
+  std::promise<void> let_go;
+  std::promise<void> finish;
+  std::atomic<int> runs{0};
+  std::function<void()> in_next;
+  const troupe::test::temporary_folder folder;
+  const std::string log = folder / "log";
+  troupe::node busy{logged(log)};
+  troupe::node other{loopback_settings("other")};
+  std::optional<troupe::node> caller{loopback_settings("caller")};
+  troupe::future<troupe::call_reply> first;
+};
+
+}  // namespace
+
+// GW-13, HW-5
+BOOST_FIXTURE_TEST_CASE(a_call_that_left_a_series_leaves_the_queue_at_its_deadline, stuck_series) {
+  troupe::future<troupe::call_reply> second;
+  begin([] {}, [&] { second = call_second(500ms); });
+  BOOST_CHECK_EXCEPTION(second.get(), troupe::error, says("no answer within 0.5"));
+  end("no answer within 0.5");
+}
+
+// GW-13, HW-5
+BOOST_FIXTURE_TEST_CASE(a_call_that_left_a_series_leaves_the_queue_if_its_context_was_released_before, stuck_series) {
+  std::promise<void> release;
+  std::future<void> ended;
+  const auto in_first = [&] {
+    release.set_value();
+    BOOST_TEST(becomes_true([&] { return troupe::services_of(busy).counts.contexts == 0; }));
+  };
+  begin(in_first, [&] {
+    std::promise<void> sent;
+    ended = std::async(std::launch::async, [&] {
+      std::optional<troupe::context> pass(std::in_place, *caller);
+      const auto second = call_second();
+      sent.set_value();
+      release.get_future().wait();
+      pass.reset();
+      BOOST_CHECK_THROW(second.get(), troupe::error);
+    });
+    sent.get_future().wait();
+  });
+  end("its context was released");
+}
+
+// GW-13, HW-5
+BOOST_FIXTURE_TEST_CASE(a_call_that_left_a_series_leaves_the_queue_if_its_caller_went_down_before, stuck_series) {
+  const auto who = caller->id();
+  std::future<void> ended;
+  troupe::future<troupe::call_reply> second;
+  const auto in_first = [&] {
+    ended = std::async(std::launch::async, [&] { caller.reset(); });
+    BOOST_TEST(becomes_true([&] { return troupe::services_of(busy).directory.is_down(who); }));
+  };
+  begin(in_first, [&] { second = call_second(); });
+  BOOST_CHECK_THROW(second.get(), troupe::error);
+  end("its caller went down");
 }
 
 // GW-13: the sum of the gradients of two passes waits for the thread of the node that computes.

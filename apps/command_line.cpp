@@ -199,6 +199,14 @@ int status_with_output(int status) noexcept {
   return failed;
 }
 
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  const auto check = [names](const std::string& text) {
+    const bool is_there = std::find(names.begin(), names.end(), text) != names.end();
+    return is_there ? "" : "expected " + support::joined_by_or(names) + ", got " + text;
+  };
+  return CLI::Validator(check, "{" + support::joined(names, ",") + "}", "");
+}
+
 CLI::Validator host_and_port() { return CLI::Validator(refusal(parse_address), "", "host_and_port"); }
 
 CLI::Validator node_name() {

@@ -43,7 +43,8 @@ CLI::Validator within(T least, T most, const std::string& shown) {
       const bool read = CLI::detail::lexical_cast(text, value);
       const bool cut = std::is_integral_v<T> && errno == ERANGE;  // too large for T: CLI11 took the nearest number
       if (read && !cut && value >= least && value <= most) return "";
-      return "expected " + shown + ", got " + text;
+      const bool is_whole = text.find_first_not_of("+-0123456789") == std::string::npos;
+      return (std::is_integral_v<T> && !is_whole ? "expected a whole number, " : "expected ") + shown + ", got " + text;
     },
     shown, "");
 }
@@ -53,6 +54,9 @@ template <class T>
 CLI::Validator between(T least, T most) {
   return within(least, most, (classic_ostringstream() << std::fixed << std::setprecision(0) << least << " to " << most).str());
 }
+
+/// Returns a check that accepts these names. Help shows them as in "{exact,bf16}".
+CLI::Validator one_of(const std::vector<std::string>& names);
 
 /// Returns a check that accepts the texts that troupe::parse_address() accepts.
 CLI::Validator host_and_port();

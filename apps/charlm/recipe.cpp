@@ -50,12 +50,12 @@ attributes recipe::optimizer_options() const {
 }
 
 void recipe::check() const {
-  const auto expect = [](bool good, const char* option, const char* wanted, double value) {
+  const auto expect = [](bool good, const char* option, const std::string& wanted, double value) {
     if (!good) throw std::runtime_error(c10::str(option, " is expected to be ", wanted, ", but is ", value));
   };
   expect(batch >= 1, "--batch", "at least 1", static_cast<double>(batch));
-  expect(micro_batches >= 1 && micro_batches <= batch, "--micro-batches", "at least 1 and at most --batch",
-         static_cast<double>(micro_batches));
+  expect(micro_batches >= 1 && micro_batches <= batch, "--micro-batches",
+         "from 1 to " + std::to_string(batch) + ", the windows of --batch", static_cast<double>(micro_batches));
   expect(learning_rate > 0 && std::isfinite(learning_rate), "--learning-rate", "above 0 and finite", learning_rate);
   expect(clip_norm > 0, "--clip-norm", "above 0", clip_norm);
 }

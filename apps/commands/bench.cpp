@@ -453,7 +453,8 @@ void add_bench_command(CLI::App& app) {
   command->footer(bench_examples);
   command->callback([options, cluster, join] {
     if (cluster->count() + join->count() == 0)
-      throw CLI::RequiredError("--cluster FILE or --join HOST:PORT, the nodes to measure");
+      throw CLI::ParseError("expected --cluster FILE or --join HOST:PORT, which name the nodes to measure",
+                            CLI::ExitCodes::RequiredError);
     run_bench(*options);
   });
 }

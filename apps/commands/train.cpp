@@ -93,14 +93,14 @@ void add_options(CLI::App& command, charlm::train_options& options) {
       "What a stage does next: dataflow, whatever has come, forwards and backwards at once; gpipe, all forwards, then "
       "all backwards; 1f1b, one forward, one backward; zero-bubble, as 1f1b, with gradients of weights while a stage "
       "would wait. All give the same bits")
-    ->check(CLI::IsMember({"dataflow", "gpipe", "1f1b", "zero-bubble"}))
+    ->check(one_of({"dataflow", "gpipe", "1f1b", "zero-bubble"}))
     ->type_name("NAME");
   command
     .add_option(
       "--wire", options.wire,
       "How activations and gradients travel: exact; bf16 or fp16, half of the bytes; int8, a quarter, in which what rounding "
       "takes from a gradient is added to the next one. Verified steps and evaluations are exact")
-    ->check(CLI::IsMember({"exact", "bf16", "fp16", "int8"}))
+    ->check(one_of({"exact", "bf16", "fp16", "int8"}))
     ->type_name("FORMAT");
   command.add_option("--device", options.device,
                      "Device on which each stage's node computes, as in cuda:0; the driver has to have it too");

@@ -328,7 +328,7 @@ plot wake_up(bool quick) {
                        const std::function<std::vector<double>(std::chrono::microseconds, int)>& times) {
     const auto pauses = quick ? std::vector{0, 100} : std::vector{0, 10, 100, 1'000, 10'000, 100'000};
     made.curves.push_back(curve_over(pauses, name, as, [&](int pause) {
-      const int runs = quick ? 3 : std::clamp(1'000'000 / (pause + 1'000), 15, 500);
+      const int runs = quick ? 3 : std::clamp(1'000'000 / (pause + 1'000), 8, 500);
       return in_own_process([&] { return times(std::chrono::microseconds(pause), runs); });
     }));
   };

@@ -226,7 +226,7 @@ row bulk_tcp(bool quick) {
 row after_pause(bool quick) {
   std::vector<row> all;
   for (const auto pause : {std::chrono::milliseconds(10), std::chrono::milliseconds(100)}) {
-    const int runs = quick ? 2 : 15;
+    const int runs = quick ? 2 : 10;
     all.push_back(beside(medians_of_turns(turns_of(quick), {[=] { return caf_requests(runs, small_message, pause); },
                                                             [=] { return answers_after_pauses(pause, false, runs); }}),
                          least));
@@ -239,12 +239,12 @@ row after_pause(bool quick) {
 row all_to_all(bool quick) {
   const auto us_of_link = [=](std::size_t nodes) {
     return [=] {
-      auto taken = all_to_all_ms(nodes, quick ? 1 : 15);
+      auto taken = all_to_all_ms(nodes, quick ? 1 : 5);
       for (auto& ms : taken) ms *= 1e3 / static_cast<double>(nodes * (nodes - 1));
       return taken;
     };
   };
-  return beside(medians_of_turns(1, {us_of_link(8), us_of_link(quick ? 9 : 64)}), median);
+  return beside(medians_of_turns(quick ? 1 : 3, {us_of_link(8), us_of_link(quick ? 9 : 64)}), median);
 }
 
 std::vector<row_definition> suite_rows() {

@@ -79,7 +79,7 @@ plot calls_at_once_hosts(bool quick) {
             {"calls a second", "", true}};
   const testbed all({"h1", "h2"});
   const kits proofs;
-  const auto numbers = quick ? std::vector<std::int64_t>{1, 16} : std::vector<std::int64_t>{1, 4, 16, 64, 256};
+  const auto numbers = quick ? std::vector<std::int64_t>{1, 16} : std::vector<std::int64_t>{1, 4, 16, 64, 256, 1'024};
   for (const auto& each : {way::of_caf(), way::of_troupe("a call of troupe over TCP", role::troupe, nullptr),
                            way::of_troupe("a call of troupe over TLS", role::variant, &proofs)}) {
     const auto found = each.figures(all, "rates", {{"at_once", list_of(numbers)}, {"count", quick ? "16" : "5000"}});

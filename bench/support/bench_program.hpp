@@ -31,7 +31,7 @@ void keep_only(const std::vector<std::string>& only, std::vector<Definitions>&..
     if (!has(known, name)) {
       std::string all;
       for (const auto& each : known) all += ' ' + each;
-      throw std::runtime_error("there is no row '" + name + "'; there are" + all);
+      throw std::runtime_error("there is no row or plot '" + name + "'; there are" + all);
     }
   if (!only.empty()) (std::erase_if(lists, [&](const auto& each) { return !has(only, each.name); }), ...);
 }

@@ -66,11 +66,14 @@ std::string table_of(const json& rows, const std::string& peer) {
     format("%-*s  %-12s %9s %9s %9s %7s  %8s\n", name_width, "name", "unit", peer.c_str(), "troupe", "floor", "ratio", "bar");
   for (const auto& each : rows) {
     const bool is_upper = each.contains("at_most");
-    text += format("%-*s  %-12s %9s %9s %9s %7.2f  %2s %5.2f  %s", name_width, text_in(each, "name").c_str(),
-                   text_in(each, "unit").c_str(), figure(each, "peer").c_str(), figure(each, "troupe").c_str(),
-                   figure(each, "floor").c_str(), each.at("ratio").is_number() ? each.at("ratio").get<double>() : NAN,
-                   is_upper ? "<=" : ">=", each.at(is_upper ? "at_most" : "at_least").get<double>(),
-                   each.at("ok").get<bool>() ? "ok" : "short");
+    const auto bound = each.at(is_upper ? "at_most" : "at_least").get<double>();
+    const bool has_bar = is_upper || bound != 0;  // no ratio is below 0
+    const auto bar =
+      has_bar ? format("%2s %5.2f  %s", is_upper ? "<=" : ">=", bound, each.at("ok").get<bool>() ? "ok" : "short") : "       -";
+    text +=
+      format("%-*s  %-12s %9s %9s %9s %7.2f  %s", name_width, text_in(each, "name").c_str(), text_in(each, "unit").c_str(),
+             figure(each, "peer").c_str(), figure(each, "troupe").c_str(), figure(each, "floor").c_str(),
+             each.at("ratio").is_number() ? each.at("ratio").get<double>() : NAN, bar.c_str());
     text += each.contains("note") ? "  (" + text_in(each, "note") + ")\n" : "\n";
   }
   return text;

@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_named_by_their_options) {  // TC
   };
   check_fails(with({"--width", "100", "--heads", "3"}), {"--width 100", "--heads 3", "--width 102"});
   check_fails(with({"--stages", "5"}), {"--stages", "1 to 4", "is 5"});
-  check_fails(with({"--batch", "4", "--micro-batches", "8"}), {"--micro-batches", "is 8"});
+  check_fails(with({"--batch", "4", "--micro-batches", "8"}), {"--micro-batches", "from 1 to 4", "is 8"});
   check_fails(with({"--context", "9000"}), {"at least 27001 characters", "text.txt"});
 }
 

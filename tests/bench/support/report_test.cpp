@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(rows_and_plots_are_chosen_by_their_names) {
   keep_only({}, rows, plots);
   BOOST_TEST(rows.size() == 1);
   BOOST_CHECK_EXCEPTION(keep_only({"other"}, rows, plots), std::runtime_error,
-                        says({"there is no row 'other'; there are idle draws"}));
+                        says({"there is no row or plot 'other'; there are idle draws"}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

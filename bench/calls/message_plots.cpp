@@ -46,7 +46,7 @@ int runs_for(std::size_t bytes, bool quick) {
 plot by_size(const std::string& title, const std::string& how_to_read, const std::vector<way>& ways, bool quick) {
   plot made{title, how_to_read, {"size of the message", "bytes", true}, {"time until the answer", "us", true}};
   std::vector<std::size_t> sizes{0};
-  for (std::size_t bytes = 64; bytes <= (quick ? std::size_t{1} << 12 : std::size_t{64} << 20); bytes *= 4)
+  for (std::size_t bytes = 64; bytes <= (quick ? std::size_t{1} << 12 : std::size_t{64} << 20); bytes *= quick ? 4 : 16)
     sizes.push_back(bytes);
   for (const auto& each : ways)
     made.curves.push_back(curve_over(sizes, each.name, each.as, [&](std::size_t bytes) {

@@ -165,9 +165,9 @@ std::vector<double> tokens_of_troupe(const training_size& what, bool compare);
 /// The bubble of `troupe train` with a schedule, and the one by the formula of this schedule. Throws as above.
 std::vector<double> bubbles_of_troupe(const training_size& what, const std::string& schedule);
 
-/// Tokens per second of peers/torch_pipelining.py: PyTorch's torch.distributed.pipelining over gloo, with one of its schedules. Throws as
-/// above. Pre: has_pipelining().
-std::vector<double> tokens_of_pipelining(const training_size& what, const std::string& schedule);
+/// Tokens per second of peers/torch_pipelining.py: PyTorch's torch.distributed.pipelining over gloo, with each of these schedules in
+/// turn. Throws as above. Pre: has_pipelining().
+std::vector<double> tokens_of_pipelining(const training_size& what, const std::vector<std::string>& schedules);
 
 /// Whether there is a Python with the PyTorch of this troupe: that of the environment variable TROUPE_PYTHON, or build/python, which
 /// `make test-python` makes.

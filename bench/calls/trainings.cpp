@@ -127,11 +127,15 @@ std::vector<double> bubbles_of_troupe(const training_size& what, const std::stri
   return {summary.at("bubble").get<double>(), summary.at("bubble_by_formula").get<double>()};
 }
 
-std::vector<double> tokens_of_pipelining(const training_size& what, const std::string& schedule) {
-  const words program{the_python(), TROUPE_BENCH_DIR "/peers/torch_pipelining.py", "--schedule", schedule};
+std::vector<double> tokens_of_pipelining(const training_size& what, const std::vector<std::string>& schedules) {
+  words program{the_python(), TROUPE_BENCH_DIR "/peers/torch_pipelining.py", "--schedule"};
+  add(program, schedules);
+  std::vector<double> rates;
   for (const auto& line : lines_of("torch_pipelining.py", sized(program, what)))
-    if (line.starts_with("{")) return {nlohmann::json::parse(line).at("tokens_per_second").get<double>()};
-  throw std::runtime_error("torch_pipelining.py ended without a line of JSON");
+    if (line.starts_with("{")) rates.push_back(nlohmann::json::parse(line).at("tokens_per_second").get<double>());
+  if (rates.size() == schedules.size()) return rates;
+  throw std::runtime_error("torch_pipelining.py ended with " + std::to_string(rates.size()) + " lines of JSON, expected " +
+                           std::to_string(schedules.size()));
 }
 
 std::vector<double> grpc_calls(carrier by, int runs, std::size_t bytes) {

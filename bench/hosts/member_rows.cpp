@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Rows of many nodes that know each other.
+#include <algorithm>
 #include <cstdio>
 #include <future>
 #include <memory>
@@ -20,6 +21,7 @@ constexpr int host_count = 10;
 constexpr int patience_s = 60;
 constexpr int settle_s = 5;
 constexpr int idle_s = 10;
+constexpr std::size_t starting_at_once = 5;  // processes: a start computes on one core, and waits
 
 /// What a cluster of nodes costs.
 struct cluster_figures {
@@ -49,17 +51,20 @@ cluster_figures nodes_in_processes(int count, bool quick) {
       on, "member",
       node_options("n" + std::to_string(number + 1), 0, join.empty() ? std::vector<std::string>{} : std::vector{join}),
       values_by_name{{"others", std::to_string(others)}, {"patience", patience}}));
-    const auto port = nodes.back()->ready();
-    if (join.empty()) join = on.name() + ":" + std::to_string(port);
   };
-  while (static_cast<int>(nodes.size()) < count - 1) {
-    start(count - 2);
-    if (nodes.size() % 10 == 0) std::fprintf(stderr, "   %zu nodes\n", nodes.size());
+  start(count - 2);
+  join = all[host_of(0)].name() + ":" + std::to_string(nodes.front()->ready());
+  for (std::size_t ready = 1; static_cast<int>(ready) < count - 1;) {
+    const auto end = std::min(ready + starting_at_once, static_cast<std::size_t>(count - 1));
+    while (nodes.size() < end) start(count - 2);
+    for (; ready < end; ++ready) nodes[ready]->ready();
+    if (ready % 10 == 1) std::fprintf(stderr, "   %zu nodes\n", ready - 1);
   }
   const auto long_enough = seconds(patience_s + 60);
   cluster_figures found;
   for (const auto& each : nodes) each->figure("known", long_enough);
   start(count - 1);
+  nodes.back()->ready();
   found.joined_s = nodes.back()->figure("joined_s", long_enough);
   found.complete_s = nodes.back()->figure("complete_s", long_enough);
   found.known = nodes.back()->figure("known", long_enough);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains the model of `troupe train` with PyTorch's torch.distributed.pipelining over gloo, and prints one line of JSON.
+"""Trains the model of `troupe train` with PyTorch's torch.distributed.pipelining over gloo, and prints one line of JSON
+for each schedule.
 
 The model has the layers, sizes and micro-batches of apps/charlm/model.hpp, one process for each stage, one thread in each. The tokens
 are random: the time of a step does not depend on them. The line has tokens_per_second, which is the tokens of a step by the median time of
-a step, as in the summary of `troupe train`; and the first and the last loss, so that one sees that the parameters learn.
+a step, as in the summary of `troupe train`; the schedule; and the first and the last loss, so that one sees that the parameters learn.
 """
 import argparse
 import json
@@ -103,9 +104,16 @@ def clip(parameters, most):
 
 def run_stage(index, shape, port):
     torch.set_num_threads(1)
-    torch.manual_seed(index)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("gloo", rank=index, world_size=shape.stages)
+    for name in shape.schedule:
+        train(index, shape, name)
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+def train(index, shape, name):
+    torch.manual_seed(index)
     module = Stage(shape, index)
     parameters = list(module.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=shape.learning_rate, fused=True)
@@ -118,7 +126,7 @@ def run_stage(index, shape, port):
         input_args=(hidden if index else torch.zeros(windows, shape.context, dtype=torch.int64),),
         output_args=(hidden.new_zeros(windows, shape.context, shape.vocabulary) if is_last else hidden,),
     )
-    schedule = SCHEDULES[shape.schedule](stage, shape.micro_batches, loss_fn=loss_of)
+    schedule = SCHEDULES[name](stage, shape.micro_batches, loss_fn=loss_of)
     source = torch.Generator().manual_seed(1)
     batch = torch.randint(shape.vocabulary, (shape.batch, shape.context + 1), generator=source)
     inputs, targets = batch[:, :-1].contiguous(), batch[:, 1:].contiguous()
@@ -136,16 +144,15 @@ def run_stage(index, shape, port):
             means.append(sum(each.item() for each in losses) / len(losses))
     if is_last:
         rate = shape.batch * shape.context / statistics.median(times)
-        print(json.dumps({"tokens_per_second": rate, "first_loss": means[0], "last_loss": means[-1]}), flush=True)
-    dist.barrier()
-    dist.destroy_process_group()
+        figures = {"tokens_per_second": rate, "schedule": name, "first_loss": means[0], "last_loss": means[-1]}
+        print(json.dumps(figures), flush=True)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     options.add_argument("--steps", type=int, default=30, help="steps to train for")
     options.add_argument("--stages", type=int, default=2, help="processes that the blocks are spread over")
-    options.add_argument("--schedule", choices=sorted(SCHEDULES), default="1f1b", help="order of the micro-batches")
+    options.add_argument("--schedule", nargs="+", choices=sorted(SCHEDULES), default=["1f1b"], help="orders of the micro-batches")
     options.add_argument("--vocabulary", type=int, default=86, help="different characters")
     for name, default in (("blocks", 4), ("width", 128), ("heads", 4), ("context", 64), ("batch", 96), ("micro-batches", 12)):
         options.add_argument("--" + name, type=int, default=default, help="as in `troupe train`")

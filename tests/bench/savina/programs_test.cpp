@@ -79,9 +79,7 @@ BOOST_AUTO_TEST_CASE(each_program_has_the_expected_result_in_each_world) {
   config.load<caf::io::middleman>();
   caf::actor_system system(config);
   for (const auto& each : message_programs()) {
-    BOOST_TEST_CONTEXT(each.name) {
-      BOOST_CHECK_NO_THROW(each.on_caf(system, spawn_mode::brokers, parameters.at(each.name)));
-    }
+    BOOST_TEST_CONTEXT(each.name) { BOOST_CHECK_NO_THROW(each.on_caf(system, spawn_mode::brokers, parameters.at(each.name))); }
   }
   for (const auto& each : all_programs()) {
     BOOST_TEST_CONTEXT(each.name) {

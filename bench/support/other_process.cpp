@@ -7,11 +7,11 @@
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -140,19 +140,15 @@ std::size_t entries_of(const std::filesystem::path& folder) {
 process_figures process_figures::of(pid_t process) {
   const std::filesystem::path folder = "/proc/" + std::to_string(process);
   process_figures found;
-  std::ifstream stat(folder / "stat");
-  std::string line;
-  if (!std::getline(stat, line)) throw std::runtime_error("there is no process " + std::to_string(process));
-  std::istringstream fields(line.substr(line.rfind(')') + 1));  // the name of the program may have blanks
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  found.cpu_seconds = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  clockid_t clock{};
+  timespec computed{};
+  if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &computed) != 0)
+    throw std::runtime_error("there is no process " + std::to_string(process));
+  found.cpu_seconds = static_cast<double>(computed.tv_sec) + 1e-9 * static_cast<double>(computed.tv_nsec);
   found.threads = entries_of(folder / "task");
   found.descriptors = entries_of(folder / "fd");
   std::ifstream status(folder / "status");
+  std::string line;
   for (std::string name; status >> name; std::getline(status, line)) {
     if (name == "VmRSS:") status >> found.resident_kib;
     if (name == "VmHWM:") status >> found.peak_kib;

@@ -132,8 +132,7 @@ void worker_desk::left_series(const job_ptr& job) {
 
 void worker_desk::carry_out(const calls_taken::start& what) {
   const auto job = jobs_.at(what.call);
-  here_.deadlines.call_off(
-    std::exchange(job->expiry, {}));  // a call that leaves the series waits again, and gets another alarm
+  here_.deadlines.call_off(std::exchange(job->expiry, {}));  // a call that leaves the series gets another alarm
   contracts::call_worker_actor worker;
   try {
     worker = what.on ? workers_.find(*what.on) : workers_.spawn();

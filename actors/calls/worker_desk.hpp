@@ -39,7 +39,8 @@ class worker_desk {
   bool end_hold(const contracts::incoming_call_ptr& job) { return !core_.on(calls_taken::wait_over{job->number}).empty(); }
   /// Runs the call once a worker is free.
   void run(const contracts::incoming_call_ptr& job);
-  /// To be called when a call of the series has not run (calls_taken::leaves_series).
+  /// To be called when a call of the series has not run (calls_taken::leaves_series). Refuses the call if its context was
+  /// released or its caller went down meanwhile.
   void left_series(const contracts::incoming_call_ptr& job);
   /// To be called when a worker has returned the call. The worker is free if the call names it (incoming_call::worker).
   void done(const contracts::incoming_call_ptr& job);

@@ -19,7 +19,13 @@ int parse_and_run(const bench_program& program, int argc, char** argv) {
   app.add_option("--out", choice.folder, "Folder for " + program.files)->capture_default_str();
   app.add_flag("--quick", choice.quick, "As little as possible: checks that it works, measures nothing");
   if (program.add_options) program.add_options(app);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& mistake) {
+    throw wrong_arguments(std::string(mistake.what()) + " (see '" + program.name + " --help')");
+  }
   return program.run(choice);
 }
 
@@ -47,6 +53,9 @@ int run(const bench_program& program, int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a write to a child that has ended must not end this process
   try {
     return parse_and_run(program, argc, argv);
+  } catch (const wrong_arguments& mistake) {
+    std::fprintf(stderr, "%s: %s\n", program.name.c_str(), mistake.what());
+    return 2;
   } catch (const std::exception& failed) {
     std::fprintf(stderr, "%s: %s\n", program.name.c_str(), failed.what());
   } catch (...) {

@@ -15,7 +15,12 @@ class App;
 
 namespace troupe::bench {
 
-/// Leaves what `only` names in the lists of rows and plots, in their order; everything if `only` is empty. Throws std::runtime_error with
+/// Thrown for arguments that a program can't follow.
+struct wrong_arguments : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Leaves what `only` names in the lists of rows and plots, in their order; everything if `only` is empty. Throws wrong_arguments with
 /// all names if there is none of a name.
 template <class... Definitions>
 void keep_only(const std::vector<std::string>& only, std::vector<Definitions>&... lists) {
@@ -31,7 +36,7 @@ void keep_only(const std::vector<std::string>& only, std::vector<Definitions>&..
     if (!has(known, name)) {
       std::string all;
       for (const auto& each : known) all += ' ' + each;
-      throw std::runtime_error("there is no row or plot '" + name + "'; there are" + all);
+      throw wrong_arguments("there is no row or plot '" + name + "'; there are" + all);
     }
   if (!only.empty()) (std::erase_if(lists, [&](const auto& each) { return !has(only, each.name); }), ...);
 }
@@ -53,7 +58,7 @@ struct bench_program {
   std::function<void(CLI::App&)> add_options{};  // more than --only, --out and --quick
 };
 
-/// Reads the options, and runs. Returns the exit status: 1 if `run` throws, after the reason was printed.
+/// Reads the options, and runs. Returns the exit status: 1 if `run` throws, and 2 for wrong arguments, after the reason was printed.
 int run(const bench_program& program, int argc, char** argv);
 
 /// A row before it is measured. `measure` throws std::exception if the row can't be measured. It returns value, ratio, note and spreads.

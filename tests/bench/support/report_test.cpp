@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(rows_and_plots_are_chosen_by_their_names) {
   BOOST_TEST(plots.size() == 1);
   keep_only({}, rows, plots);
   BOOST_TEST(rows.size() == 1);
-  BOOST_CHECK_EXCEPTION(keep_only({"other"}, rows, plots), std::runtime_error,
+  BOOST_CHECK_EXCEPTION(keep_only({"other"}, rows, plots), wrong_arguments,
                         says({"there is no row or plot 'other'; there are idle draws"}));
 }
 

@@ -16,7 +16,7 @@ std::vector<std::size_t> sizes_of_ladder(bool quick) {
 
 int turns_of_ladder(std::size_t bytes, bool quick) {
   if (quick) return 1;
-  return bytes <= std::size_t{1} << 20 ? 4 : 3;
+  return bytes <= std::size_t{16} << 10 ? 2 : bytes <= std::size_t{1} << 20 ? 4 : 3;
 }
 
 row row_of_ladder(const std::vector<ladder_step>& steps) {

@@ -12,8 +12,8 @@ namespace troupe::bench {
 /// The sizes of a ladder: 64 B to 256 MiB, each four times the size before it. `quick`: to 1 KiB.
 std::vector<std::size_t> sizes_of_ladder(bool quick);
 
-/// How often a ladder measures a size: small sizes more often, because a call of few microseconds depends on which thread shares
-/// a core with which.
+/// How often a ladder measures a size: sizes of 64 KiB to 1 MiB most often. They are the nearest to their peers, and depend on which thread
+/// shares a core with which.
 int turns_of_ladder(std::size_t bytes, bool quick);
 
 /// What bytes there and back take, for one size.

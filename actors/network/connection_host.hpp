@@ -78,6 +78,8 @@ class connection_host {
   /// Makes the connection read on after all sockets have had their turn. This is needed because TLS may hold bytes for which
   /// the socket brings no event.
   virtual void read_on_later(tcp_scribe* connection) = 0;
+  /// As network_threads::rest_for_large().
+  virtual void rest_for_large() = 0;
 
   /// The id of the actor whose messages may overtake each other; 0 if there is none.
   virtual caf::actor_id unordered_sender() const = 0;

@@ -28,9 +28,12 @@ fragment_reader::outcome fragment_reader::sort(std::vector<char>& chunk) {
       return chunk.size() == message_head::bytes ? sort_head(chunk.data()) : wrong("a header of another size");
     case state::payload:
       state_ = (head_.note & message_head::has_trailing) != 0 ? state::trailing : state::head;
-      return state_ == state::trailing ? outcome::kept : outcome::for_broker;
+      if (state_ == state::trailing) return outcome::kept;
+      trailed_in_row_ = 0;
+      break;
     case state::trailing:
       state_ = state::head;
+      ++trailed_in_row_;
       break;
     case state::fragment:
       state_ = state::head;

@@ -44,6 +44,8 @@ class fragment_reader {
   /// Decides about `chunk`, the bytes that came last: the broker gets them (`for_broker`), the broker gets them later (`kept`),
   /// or they break a rule (`wrong`).
   outcome sort(std::vector<char>& chunk);
+  /// How many messages with trailing elements have come since the last message without.
+  std::uint32_t trailed_in_row() const noexcept { return trailed_in_row_; }
   /// How many bytes of fragments the reader stores.
   std::size_t kept() const noexcept { return ahead_.size(); }
   /// The header of the message whose fragments come now; before the first message, a header of zeros.
@@ -70,6 +72,7 @@ class fragment_reader {
   state state_ = state::off;
   std::string problem_;
   message_head head_;
+  std::uint32_t trailed_in_row_ = 0;
   std::uint32_t next_ = 0;         // bytes of the fragment or payload that comes next
   bool ahead_of_payload_ = false;  // the payload that comes next begins with ahead_
   std::vector<char> ahead_;        // bytes that came in fragments

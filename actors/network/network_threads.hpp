@@ -71,6 +71,11 @@ class network_threads {
   /// Makes the leader thread call go_on() of the loop, after the sockets have had their turn. Called by the leader thread.
   void note_later(event_loop& loop);
 
+  /// Says that more of a large tensor is on its way. Until enough events have come close together again, the leader sleeps
+  /// instead of polling. Called by the leader thread. (A reader that polls for the rest can make the sender's copies into the
+  /// socket take four times as long, for seconds.)
+  void rest_for_large() noexcept { leader_.close_events = 0; }
+
   /// Used by the leader thread only.
   watched_connections& watched() noexcept { return leader_.watched; }
 

@@ -341,6 +341,8 @@ void shared_multiplexer::read_on_later(tcp_scribe* connection) {
   if (scribes_.reading_on.size() == 1) threads_->note_later(*this);
 }
 
+void shared_multiplexer::rest_for_large() { threads_->rest_for_large(); }
+
 void shared_multiplexer::go_on() {
   const auto due = std::exchange(scribes_.reading_on, {});
   for (const auto& each : due) each->read_on();

@@ -95,6 +95,7 @@ class shared_multiplexer final : public caf::io::network::default_multiplexer, p
   bool ring(tcp_scribe* connection) override;
   void catch_up_soon(tcp_scribe* connection) override;
   void read_on_later(tcp_scribe* connection) override;
+  void rest_for_large() override;
   void note_wrong(const std::string& address, const std::string& what) override;
   const gate::known_peers& peers() const noexcept override { return peers_; }
 

@@ -169,6 +169,8 @@ void tcp_scribe::socket_handler::guarded(Work work) noexcept {
 void tcp_scribe::socket_handler::handle(operation op) {
   switch (op) {
     case operation::read:
+      // TLS gains by polling, because the decryption takes longer than the sender's copies.
+      if (path.secured() == nullptr && messages.frames().trailed_in_row() >= enough_in_row) scribe_.host_.rest_for_large();
       return read();
     case operation::write:
       return write();

@@ -126,6 +126,9 @@ class tcp_scribe final : public caf::io::scribe {
     static constexpr int most_reads = 50;
     static constexpr int most_writes = 8;
     static constexpr std::size_t most_from_memory = std::size_t{64} << 10;
+    /// After so many messages with trailing elements in a row a large tensor comes: the leader sleeps instead of polling for
+    /// the next message.
+    static constexpr std::uint32_t enough_in_row = 8;
 
     socket_handler(caf::io::network::default_multiplexer& network, support::owned_descriptor&& socket, tcp_scribe& scribe,
                    std::unique_ptr<gate::tls_session> secured);

@@ -89,9 +89,13 @@ BOOST_AUTO_TEST_CASE(the_broker_gets_a_payload_once_the_elements_that_trail_it_h
   BOOST_TEST(end.feed(message + "12345"));
   BOOST_TEST(end.messages.empty());
   BOOST_TEST((end.reader.now() == fragment_reader::state::trailing));
-  BOOST_TEST(end.feed("6" + other));
-  BOOST_TEST((end.messages == std::vector{plain, other}));
-  BOOST_TEST((end.came == std::vector<std::string>{"123456"}));
+  BOOST_TEST(end.feed("6"));
+  BOOST_TEST(end.feed(message + "123456"));
+  BOOST_TEST(end.reader.trailed_in_row() == 2);
+  BOOST_TEST(end.feed(other));
+  BOOST_TEST(end.reader.trailed_in_row() == 0);
+  BOOST_TEST((end.messages == std::vector{plain, plain, other}));
+  BOOST_TEST((end.came == std::vector<std::string>{"123456", "123456"}));
 }
 
 // FR-4

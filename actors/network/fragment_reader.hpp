@@ -44,7 +44,7 @@ class fragment_reader {
   /// Decides about `chunk`, the bytes that came last: the broker gets them (`for_broker`), the broker gets them later (`kept`),
   /// or they break a rule (`wrong`).
   outcome sort(std::vector<char>& chunk);
-  /// How many messages with trailing elements have come since the last message without.
+  /// How many messages with trailing elements have come since the last payload without.
   std::uint32_t trailed_in_row() const noexcept { return trailed_in_row_; }
   /// How many bytes of fragments the reader stores.
   std::size_t kept() const noexcept { return ahead_.size(); }

@@ -71,9 +71,9 @@ class network_threads {
   /// Makes the leader thread call go_on() of the loop, after the sockets have had their turn. Called by the leader thread.
   void note_later(event_loop& loop);
 
-  /// Says that more of a large tensor is on its way. Until enough events have come close together again, the leader sleeps
-  /// instead of polling. Called by the leader thread. (A reader that polls for the rest can make the sender's copies into the
-  /// socket take four times as long, for seconds.)
+  /// Says that more of a large tensor is on its way. Until enough events of any loop have come close together again, the leader
+  /// sleeps instead of polling, also for shared memory. Called by the leader thread. (A reader that polls for the rest can make
+  /// the sender's copies into the socket take four times as long, for seconds: docs/results/2026-11-30.md.)
   void rest_for_large() noexcept { leader_.close_events = 0; }
 
   /// Used by the leader thread only.

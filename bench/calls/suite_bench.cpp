@@ -184,7 +184,7 @@ row schedules(bool quick) {
   return result;
 }
 
-/// A few runs for large sizes. At least 12 up to 16 MiB: gRPC needs 7 to 18 ms for 16 MiB, and a quick one is not to decide.
+/// A few runs for large sizes. At least 12 up to 16 MiB: gRPC needs 7 to 18 ms for 16 MiB, and one quick answer must not decide.
 int runs_of_size(std::size_t bytes, bool quick) {
   constexpr std::size_t medium = std::size_t{16} << 20;
   return quick ? 2 : std::clamp(static_cast<int>(medium / bytes), bytes <= medium ? 12 : 4, 300);

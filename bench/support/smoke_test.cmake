@@ -54,6 +54,7 @@ if(NOT code EQUAL 2 OR NOT text MATCHES "there is no row or plot 'no_such_row'; 
   message(FATAL_ERROR "an unknown row: exit code ${code}, '${text}'; expected 2 and an error that lists the rows")
 endif()
 execute_process(COMMAND "${PROGRAM}" ${OPTIONS} --no-such-option RESULT_VARIABLE code ERROR_VARIABLE text)
-if(NOT code EQUAL 2 OR NOT text MATCHES "^${NAME}[a-z_]*: [^\n]*--no-such-option \\(see '[a-z_]+ --help'\\)\n$")
+get_filename_component(program "${PROGRAM}" NAME)
+if(NOT code EQUAL 2 OR NOT text MATCHES "^${program}: [^\n]*--no-such-option \\(see '${program} --help'\\)\n$")
   message(FATAL_ERROR "an unknown option: exit code ${code}, '${text}'; expected 2 and one line that names it")
 endif()

@@ -169,7 +169,7 @@ void tcp_scribe::socket_handler::guarded(Work work) noexcept {
 void tcp_scribe::socket_handler::handle(operation op) {
   switch (op) {
     case operation::read:
-      // TLS gains by polling, because the decryption takes longer than the sender's copies.
+      // With TLS it is faster to poll (docs/results/2026-11-30.md).
       if (path.secured() == nullptr && messages.frames().trailed_in_row() >= enough_in_row) scribe_.host_.rest_for_large();
       return read();
     case operation::write:
